@@ -1,0 +1,5 @@
+"""`python -m armillary` is the command line."""
+
+from armillary.cli import main
+
+main()

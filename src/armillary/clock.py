@@ -1,0 +1,44 @@
+"""Time and chance, passed in. Below `server/` nobody asks the operating system for either.
+
+`SystemClock` is what a server uses; `VirtualClock` is stepped by a test or the simulator, so that a
+day of expiry or throttling runs in seconds and a seed replays it.
+"""
+
+import random
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall time in milliseconds since 1970."""
+        ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class VirtualClock:
+    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+        self._now_ms = start_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        self._now_ms += round(seconds * 1000)
+
+
+def new_random(seed: int | None = None) -> random.Random:
+    """A generator seeded by the system, or by the caller who wants the same day again."""
+    return random.Random(seed)

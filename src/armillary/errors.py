@@ -1,0 +1,174 @@
+"""What can go wrong, in our words. Named by what the caller can do about it.
+
+Errors carry facts (sub-status, positions, waits) beside a sentence that says what was wrong and
+what is allowed. This module knows no wire codes: `api/errors.py` is the only place that maps an
+error to a status of a protocol. Anything raised that is not a `DbError` is a bug of ours.
+"""
+
+from typing import Any, ClassVar
+
+
+class DbError(Exception):
+    """The root. `facts` are plain values; an error survives a trip between processes unchanged."""
+
+    sub_status: ClassVar[int] = 0
+    text: ClassVar[str] = "One of the input values is invalid."
+
+    def __init__(self, message: str | None = None, **facts: Any) -> None:
+        super().__init__(message or self.text)
+        self.facts = facts
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.facts)
+
+
+def _rebuild(kind: type[DbError], message: str, facts: dict[str, Any]) -> DbError:
+    return kind(message, **facts)
+
+
+# --- the request is wrong: change it ------------------------------------------------------------
+
+
+class BadInput(DbError):
+    """The request can never succeed as it is."""
+
+
+class PartitionKeyMismatch(BadInput):
+    """The key given beside the item is not the key inside it, or has the wrong number of parts."""
+
+    sub_status = 1001
+    text = (
+        "Partition key provided either doesn't correspond to definition in the collection or "
+        "doesn't match partition key field values specified in the document."
+    )
+
+
+class TooLarge(DbError):
+    text = "The size of the request exceeded the maximum allowed size."
+
+
+class NotSupported(DbError):
+    """A real feature of the original that is not built here (yet)."""
+
+
+# --- the state of the data says no: look again ----------------------------------------------------
+
+
+class NotFound(DbError):
+    text = (
+        "Entity with the specified id does not exist in the system. "
+        "More info: https://aka.ms/cosmosdb-tsg-not-found"
+    )
+
+
+class OwnerNotFound(NotFound):
+    """The database or container that should hold the item does not exist."""
+
+    sub_status = 1003
+    text = "Owner resource does not exist"
+
+
+class Conflict(DbError):
+    text = "Entity with the specified id already exists in the system."
+
+
+class UniqueKeyConflict(Conflict):
+    text = "Resource with specified id, name, or unique index already exists."
+
+
+class PartitionKeyCollision(Conflict):
+    """Two different key values with one hash. Refused, because they would share a logical
+    partition.
+    """
+
+    sub_status = 3302
+    text = (
+        "The partition key value has the same hash as another partition key value that already has "
+        "items in this container. Choose a different partition key value."
+    )
+
+
+class PreconditionFailed(DbError):
+    text = "Operation cannot be performed because one of the specified precondition is not met."
+
+
+class NotModified(DbError):
+    """The caller's copy is current: there is nothing to send."""
+
+    text = "The item has not changed."
+
+
+class PartitionKeyFull(DbError):
+    """One logical partition reached its size limit. Retrying is pointless; the key must change."""
+
+    sub_status = 1014
+    text = "Partition key reached maximum size."
+
+
+class DependencyFailed(DbError):
+    """Another operation of the same batch failed, so this one did not happen."""
+
+    text = "The operation was not executed because another operation of the batch failed."
+
+
+# --- now is the wrong moment: try again ---------------------------------------------------------
+
+
+class Throttled(DbError):
+    sub_status = 3200
+    text = (
+        "Request rate is large. More Request Units may be needed, so no changes were made. "
+        "Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
+    )
+
+
+class RangeGone(DbError):
+    """The physical partition asked for is not (or no longer) the owner: read the range table
+    again.
+    """
+
+    sub_status = 1002
+    text = "The requested resource is no longer available at the server."
+
+
+class RangeBusy(RangeGone):
+    """The physical partition is frozen for a moment while it splits."""
+
+    sub_status = 1007
+    text = "Partition key range is finishing split and is not available for reads/writes."
+
+
+class Unavailable(DbError):
+    """The engine cannot be reached or is closed. Nothing is known to be lost."""
+
+    text = (
+        "Service is currently unavailable. "
+        "More info: https://aka.ms/cosmosdb-tsg-service-unavailable"
+    )
+
+
+class WriteUncertain(Unavailable):
+    """The commit itself failed: the write may or may not be there after a restart."""
+
+    text = "The write could not be confirmed. Read the item again before you retry."
+
+
+# --- the place is wrong: an operator has to act -------------------------------------------------
+
+
+class StorageFull(DbError):
+    text = "The data folder is full. Free some space, or raise the size limit of the store."
+
+
+class ReadOnlyStore(DbError):
+    text = "The data folder can't be written."
+
+
+class FormatMismatch(DbError):
+    """The data was written by another version, or is not ours, or is damaged."""
+
+    text = "The data folder has a format this version can't open."

@@ -1,0 +1,29 @@
+"""Named steps of work that must survive being cut short.
+
+Code that commits, splits or copies calls `reached("commit.synced")` as it goes. Normally nobody
+listens and the call costs one comparison. A crash test listens and kills the process at the n-th
+pass of a step; the simulator listens to choose what runs next. The names are a promise: `STEPS`
+lists all of them.
+"""
+
+from collections.abc import Callable
+
+STEPS: dict[str, str] = {
+    "group.begin": "the write transaction is open, nothing written",
+    "group.applied": "every command of the group has run, nothing committed",
+    "group.committed": "the engine says the group is durable, nobody has been told",
+    "group.acknowledged": "every caller of the group has been told",
+    "batch.operation": "one operation of a batch has been written inside its transaction",
+}
+
+_listener: Callable[[str], None] | None = None
+
+
+def listen(listener: Callable[[str], None] | None) -> None:
+    global _listener
+    _listener = listener
+
+
+def reached(name: str) -> None:
+    if _listener is not None:
+        _listener(name)
