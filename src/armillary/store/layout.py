@@ -16,9 +16,9 @@ change of a key's form takes the next version. docs/formats.md shows every form 
     sh    shape                 → how many items have exactly this set of paths
 """
 
-# noqa: F401  re-exported: the first row of the table
-from armillary.engine.base import META_KEY as META
+from armillary.engine.base import META_KEY
 
+META = META_KEY
 DOC = b"\x11"
 ID = b"\x21"
 LR = b"\x31"
