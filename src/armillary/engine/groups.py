@@ -1,0 +1,144 @@
+"""Queues of commands, and the threads that run them in groups.
+
+    submit ──▶ [ j1 j2 j3 … ] ──▶ run([j1, j2, j3])   one commit
+                 ▲ while that commit runs, the next group gathers here by itself
+
+Nobody waits for a group to fill: the first command of an idle queue runs at once, alone; under load
+the commit itself is the pause in which its successors gather. So an idle engine has the latency of
+one wake-up and a busy one the throughput of large groups, with no timer to tune.
+
+`per_space=False`: one line, commands of all spaces mixed, in submit order (LMDB, which has a single
+writer). `per_space=True`: one line per space, at most one group of a space at a time, several
+threads for different spaces (memory, PostgreSQL).
+
+This module knows no engine. `run` settles every future it is given; if it raises instead, every
+future it left open gets that exception, so that a caller never waits for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from armillary.engine.base import Command
+from armillary.errors import Unavailable
+from armillary.limits import GROUP_COMMANDS_MAX, QUEUE_COMMANDS_MAX
+
+ONE_LINE = -1  # the name of the only line when spaces are mixed; no space has this number
+
+
+@dataclass(slots=True)
+class Job:
+    space: int
+    command: Command
+    future: Future[Any]
+
+
+class Groups:
+    """Bounded queues in front of `run`. A line is *ready* when it has jobs and no group running."""
+
+    def __init__(
+        self,
+        run: Callable[[list[Job]], None],
+        *,
+        threads: int = 1,
+        per_space: bool = False,
+        group_max: int = GROUP_COMMANDS_MAX,
+        queue_max: int = QUEUE_COMMANDS_MAX,
+        name: str = "writer",
+    ) -> None:
+        assert threads == 1 or per_space, "one mixed line keeps its order only with one thread"
+        self._run = run
+        self._per_space = per_space
+        self._group_max = group_max
+        self._queue_max = queue_max
+        self._lock = threading.Lock()
+        self._work = threading.Condition(self._lock)
+        self._lines: dict[int, deque[Job]] = {}
+        self._ready: deque[int] = deque()
+        self._waiting = 0
+        self._closing = False
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True)
+            for number in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, space: int, command: Command) -> Future[Any]:
+        future: Future[Any] = Future()
+        line = space if self._per_space else ONE_LINE
+        with self._lock:
+            if self._closing:
+                raise Unavailable("The engine is closed.")
+            if self._waiting >= self._queue_max:
+                raise Unavailable(
+                    f"{self._waiting} commands are waiting to be written; that is the limit. "
+                    "Send fewer at once, or try again in a moment.",
+                    waiting=self._waiting,
+                )
+            jobs = self._lines.get(line)
+            if jobs is None:
+                # A line exists exactly while it is ready or running, so spaces that come and go
+                # leave nothing behind.
+                jobs = self._lines[line] = deque()
+                self._ready.append(line)
+                self._work.notify()
+            jobs.append(Job(space, command, future))
+            self._waiting += 1
+        return future
+
+    def close(self) -> None:
+        """Run what is queued, then stop. Idempotent; from any thread but the writers' own."""
+        with self._lock:
+            self._closing = True
+            self._work.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _serve(self) -> None:
+        while (taken := self._take()) is not None:
+            line, group = taken
+            try:
+                self._run(group)
+            except BaseException as error:  # noqa: BLE001 - handed to the callers, not swallowed
+                settle(group, error)
+            else:
+                settle(group, AssertionError("the engine did not settle this command"))
+            self._finish(line)
+
+    def _take(self) -> tuple[int, list[Job]] | None:
+        """The next group, waiting for it; None when closed and nothing can become ready again."""
+        with self._lock:
+            while not self._ready:
+                # A running line is still in `_lines` and may become ready: stay for it.
+                if self._closing and not self._lines:
+                    return None
+                self._work.wait()
+            line = self._ready.popleft()
+            jobs = self._lines[line]
+            group = [jobs.popleft() for _ in range(min(len(jobs), self._group_max))]
+            self._waiting -= len(group)
+            return line, group
+
+    def _finish(self, line: int) -> None:
+        with self._lock:
+            if self._lines[line]:
+                self._ready.append(line)
+                self._work.notify()
+                return
+            del self._lines[line]
+            if self._closing:
+                self._work.notify_all()
+
+
+def settle(group: list[Job], error: BaseException) -> None:
+    """Give `error` to every future of the group that has no answer yet."""
+    for job in group:
+        if not job.future.done():
+            job.future.set_exception(error)
