@@ -1,0 +1,97 @@
+"""The `meta` row of a space: the fence first, then the counters and totals that every write moves.
+
+    0        fence: form, state, container, ordinal, epoch, settings     compared as bytes by every
+    transaction 22       counters: LSN, rid, etag, last _ts, totals … …        the range's bounds
+
+A caller keeps the fence bytes of each range it routes to. If the row in its own snapshot starts
+with other bytes, its picture is old: it reads the catalog again and re-routes. Nothing else
+invalidates caches.
+"""
+
+import struct
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from operator import attrgetter
+
+META_FORM = 1
+FENCE = struct.Struct(">BB8sIII")
+FENCE_BYTES = FENCE.size
+COUNTERS = struct.Struct(">QiQQQQQQQIIBQQ")
+BOUND = struct.Struct(">H")
+
+ORDINAL_BITS = 24
+COUNTER_BITS = 36  # rids: 24 + 36 = 60 bits, so that the type nibble of a resource id stays 0
+
+
+class State(IntEnum):
+    OPEN = 1
+    FROZEN = 2
+    RETIRED = 3
+
+
+@dataclass(slots=True)
+class Meta:
+    """Mutable on purpose: one lives for the length of one command. From `lsn` to `swept` the fields
+    stand in the order of `COUNTERS`."""
+
+    container: bytes
+    ordinal: int
+    epoch: int = 1
+    settings: int = 1
+    state: State = State.OPEN
+    lsn: int = 0
+    session: int = -1
+    rids: int = 0
+    etags: int = 0
+    ts: int = 0
+    items: int = 0
+    body_bytes: int = 0
+    index_bytes: int = 0
+    stale_items: int = 0
+    """Items whose index entries were made under an older indexing policy."""
+    policy: int = 1
+    shapes: int = 0
+    keep_log: int = 0
+    """1 while something (a split) needs every change, tombstones too."""
+    log_start: int = 0
+    """Changes up to this LSN may be missing from the all-versions feed."""
+    swept: int = 0
+    """Every live item changed at or before this LSN has been looked at by the expiry sweep."""
+    start: bytes = b""
+    end: bytes = b"\xff"
+
+    def fence(self) -> bytes:
+        return FENCE.pack(
+            META_FORM, self.state, self.container, self.ordinal, self.epoch, self.settings
+        )
+
+    def pack(self) -> bytes:
+        return b"".join(
+            (
+                self.fence(),
+                COUNTERS.pack(*_counters(self)),
+                BOUND.pack(len(self.start)),
+                self.start,
+                BOUND.pack(len(self.end)),
+                self.end,
+            )
+        )
+
+    def next_rid(self) -> bytes:
+        """Unique in the container for ever; ascending within the range."""
+        self.rids += 1
+        return (self.ordinal << COUNTER_BITS | self.rids).to_bytes(8, "big")
+
+
+_counters = attrgetter(*(field.name for field in fields(Meta)[5:-2]))
+
+
+def unpack_meta(row: bytes) -> Meta:
+    form, state, container, ordinal, epoch, settings = FENCE.unpack_from(row)
+    assert form == META_FORM, f"meta row of form {form}"
+    at = FENCE_BYTES + COUNTERS.size
+    (length,) = BOUND.unpack_from(row, at)
+    start = row[at + 2 : at + 2 + length]
+    end = row[at + length + 4 :]
+    counters = COUNTERS.unpack_from(row, FENCE_BYTES)
+    return Meta(container, ordinal, epoch, settings, State(state), *counters, start, end)
