@@ -1,0 +1,57 @@
+# One command each. Every target makes .venv first, and only when the lock or pyproject.toml changed.
+
+PYTHON ?= python3
+PY := .venv/bin/python
+STAMP := .venv/.armillary-setup
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup lock run test lint types format bench soak screenshots docs clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv from requirements.lock (any other target does it too)
+
+$(STAMP): requirements.lock pyproject.toml tools/setup.sh
+	@PYTHON='$(PYTHON)' tools/setup.sh
+	@touch $@
+
+lock: $(STAMP)  ## resolve the dependencies again into requirements.lock
+	@$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --extra dev pyproject.toml --output-file requirements.lock
+	@echo "requirements.lock is fresh; 'make setup' installs it."
+
+run: $(STAMP)  ## see it work in the terminal
+	@if [ -f src/armillary/demo.py ]; then $(PY) -m armillary demo; \
+	 else $(PY) -m armillary --version; fi
+
+test: $(STAMP)  ## every test but the long ones; ends with what was skipped and why
+	@$(PY) -m pytest -rs
+
+lint: $(STAMP)  ## ruff: rules and format
+	@$(PY) -m ruff check --quiet && $(PY) -m ruff format --check --quiet \
+	  && echo "lint: clean" \
+	  || { echo "lint: 'make format' repairs what can be repaired"; exit 1; }
+
+types: $(STAMP)  ## mypy, strict
+	@$(PY) -m mypy
+
+format: $(STAMP)  ## let ruff repair and format
+	@$(PY) -m ruff check --fix --quiet; $(PY) -m ruff format --quiet
+
+bench: $(STAMP)  ## every benchmark of bench/, or one: make bench ONLY=name
+	@$(PY) tools/bench.py $(ONLY)
+
+soak: $(STAMP)  ## the long tests
+	@$(PY) -m pytest -rs -m soak --timeout 7200; status=$$?; \
+	 if [ $$status -eq 5 ]; then echo "There are no long tests yet."; else exit $$status; fi
+
+screenshots: $(STAMP)  ## pictures of the portal
+	@echo "There is nothing to photograph until the portal exists."
+
+docs: $(STAMP)  ## write the generated pages again
+	@$(PY) tools/limits_page.py
+
+clean:  ## remove .venv and every cache
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
