@@ -157,6 +157,12 @@ class WriteUncertain(Unavailable):
     text = "The write could not be confirmed. Read the item again before you retry."
 
 
+class SnapshotExpired(Unavailable):
+    """A read held its snapshot too long. Old snapshots keep dead pages alive, so they are ended."""
+
+    text = "The read took too long on one snapshot. Read less at once, in pages."
+
+
 # --- the place is wrong: an operator has to act -------------------------------------------------
 
 

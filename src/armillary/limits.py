@@ -40,7 +40,7 @@ FEED_RETENTION_SECONDS_MAX = 30 * 24 * 3600
 PHYSICAL_PARTITIONS_MAX = 10_000  # of one container, at creation
 
 # --- engine ---
-KEY_BYTES_MAX = 511  # LMDB's compiled-in bound; every engine refuses longer keys
+KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
 GROUP_COMMANDS_MAX = 64  # commands in one commit
 QUEUE_COMMANDS_MAX = 10_000  # waiting for the writer; more are refused
 READ_SECONDS_MAX = 5.0  # age of a read transaction; an old one makes the LMDB file grow
