@@ -20,6 +20,7 @@ PARTITION_KEY_BYTES_MAX = 2048  # hash V2; V1 hashes only the first 100 characte
 PARTITION_KEY_V1_CHARACTERS = 100
 HIERARCHICAL_LEVELS_MAX = 3
 LOGICAL_BYTES_MAX = 20 * 1000**3  # GB is decimal in limits; configurable
+PARTITION_BYTES_MAX = 50 * 1000**3  # one physical partition; configurable
 
 # --- requests ---
 BATCH_OPERATIONS_MAX = 100
