@@ -47,6 +47,10 @@ class PartitionKeyMismatch(BadInput):
     )
 
 
+class NotTargetable(BadInput):
+    """Too little is known to compute partition keys: ask every partition, or say more."""
+
+
 class TooLarge(DbError):
     text = "The size of the request exceeded the maximum allowed size."
 

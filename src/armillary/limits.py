@@ -22,6 +22,12 @@ HIERARCHICAL_LEVELS_MAX = 3
 LOGICAL_BYTES_MAX = 20 * 1000**3  # GB is decimal in limits; configurable
 PARTITION_BYTES_MAX = 50 * 1000**3  # one physical partition; configurable
 
+# --- synthetic keys (partitioning 6.3: k = 92,104 is the largest of its table) ---
+SYNTHETIC_PARTS_MAX = 16
+SYNTHETIC_SEPARATOR_CHARACTERS_MAX = 16
+SYNTHETIC_SUFFIXES_MAX = 100_000
+SYNTHETIC_CANDIDATES_MAX = 100_000  # keys computed for one read
+
 # --- requests ---
 BATCH_OPERATIONS_MAX = 100
 BATCH_BYTES_MAX = 2 * MB
@@ -59,4 +65,5 @@ TERM_CUT_BYTES = (
 SHAPES_MAX = 256  # distinct sets of paths counted per physical partition
 
 assert BATCH_BYTES_MAX >= ITEM_BYTES_MAX
+assert SYNTHETIC_CANDIDATES_MAX >= SYNTHETIC_SUFFIXES_MAX, "one group must be readable"
 assert 1 + 8 + (1 + 2 * TERM_CUT_BYTES + 2 + 8) + 8 <= KEY_BYTES_MAX, "an index key must fit"

@@ -59,9 +59,3 @@ def same(left: JSON, right: JSON) -> bool:
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(same(v, right[k]) for k, v in left.items())
     return bool(left == right)
-
-
-#: Written by the store into every item; what a client sends under these names is dropped.
-SYSTEM_PROPERTIES: Final[frozenset[str]] = frozenset(
-    ("_rid", "_self", "_etag", "_ts", "_attachments")
-)

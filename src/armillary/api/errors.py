@@ -23,6 +23,7 @@ from armillary.errors import (
     NotFound,
     NotModified,
     NotSupported,
+    NotTargetable,
     OwnerNotFound,
     PartitionKeyCollision,
     PartitionKeyFull,
@@ -59,6 +60,7 @@ INTERNAL = Wire(500, "InternalServerError")
 WIRE: dict[type[DbError], Wire] = {
     BadInput: Wire(400, "BadRequest"),
     PartitionKeyMismatch: Wire(400, "BadRequest"),
+    NotTargetable: Wire(400, "BadRequest"),
     # The original answers 400 to what an account can't do. 501 is in none of its tables.
     NotSupported: Wire(400, "BadRequest"),
     TooLarge: Wire(413, "RequestEntityTooLarge"),

@@ -17,9 +17,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
+from armillary.encoding.documents import SYSTEM_PROPERTIES
 from armillary.errors import BadInput
 from armillary.limits import PATCH_OPERATIONS_MAX
-from armillary.values import JSON, SYSTEM_PROPERTIES, UNDEFINED
+from armillary.values import JSON, UNDEFINED
 
 Pointer: TypeAlias = tuple[str, ...]
 

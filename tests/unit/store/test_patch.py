@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from armillary.encoding.documents import SYSTEM_PROPERTIES
 from armillary.errors import BadInput
 from armillary.store.patch import Patch, apply_patch, modified_paths, parse_patch
-from armillary.values import SYSTEM_PROPERTIES, same
+from armillary.values import same
 
 LEARN = "Learn more: https://aka.ms/cosmosdbpatchdocs"
 SYNTAX = "Invalid patch request: check syntax of patch specification."
