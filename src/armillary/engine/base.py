@@ -72,6 +72,10 @@ class Writer(Reader, Protocol):
         """True if the key was there."""
         ...
 
+    def delete_many(self, keys: Iterable[bytes]) -> None:
+        """Delete without asking what was there: on PostgreSQL asking costs a round trip each."""
+        ...
+
     def nested(self) -> AbstractContextManager[None]:
         """A scope that is undone alone when its block raises."""
         ...
