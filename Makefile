@@ -51,7 +51,7 @@ screenshots: $(STAMP)  ## pictures of the portal
 	@echo "There is nothing to photograph until the portal exists."
 
 docs: $(STAMP)  ## write the generated pages again
-	@$(PY) tools/limits_page.py
+	@$(PY) tools/reference_pages.py
 
 clean:  ## remove .venv and every cache
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

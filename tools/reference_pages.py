@@ -1,0 +1,132 @@
+"""Write the reference pages of docs/ from the tables in the source, so that they can't fall behind.
+
+    limits.md ← limits.py · steps.md ← steps.py · settings.md ← config.py · errors.md ← errors.py
+
+`make docs` writes them; a test compares each page with what this would write.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from armillary import limits
+from armillary.api.errors import WIRE, wire
+from armillary.config import VARIABLES, Settings
+from armillary.steps import STEPS
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+
+
+def limits_page() -> str:
+    """Headings are the `# --- heading (source) ---` lines without their source; notes are the
+    comments beside the numbers.
+    """
+    parts = [
+        "# Limits",
+        "Every bound of the program, from `src/armillary/limits.py`. The sizes of partitions are "
+        "[settings](settings.md) with these defaults, names with `_DEFAULT` are what you get "
+        "without asking, the rest are fixed.",
+    ]
+    for title, body in _sections(Path(limits.__file__).read_text(encoding="utf-8")):
+        rows = [_limit(found) for found in _LIMIT.finditer(body) if found["name"] not in _UNITS]
+        if rows:
+            heading = title[0].upper() + title[1:]
+            parts += [f"## {heading}", _table(("limit", "value", "note"), rows)]
+    return _page(parts)
+
+
+_HEADING = re.compile(r"# --- (?P<title>[^(]*?)(?: \(.*\))? ---")
+# `NAME = value  # note`; the formatter may put value and note in parentheses over several lines.
+_LIMIT = re.compile(
+    r"^(?P<name>[A-Z][A-Z0-9_]*) = (?P<value>\((?:.|\n)*?^\)|[^#\n]*)(?P<note>#.*)?", re.MULTILINE
+)
+_UNITS = {"KB", "MB", "GB"}  # words for the numbers below them, not limits
+
+
+def _sections(source: str) -> list[tuple[str, str]]:
+    pieces = _HEADING.split(source)
+    return [("general", pieces[0]), *zip(pieces[1::2], pieces[2::2], strict=True)]
+
+
+def _limit(found: re.Match[str]) -> tuple[str, str, str]:
+    note = found["note"] or "".join(re.findall(r"#.*", found["value"]))
+    return f"`{found['name']}`", f"{getattr(limits, found['name']):,}", note.lstrip("# ")
+
+
+def steps_page() -> str:
+    return _page(
+        [
+            "# Steps",
+            "Work that must survive being cut short names its steps (`src/armillary/steps.py`). "
+            "Crash tests kill the process at each of them; whatever a caller was told before has "
+            "to be true after the restart.",
+            _table(("step", "what is true when it is reached"), _named(STEPS)),
+        ]
+    )
+
+
+def settings_page() -> str:
+    default = Settings.default()
+    rows = [
+        (f"`{name}`", f"`{section}.{key}`", f"`{getattr(getattr(default, section), key)}`")
+        for name, (section, key, _) in VARIABLES.items()
+    ]
+    return _page(
+        [
+            "# Settings",
+            "What can be chosen today, from `src/armillary/config.py`. Sizes are whole numbers of "
+            "bytes, or with a unit: `2MB`, `50GB`, `64MiB`. A misspelt name in one of these "
+            "sections is refused.",
+            _table(("variable", "setting", "default"), rows),
+        ]
+    )
+
+
+def errors_page() -> str:
+    rows = []
+    for kind in WIRE:
+        status, sub_status, code, message = wire(kind())
+        meaning = inspect.cleandoc(vars(kind).get("__doc__") or message).replace("\n", " ")
+        rows.append((f"`{kind.__name__}`", f"{status}/{sub_status}", f"`{code}`", meaning))
+    return _page(
+        [
+            "# Errors",
+            "Everything the program refuses or fails with is a subclass of "
+            "`armillary.errors.DbError`, named by what the caller can do about it. Status, "
+            "sub-status and code are what the NoSQL protocol says (`src/armillary/api/errors.py`).",
+            _table(("error", "status", "code", "meaning"), rows),
+        ]
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "limits.md": limits_page,
+    "steps.md": steps_page,
+    "settings.md": settings_page,
+    "errors.md": errors_page,
+}
+
+
+def _named(table: dict[str, str]) -> list[tuple[str, str]]:
+    return [(f"`{name}`", meaning) for name, meaning in table.items()]
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _page(parts: list[str]) -> str:
+    return "\n\n".join([parts[0], "*Made by `make docs`; not edited by hand.*", *parts[1:]]) + "\n"
+
+
+def main() -> None:
+    for name, render in PAGES.items():
+        (DOCS / name).write_text(render(), encoding="utf-8")
+        print(f"wrote docs/{name}")
+
+
+if __name__ == "__main__":
+    main()
