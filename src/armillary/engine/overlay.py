@@ -1,0 +1,233 @@
+"""A write transaction as a layer of changes in memory over a snapshot.
+
+    put, delete ──▶ { key: value or None }          changes() ──▶ what to write, once, at the end
+                            │ not there
+    get, scan ──────────────┴──▶ base: Reader       never written through this module
+
+Engines that cannot or should not write row by row (memory, whose snapshots are shared; PostgreSQL,
+where each write would be a round trip) run a whole group on one overlay. Undoing a nested scope is
+a walk back over a log of previous states, so every command of a group can have its own.
+
+It does not commit, lock, or know where the rows are from.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any, Final
+
+from armillary.engine.base import META_KEY, Handlers, Reader, Row
+from armillary.engine.groups import Job
+from armillary.limits import KEY_BYTES_MAX
+
+
+class _Untouched(Enum):
+    """The state of a key that the overlay says nothing about. None means deleted."""
+
+    UNTOUCHED = 0
+
+
+_UNTOUCHED: Final = _Untouched.UNTOUCHED
+
+
+class OverlayWriter:
+    """Writes are buffered, reads see them. One thread, one transaction."""
+
+    __slots__ = ("_base", "_changes", "_fresh", "_order", "_undo", "meta")
+
+    def __init__(self, base: Reader) -> None:
+        self._base = base
+        self._changes: dict[bytes, bytes | None] = {}
+        self._order: list[bytes] = []  # keys of _changes, sorted, except those in _fresh
+        self._fresh: list[bytes] = []
+        self._undo: list[tuple[bytes, bytes | _Untouched | None]] = []
+        # A later command of the same group must see the fence its neighbour wrote.
+        self.meta = base.meta
+
+    def get(self, key: bytes) -> bytes | None:
+        value = self._changes.get(key, _UNTOUCHED)
+        return self._base.get(key) if value is _UNTOUCHED else value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        changes = self._changes
+        below = [key for key in keys if key not in changes]
+        found = dict(zip(below, self._base.get_many(below), strict=True)) if below else {}
+        return [changes[key] if key in changes else found[key] for key in keys]
+
+    def get_via(self, key: bytes, prefix: bytes) -> tuple[bytes, bytes | None] | None:
+        first = self._changes.get(key, _UNTOUCHED)
+        if first is None:
+            return None
+        if first is not _UNTOUCHED:
+            return first, self.get(prefix + first)
+        found = self._base.get_via(key, prefix)
+        if found is None:
+            return None
+        second = self._changes.get(prefix + found[0], _UNTOUCHED)
+        return found if second is _UNTOUCHED else (found[0], second)
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[Row]:
+        order = self._sorted()
+        ours = order[bisect_left(order, start) : bisect_left(order, end)]
+        if not ours:
+            return self._base.scan(start, end, reverse=reverse, limit=limit)
+        if reverse:
+            ours.reverse()
+        # Each of our keys hides at most one row of the base.
+        below = None if limit is None else limit + len(ours)
+        base = self._base.scan(start, end, reverse=reverse, limit=below)
+        merged = _merge(base, ours, self._changes, reverse)
+        return merged if limit is None else _first(limit, merged)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._set(key, value)
+
+    def put_many(self, rows: Iterable[Row]) -> None:
+        for key, value in rows:
+            self._set(key, value)
+
+    def delete(self, key: bytes) -> bool:
+        there = self.get(key) is not None
+        if there:
+            self._set(key, None)
+        return there
+
+    def delete_many(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self._set(key, None)
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        mark = len(self._undo)
+        try:
+            yield
+        except BaseException:
+            self._undo_to(mark)
+            raise
+
+    def changes(self) -> Mapping[bytes, bytes | None]:
+        """The final state of every key written: its value, or None when deleted."""
+        return self._changes
+
+    def puts_and_deletes(self) -> tuple[list[Row], list[bytes]]:
+        """The changes in key order, as the two statements of a commit want them."""
+        puts: list[Row] = []
+        deletes: list[bytes] = []
+        for key in self._sorted():
+            value = self._changes[key]
+            if value is None:
+                deletes.append(key)
+            else:
+                puts.append((key, value))
+        return puts, deletes
+
+    def _set(self, key: bytes, value: bytes | None) -> None:
+        if not 0 < len(key) <= KEY_BYTES_MAX:
+            raise ValueError(f"a key of {len(key)} bytes; allowed 1 to {KEY_BYTES_MAX}")
+        if key == META_KEY:
+            if value is None:
+                raise ValueError("the fence goes only with its space: drop_space")
+            self.meta = value
+        changes = self._changes
+        before = changes.get(key, _UNTOUCHED)
+        if before is _UNTOUCHED:
+            self._fresh.append(key)
+        self._undo.append((key, before))
+        changes[key] = value
+
+    def _undo_to(self, mark: int) -> None:
+        while len(self._undo) > mark:
+            key, before = self._undo.pop()
+            if before is _UNTOUCHED:
+                del self._changes[key]
+            else:
+                self._changes[key] = before
+        self._fresh = list(self._changes)
+        self._order = []
+        meta = self._changes.get(META_KEY)
+        self.meta = self._base.meta if meta is None else meta
+
+    def _sorted(self) -> list[bytes]:
+        if self._fresh:
+            self._order += self._fresh
+            self._order.sort()  # cheap: one long sorted run and a few new keys
+            self._fresh = []
+        return self._order
+
+
+def _merge(
+    base: Iterator[Row],
+    ours: Sequence[bytes],
+    changes: Mapping[bytes, bytes | None],
+    reverse: bool,
+) -> Iterator[Row]:
+    """Both in scan order; a key of ours hides the same key of the base."""
+    position = 0
+    for row in base:
+        key = row[0]
+        hidden = False
+        while position < len(ours) and (
+            ours[position] >= key if reverse else ours[position] <= key
+        ):
+            mine = ours[position]
+            position += 1
+            hidden = mine == key
+            value = changes[mine]
+            if value is not None:
+                yield mine, value
+        if not hidden:
+            yield row
+    for mine in ours[position:]:
+        value = changes[mine]
+        if value is not None:
+            yield mine, value
+
+
+def _first(count: int, rows: Iterator[Row]) -> Iterator[Row]:
+    # Not islice: it would hold the base's iterator open, and a chunk may cost a round trip.
+    if count > 0:
+        for number, row in enumerate(rows, 1):
+            yield row
+            if number >= count:
+                return
+
+
+Outcome = tuple[Job, Any, BaseException | None]
+
+
+def run_jobs(
+    writer: OverlayWriter,
+    jobs: Iterable[Job],
+    handlers: Handlers,
+    fatal: tuple[type[BaseException], ...] = (),
+) -> list[Outcome]:
+    """Run each command in a scope of its own; a refusal undoes that command alone.
+
+    `fatal` are the engine's own failures: they end the whole group, because every command in it
+    has lost its transaction. Nothing is told to the callers here: that waits for the commit.
+    """
+    outcomes: list[Outcome] = []
+    for job in jobs:
+        try:
+            with writer.nested():
+                handler = handlers[job.command.name]
+                outcomes.append((job, handler.run(writer, job.command.data), None))
+        except fatal:
+            raise
+        except Exception as error:  # noqa: BLE001 - handed to the caller, not swallowed
+            outcomes.append((job, None, error))
+    return outcomes
+
+
+def tell(outcomes: Iterable[Outcome]) -> None:
+    """Answer the callers. Only after the commit."""
+    for job, result, error in outcomes:
+        if error is None:
+            job.future.set_result(result)
+        else:
+            job.future.set_exception(error)
