@@ -39,6 +39,8 @@ class Meta:
     epoch: int = 1
     settings: int = 1
     state: State = State.OPEN
+    start: bytes = b""
+    end: bytes = b"\xff"
     lsn: int = 0
     session: int = -1
     rids: int = 0
@@ -57,8 +59,6 @@ class Meta:
     """Changes up to this LSN may be missing from the all-versions feed."""
     swept: int = 0
     """Every live item changed at or before this LSN has been looked at by the expiry sweep."""
-    start: bytes = b""
-    end: bytes = b"\xff"
 
     def fence(self) -> bytes:
         return FENCE.pack(
@@ -83,7 +83,7 @@ class Meta:
         return (self.ordinal << COUNTER_BITS | self.rids).to_bytes(8, "big")
 
 
-_counters = attrgetter(*(field.name for field in fields(Meta)[5:-2]))
+_counters = attrgetter(*(field.name for field in fields(Meta)[7:]))
 
 
 def unpack_meta(row: bytes) -> Meta:
@@ -94,4 +94,4 @@ def unpack_meta(row: bytes) -> Meta:
     start = row[at + 2 : at + 2 + length]
     end = row[at + length + 4 :]
     counters = COUNTERS.unpack_from(row, FENCE_BYTES)
-    return Meta(container, ordinal, epoch, settings, State(state), *counters, start, end)
+    return Meta(container, ordinal, epoch, settings, State(state), start, end, *counters)

@@ -1,0 +1,31 @@
+"""The check that every transaction makes first: is this range still what the caller thinks it is?
+
+`Fenced` is control flow inside the store: the caller reads the catalog again and re-routes. It
+becomes an error for users only after many rounds, as `RangeGone`.
+"""
+
+from armillary.engine.base import Writer
+from armillary.errors import RangeGone
+from armillary.store.layout import META
+from armillary.store.meta import FENCE_BYTES, Meta, unpack_meta
+
+
+class Fenced(RangeGone):
+    """The row in the snapshot disagrees with the caller's picture."""
+
+
+class Stale(RangeGone):
+    """The item changed between the caller's look and its write: look again."""
+
+
+def check_fence(row: bytes, fence: bytes) -> None:
+    if row[:FENCE_BYTES] != fence:
+        raise Fenced
+
+
+def open_meta(tx: Writer, fence: bytes) -> Meta:
+    """The meta row as this command sees it: after the commands before it in the group."""
+    row = tx.get(META)
+    assert row is not None, "a space without its meta row"
+    check_fence(row, fence)
+    return unpack_meta(row)

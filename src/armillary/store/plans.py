@@ -1,0 +1,41 @@
+"""Compiled index plans, found again by the JSON they were made from.
+
+A command carries the indexing policies as JSON, because it may run in another process; compiling
+one takes far longer than using it, so each process keeps the last few.
+"""
+
+from functools import lru_cache
+
+import orjson
+
+from armillary.encoding.documents import SYSTEM_PROPERTIES
+from armillary.store.index_policy import parse_policy, parse_unique_keys
+from armillary.store.indexing import Entries, IndexPlan, compile_index, index_entries
+from armillary.values import JSON
+
+
+def policy_json(indexing_policy: JSON, unique_key_policy: JSON) -> bytes:
+    """One version of what an item's index entries are made by."""
+    return orjson.dumps([indexing_policy, unique_key_policy])
+
+
+@lru_cache(maxsize=256)
+def plan_from(policy: bytes) -> IndexPlan:
+    indexing_policy, unique_key_policy = orjson.loads(policy)
+    return compile_index(parse_policy(indexing_policy), parse_unique_keys(unique_key_policy))
+
+
+def plan_of(policies: tuple[tuple[int, bytes], ...], version: int) -> IndexPlan:
+    """The plan an item was indexed under, newest first because that is nearly always it."""
+    for known, policy in reversed(policies):
+        if known == version:
+            return plan_from(policy)
+    raise AssertionError(f"indexing policy {version} is not among {[v for v, _ in policies]}")
+
+
+def entries_of(plan: IndexPlan, text: bytes) -> Entries:
+    """The entries of a stored item. Its system properties were not there when they were made."""
+    item = orjson.loads(text)
+    for name in SYSTEM_PROPERTIES:
+        item.pop(name, None)
+    return index_entries(plan, item)
