@@ -1,0 +1,311 @@
+"""Items as they come in, and documents as they lie on disk.
+
+`parse_body` reads an item once: JSON text or a Python mapping in, a normalised item and its compact
+JSON out. Numbers take one form each (an integral double below 2^53 is an integer, an integer beyond
+64 bits is a double), system properties that the caller sent are dropped, and what JSON or the
+limits do not allow is refused. After this nobody checks an item again.
+
+A stored document is a fixed header, the effective partition key, and the JSON exactly as it goes
+out, system properties included:
+
+    version, flags, lsn, previous lsn, ts, ttl, policy version, body bytes, etag, key digest,
+    length of the EPK │ EPK │ {…}
+
+so that a point read answers with a slice and one `unpack_from`, without parsing JSON.
+
+This module does not know partition keys beyond their bytes, and assigns no ids, etags or times.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any, Final
+
+import orjson
+
+from armillary.errors import BadInput, FormatMismatch, TooLarge
+from armillary.limits import (
+    ID_BYTES_MAX,
+    ITEM_BYTES_MAX,
+    ITEM_DEPTH_MAX,
+    NAME_CHARACTERS_MAX,
+    TTL_SECONDS_MAX,
+)
+from armillary.values import JSON
+
+#: Ours to write (nosql-rest 2.4): what a caller sends under these names is dropped.
+SYSTEM_PROPERTIES: Final = ("_rid", "_self", "_etag", "_attachments", "_ts", "_lsn")
+
+_WHOLE_BELOW = 1 << 53
+_INT64_MIN = -(1 << 63)
+_INT64_MAX = (1 << 63) - 1
+#: White space and \u escapes make a text longer than the item is; this much longer is refused
+#: before it is parsed.
+_SOURCE_BYTES_MAX = 4 * ITEM_BYTES_MAX
+
+Source = bytes | bytearray | memoryview | str | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """An item as the caller meant it: normalised, without system properties."""
+
+    item: dict[str, JSON]
+    text: bytes
+    id: str
+    ttl: int | None
+
+
+# --- reading an item ------------------------------------------------------------------------------
+
+
+# HOT: once per write; one flat pass; numbers in bench/; reference tests/property/slow_documents.py
+def parse_body(source: Source) -> Body:
+    if isinstance(source, Mapping):
+        item = _copy_object({k: v for k, v in source.items() if k not in SYSTEM_PROPERTIES}, 1, "")
+    else:
+        item = _parse_text(source)
+    if "id" not in item:
+        raise BadInput(
+            "The input content is invalid because the required properties - 'id; ' - are missing"
+        )
+    item_id = check_id(item["id"])
+    try:
+        text = orjson.dumps(item)
+    except orjson.JSONEncodeError as error:  # a lone surrogate of a Python string
+        raise BadInput(f"The item can't be written as JSON: {error}.") from error
+    if len(text) > ITEM_BYTES_MAX:
+        raise TooLarge(body_bytes=len(text), body_bytes_max=ITEM_BYTES_MAX)
+    return Body(item, text, item_id, _check_ttl(item["ttl"]) if "ttl" in item else None)
+
+
+def _parse_text(source: bytes | bytearray | memoryview | str) -> dict[str, JSON]:
+    if len(source) > _SOURCE_BYTES_MAX:
+        raise TooLarge(body_bytes=len(source), body_bytes_max=ITEM_BYTES_MAX)
+    try:
+        item = orjson.loads(source)
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"The request body is not valid JSON: {error}.") from error
+    if type(item) is not dict:
+        raise BadInput("The request body must be a JSON object.")
+    for name in SYSTEM_PROPERTIES:
+        if name in item:
+            del item[name]
+    _tidy_object(item, 1)
+    return item
+
+
+def _tidy_object(item: dict[str, JSON], depth: int) -> None:
+    """Normalise numbers in place. The object is fresh from the parser, so nobody else holds it."""
+    if depth > ITEM_DEPTH_MAX:
+        raise _too_deep()
+    for name, value in item.items():
+        kind = type(value)
+        if kind is str:
+            continue
+        if kind is float:
+            if value.is_integer() and -_WHOLE_BELOW < value < _WHOLE_BELOW:
+                item[name] = int(value)
+        elif kind is int:
+            if value > _INT64_MAX:  # the parser makes doubles of everything further out
+                item[name] = float(value)
+        elif kind is dict:
+            _tidy_object(value, depth + 1)
+        elif kind is list:
+            _tidy_array(value, depth + 1)
+
+
+def _tidy_array(items: list[JSON], depth: int) -> None:
+    if depth > ITEM_DEPTH_MAX:
+        raise _too_deep()
+    for position, value in enumerate(items):
+        kind = type(value)
+        if kind is str:
+            continue
+        if kind is float:
+            if value.is_integer() and -_WHOLE_BELOW < value < _WHOLE_BELOW:
+                items[position] = int(value)
+        elif kind is int:
+            if value > _INT64_MAX:
+                items[position] = float(value)
+        elif kind is dict:
+            _tidy_object(value, depth + 1)
+        elif kind is list:
+            _tidy_array(value, depth + 1)
+
+
+def _copy_object(source: Mapping[Any, Any], depth: int, path: str) -> dict[str, JSON]:
+    if depth > ITEM_DEPTH_MAX:
+        raise _too_deep()
+    item: dict[str, JSON] = {}
+    for name, value in source.items():
+        if not isinstance(name, str):
+            raise BadInput(f"The property name {name!r} at '{path or '/'}' is not a string.")
+        kind = type(value)
+        if kind is not str:
+            value = _copy_value(value, depth, path, name)
+        item[str(name)] = value
+    return item
+
+
+def _copy_value(value: Any, depth: int, path: str, name: str | int) -> JSON:
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, int):
+        return int(value) if _INT64_MIN <= value <= _INT64_MAX else _to_double(value, path, name)
+    if isinstance(value, float):
+        if value.is_integer() and -_WHOLE_BELOW < value < _WHOLE_BELOW:
+            return int(value)
+        if value - value != 0.0:  # only NaN and the infinities differ from themselves so
+            raise BadInput(f"The value at '{path}/{name}' is {value}; JSON has no such number.")
+        return float(value)
+    if isinstance(value, str):
+        return str(value)
+    here = f"{path}/{name}"
+    if isinstance(value, Mapping):
+        return _copy_object(value, depth + 1, here)
+    if isinstance(value, list | tuple):
+        if depth >= ITEM_DEPTH_MAX:
+            raise _too_deep()
+        return [_copy_value(each, depth + 1, here, at) for at, each in enumerate(value)]
+    raise BadInput(
+        f"The value at '{here}' is of type {type(value).__name__}; allowed are dict, list, str, "
+        "int, float, bool and None."
+    )
+
+
+def _to_double(value: int, path: str, name: str | int) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise BadInput(f"The number at '{path}/{name}' is beyond the range of a double.") from error
+
+
+def _too_deep() -> BadInput:
+    return BadInput(f"The item is nested deeper than {ITEM_DEPTH_MAX} objects and arrays.")
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def check_id(text: JSON) -> str:
+    """The id of an item. `?` and `#` are allowed here, unlike in names (nosql-rest 2.6)."""
+    if type(text) is not str or not text:
+        raise BadInput("The 'id' of an item must be a string that is not empty.")
+    if "/" in text or "\\" in text:
+        _refuse_characters(text, "/\\")
+    if text[-1] == " ":
+        raise BadInput("The resource name can't end with space.")
+    if len(text) * 4 > ID_BYTES_MAX:
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size > ID_BYTES_MAX:
+            raise BadInput(f"The 'id' has {size} bytes; allowed are {ID_BYTES_MAX}.")
+    return text
+
+
+def check_name(text: JSON) -> str:
+    """The name of a database, a container or a script."""
+    if type(text) is not str or not text:
+        raise BadInput("The 'id' of a resource must be a string that is not empty.")
+    _refuse_characters(text, "/\\?#")
+    if text[-1] == " ":
+        raise BadInput("The resource name can't end with space.")
+    if len(text) > NAME_CHARACTERS_MAX:
+        raise BadInput(
+            f"The resource name has {len(text)} characters; allowed are {NAME_CHARACTERS_MAX}."
+        )
+    return text
+
+
+def _refuse_characters(text: str, forbidden: str) -> None:
+    for character in text:
+        if character in forbidden:
+            raise BadInput(f"The resource name presented contains invalid character '{character}'.")
+
+
+def _check_ttl(ttl: JSON) -> int:
+    if type(ttl) is int and (ttl == -1 or 0 < ttl <= TTL_SECONDS_MAX):
+        return ttl
+    raise BadInput(
+        f"The 'ttl' of an item must be -1 or an integer from 1 to {TTL_SECONDS_MAX} seconds."
+    )
+
+
+# --- documents on disk ----------------------------------------------------------------------------
+
+FORMAT_VERSION: Final = 1
+HEADER: Final = Struct(">BBQQQiII16s8sB")
+#: The three a point read needs: lsn, ts, ttl (0 = the container decides).
+MOMENT: Final = Struct(">2xQ8xQi")
+LSN: Final = Struct(">2xQ")
+BODY_BYTES: Final = Struct(">34xI")
+ETAG_SLICE: Final = slice(38, 54)
+DIGEST_SLICE: Final = slice(54, 62)
+EPK_LENGTH_AT: Final = 62
+EPK_AT: Final = HEADER.size
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is known of a document without reading its JSON."""
+
+    lsn: int
+    previous_lsn: int
+    ts: int
+    ttl: int  # 0: none of its own
+    policy_version: int
+    body_bytes: int  # of the user's body, which is what is charged
+    etag: bytes  # 16 bytes
+    digest: bytes  # 8 bytes of the partition key value; the EPK alone does not identify it
+    epk: bytes
+    flags: int = 0
+
+
+def pack_header(header: Header) -> bytes:
+    return (
+        HEADER.pack(
+            FORMAT_VERSION,
+            header.flags,
+            header.lsn,
+            header.previous_lsn,
+            header.ts,
+            header.ttl,
+            header.policy_version,
+            header.body_bytes,
+            header.etag,
+            header.digest,
+            len(header.epk),
+        )
+        + header.epk
+    )
+
+
+def pack_document(header: Header, text: bytes) -> bytes:
+    return pack_header(header) + text
+
+
+def unpack_header(value: bytes) -> tuple[Header, int]:
+    """The header, and the offset at which the JSON begins."""
+    version, flags, lsn, previous, ts, ttl, policy, size, etag, digest, length = HEADER.unpack_from(
+        value
+    )
+    if version != FORMAT_VERSION:
+        raise FormatMismatch(f"A document has format {version}; this version reads 1.")
+    start = EPK_AT + length
+    epk = value[EPK_AT:start]
+    return Header(lsn, previous, ts, ttl, policy, size, etag, digest, epk, flags), start
+
+
+def json_offset(value: bytes) -> int:
+    return EPK_AT + value[EPK_LENGTH_AT]
+
+
+def finish_json(text: bytes, rid: str, self_link: str, etag: str, ts: int) -> bytes:
+    """The compact JSON of an item with its system properties appended. None of them needs escapes:
+    rids are base64, links are made of rids, and an etag is hex in quotes of its own.
+    """
+    tail = (
+        f',"_rid":"{rid}","_self":"{self_link}","_etag":"\\"{etag}\\""'
+        f',"_attachments":"attachments/","_ts":{ts}}}'
+    )
+    return text[:-1] + tail.encode()
