@@ -57,6 +57,18 @@ SPACES_OWN_DATABASE_MAX = 500  # above this, spaces share a sub-database by pref
 MAP_BYTES_DEFAULT = 1024 * GB  # LMDB address space, not disk
 RESERVE_BYTES = 64 * MB  # writes are refused when the disk has less than this left
 STATEMENT_TIMEOUT_MS = 30_000  # PostgreSQL
+POSTGRES_WRITERS = 4  # connections for write groups, one space each at a time
+POSTGRES_READERS_MAX = 16  # connections for reads
+POSTGRES_WAITING_MAX = 1000  # reads waiting for a connection; more are refused
+POSTGRES_CONNECT_SECONDS = 10  # to wait for a connection, old or new
+POSTGRES_ATTEMPTS_MAX = 4  # of one group or read, after deadlocks and lost connections
+POSTGRES_CLOCK_SECONDS = 10.0  # between two looks at the database's clock
+SCAN_CHUNK_ROWS = 32  # PostgreSQL: the first chunk of a scan; later ones aim at the bytes below
+SCAN_CHUNK_ROWS_MAX = 4096
+SCAN_CHUNK_BYTES = 1 * MB
+INSERT_BATCH_ROWS = 4096  # rows of one INSERT, or the bytes below if they come first
+INSERT_BATCH_BYTES = 8 * MB
+DROP_CHUNK_ROWS = 2000  # rows of a dropped space deleted in one transaction
 
 # --- terms in index keys ---
 TERM_CUT_BYTES = (
