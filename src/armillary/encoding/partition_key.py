@@ -145,6 +145,10 @@ def check_key(
     Returned rather than only checked: the system key has two spellings of "no key", and integers
     beyond 2^53 come back as the doubles they are.
     """
+    if len(values) == 1 == len(definition.paths):
+        value = values[0]
+        if type(value) is str and len(value) <= PARTITION_KEY_BYTES_MAX and value.isascii():
+            return values  # nearly every key; nothing below could object
     if definition.system_key and (values == () or values == (UNDEFINED,)):
         return ()
     levels = len(definition.paths)
