@@ -104,8 +104,11 @@ class Groups:
     def _serve(self) -> None:
         while (taken := self._take()) is not None:
             line, group = taken
+            # From here on a caller can't cancel: the command is about to happen.
+            group = [job for job in group if job.future.set_running_or_notify_cancel()]
             try:
-                self._run(group)
+                if group:
+                    self._run(group)
             except BaseException as error:  # noqa: BLE001 - handed to the callers, not swallowed
                 settle(group, error)
             else:

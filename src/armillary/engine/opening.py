@@ -1,0 +1,59 @@
+"""Choose an engine by its address.
+
+    ":memory:"                      everything gone at the end
+    "postgresql://…"                PostgreSQL, shared by many servers; needs the `postgres` extra
+    anything else                   a folder: LMDB
+
+Drivers are imported only by who uses them, so that an extra stays optional.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from armillary.clock import Clock
+from armillary.engine.base import Durability, Engine, Handlers
+from armillary.errors import BadInput, NotSupported
+
+MEMORY_ADDRESS = ":memory:"
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+
+
+def open_engine(
+    address: str | Path,
+    handlers: Handlers,
+    *,
+    durability: Durability = "full",
+    clock: Clock | None = None,
+    **options: Any,
+) -> Engine:
+    """`options` are those of the engine that the address names."""
+    if durability not in ("full", "relaxed"):
+        raise BadInput(f"The durability is full or relaxed, not {durability!r}.")
+    if address == MEMORY_ADDRESS:
+        from armillary.engine.memory import MemoryEngine
+
+        return MemoryEngine(handlers, clock=clock, **options)
+    if isinstance(address, str) and address.startswith(POSTGRES_SCHEMES):
+        return _open_postgres(address, handlers, options)
+    if isinstance(address, str) and "://" in address:
+        raise BadInput(
+            f"{address.partition('://')[0]}:// is no engine. Give a folder, :memory: or "
+            "postgresql://…"
+        )
+    from armillary.engine.lmdb import LmdbEngine
+
+    return LmdbEngine(Path(address), handlers, durability=durability, clock=clock, **options)
+
+
+def _open_postgres(address: str, handlers: Handlers, options: dict[str, Any]) -> Engine:
+    try:
+        from armillary.engine import postgres
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("psycopg"):
+            raise
+        raise NotSupported(
+            "PostgreSQL needs its driver: pip install 'armillary[postgres]'."
+        ) from error
+    return cast(Engine, postgres.PostgresEngine(address, handlers, **options))
