@@ -104,16 +104,19 @@ def number_bytes(value: int | float) -> bytes:
 
 
 def string_term(text: str, cut: int = TERM_CUT_BYTES) -> bytes:
-    source = cesu8(text[: cut + 1])
+    source = cesu8(text)
     if len(source) <= cut:
         return STRING + source.replace(b"\x00", b"\x00\xff") + WHOLE_END
-    digest = blake2b(cesu8(text), digest_size=DIGEST_BYTES).digest()
+    digest = blake2b(source, digest_size=DIGEST_BYTES).digest()
     return STRING + source[:cut].replace(b"\x00", b"\x00\xff") + CUT_END + digest
 
 
 def cesu8(text: str) -> bytes:
     """UTF-8 of the UTF-16 code units, so that bytes compare as code units do."""
-    if not text.isascii():
+    if text.isascii():
+        return text.encode()
+    # As many code units as characters: none of them is astral.
+    if len(text.encode("utf-16-le", "surrogatepass")) > 2 * len(text):
         text = _ASTRAL.sub(_surrogates, text)
     return text.encode("utf-8", "surrogatepass")
 

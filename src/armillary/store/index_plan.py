@@ -125,7 +125,7 @@ class IndexPlan:
     unique_keys: UniqueKeys
     ts_prefix: bytes | None
     nodes: int = 0
-    shapes: dict[frozenset[bytes], bytes] = field(default_factory=dict)
+    shapes: dict[tuple[bytes, ...], tuple[bytes, frozenset[bytes]]] = field(default_factory=dict)
 
     def covers(self, segments: Sequence[Segment]) -> bool:
         """Is a scalar at this path indexed? If so, every item that has a value there has an entry

@@ -12,12 +12,14 @@ Keys are made here without the rid at the end and, for ux, without the EPK in fr
 those. The entry of `_ts` is for the store as well: `plan.ts_prefix` + its term.
 """
 
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
 
+import msgspec
+
 from armillary.encoding.terms import DOUBLE, WHOLE_END, number_bytes, string_term, term
 from armillary.limits import TERM_CUT_BYTES
+from armillary.store import layout
 from armillary.store.composite import Stamp, composite_keys, stamp, unique_key
 from armillary.store.index_path import ARRAY, Path, Segment
 from armillary.store.index_plan import IndexPlan, Node, compile_index, path_hash
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 SHAPE_CACHE_MAX: Final = 1_000
+SHAPE_CACHE_PATHS_MAX: Final = 200  # longer walks are not remembered
 _pack_double = DOUBLE.pack
 
 
@@ -46,45 +49,54 @@ def _shape(paths: frozenset[bytes]) -> bytes:
 NO_SHAPE: Final = _shape(frozenset())
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """The keys of one item.
+class Entries(msgspec.Struct, frozen=True):
+    """The keys of one item. A Struct, because a frozen dataclass takes ten times as long to make.
 
     `leaves` counts every indexed scalar, repeated ones too: it is what indexing is charged by.
     `shape` stands for `paths`, the hashes of the included paths that the item has (`_ts` among
     them). `stamps` says where the time has to be put into `cx`; see `stamp`.
     """
 
-    ix: list[bytes] = field(default_factory=list)
-    cx: list[bytes] = field(default_factory=list)
-    ux: list[bytes] = field(default_factory=list)
+    ix: list[bytes] = []
+    cx: list[bytes] = []
+    ux: list[bytes] = []
     leaves: int = 0
     shape: bytes = NO_SHAPE
     paths: frozenset[bytes] = frozenset()
-    stamps: list[Stamp] = field(default_factory=list)
+    stamps: list[Stamp] = []
 
 
 def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
-    keys: list[bytes] = []
+    ix: list[bytes] = []
     hashes: list[bytes] = []
-    bare = 0 if plan.root.barren else _walk_object(plan, plan.root, item, keys, hashes)
-    leaves = len(keys) - bare
-    if len(set(hashes)) < len(hashes):  # an array had several elements
-        keys = list(dict.fromkeys(keys))
-    if plan.ts_prefix is not None:
-        hashes.append(plan.ts_prefix[1:])
-    paths = frozenset(hashes)
-    shape = plan.shapes.get(paths)
-    if shape is None:
-        shape = _shape(paths)
-        if len(plan.shapes) < SHAPE_CACHE_MAX:
-            plan.shapes[paths] = shape
+    bare = 0 if plan.root.barren else _walk_object(plan, plan.root, item, ix, hashes)
+    leaves = len(ix) - bare
+    if len(set(ix)) < leaves + bare:  # equal elements of an array
+        ix = list(dict.fromkeys(ix))
+    shape, paths = _shape_of(plan, tuple(hashes))
     cx: list[bytes] = []
     stamps: list[Stamp] = []
     for composite in plan.composites:
         composite_keys(composite, item, cx, stamps)
     ux = [unique_key(*key, item) for key in enumerate(plan.unique_keys)]
-    return Entries(keys, cx, ux, leaves, shape, paths, stamps)
+    return Entries(ix, cx, ux, leaves, shape, paths, stamps)
+
+
+def _shape_of(plan: IndexPlan, hashes: tuple[bytes, ...]) -> tuple[bytes, frozenset[bytes]]:
+    """Found again by the paths in the order of the walk, because items of one kind have them in
+    the same order.
+    """
+    known = plan.shapes.get(hashes)
+    if known is None:
+        paths = frozenset(hashes)
+        if plan.ts_prefix is not None:
+            paths |= {plan.ts_prefix[len(layout.IX) :]}
+        known = _shape(paths), paths
+        if len(hashes) <= SHAPE_CACHE_PATHS_MAX:
+            if len(plan.shapes) >= SHAPE_CACHE_MAX:
+                plan.shapes.clear()
+            plan.shapes[hashes] = known
+    return known
 
 
 # HOT: once per value of every written item. The two walks differ only in where children come from;
@@ -105,7 +117,7 @@ def _walk_object(
         if kind is str:
             if child.included:
                 hashes.append(child.hash)
-                if value.isascii() and len(value) <= TERM_CUT_BYTES and "\x00" not in value:
+                if value.isascii() and "\x00" not in value and len(value) <= TERM_CUT_BYTES:
                     keys.append(child.string + value.encode() + WHOLE_END)
                 else:
                     keys.append(child.prefix + string_term(value))
@@ -147,7 +159,7 @@ def _walk_array(
         if kind is str:
             if included:
                 hashes.append(digest)
-                if value.isascii() and len(value) <= TERM_CUT_BYTES and "\x00" not in value:
+                if value.isascii() and "\x00" not in value and len(value) <= TERM_CUT_BYTES:
                     keys.append(child.string + value.encode() + WHOLE_END)
                 else:
                     keys.append(child.prefix + string_term(value))
