@@ -1,3 +1,5 @@
 """Armillary: a partitioned, multi-model database that speaks the Azure Cosmos DB protocols."""
 
-__version__ = "0.1.0"
+from armillary.version import VERSION
+
+__version__ = VERSION
