@@ -32,6 +32,7 @@ from armillary.errors import (
     RangeBusy,
     RangeGone,
     ReadOnlyStore,
+    SnapshotExpired,
     StorageFull,
     Throttled,
     TooLarge,
@@ -83,6 +84,7 @@ WIRE: dict[type[DbError], Wire] = {
     # twice for 503 (tests/unit/api/test_errors.py). 500 is not resent either, but would look like
     # a bug of ours instead of something to read again.
     WriteUncertain: Wire(408, "RequestTimeout"),
+    SnapshotExpired: Wire(408, "RequestTimeout"),  # as for a query that runs too long
     # An operator has to act, so nobody should retry: 403 without sub-status is what the original
     # answers when a storage quota is used up. Never 403/3, which sends SDKs to another region,
     # and not 507, which no SDK knows.

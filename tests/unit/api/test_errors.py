@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from azure.cosmos import CosmosClient
 from azure.cosmos.exceptions import CosmosHttpResponseError
+from tests.support.error_kinds import every_kind
 
 from armillary import errors
 from armillary.api.errors import INTERNAL, WIRE, Reply, Wire, wire
@@ -33,12 +34,6 @@ KNOWN_CODES = {
     503: {"ServiceUnavailable"},
     304: {"NotModified"},
 }
-
-
-def every_kind(root: type[DbError] = DbError) -> set[type[DbError]]:
-    """The subclasses this package declares, grandchildren too (tests make others)."""
-    found = {kind for child in root.__subclasses__() for kind in {child} | every_kind(child)}
-    return {kind for kind in found if kind.__module__.startswith("armillary.")}
 
 
 KINDS = sorted(every_kind(), key=lambda kind: kind.__name__)
@@ -80,6 +75,7 @@ def test_status_and_code_belong_together(row: Wire) -> None:
         (errors.RangeBusy, 410, 1007, "Gone"),
         (errors.Unavailable, 503, 0, "ServiceUnavailable"),
         (errors.WriteUncertain, 408, 0, "RequestTimeout"),
+        (errors.SnapshotExpired, 408, 0, "RequestTimeout"),
         (errors.StorageFull, 403, 0, "Forbidden"),
         (errors.ReadOnlyStore, 403, 0, "Forbidden"),
         (errors.FormatMismatch, 500, 0, "InternalServerError"),
