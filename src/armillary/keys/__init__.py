@@ -11,7 +11,8 @@ cosmos          the same for clients of any server, around azure-cosmos containe
 from armillary.keys.growth import candidates_over, check_successor, fits_any, group_over
 from armillary.keys.sizing import suffixes_for
 from armillary.keys.spec import Part, Spec, Suffix
-from armillary.keys.synthetic import Among, Interval, SyntheticKey, computed_suffix
+from armillary.keys.synthetic import Interval, SyntheticKey, computed_suffix
+from armillary.keys.views import Among
 
 __all__ = [
     "Among",

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from armillary.encoding.paths import Path
 from armillary.errors import BadInput
-from armillary.keys.synthetic import Among, Interval, Item, SyntheticKey, narrowed
+from armillary.keys.synthetic import Interval, Item, SyntheticKey, narrowed
+from armillary.keys.views import Among
 from armillary.values import JSON
 
 

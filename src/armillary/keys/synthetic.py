@@ -15,28 +15,26 @@ writes is the store's affair (or `keys/cosmos.py`, for clients of other servers)
 Facts: partitioning reference, sections 6.2 to 6.4; definition: docs/synthetic-keys.md.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import mmh3
 
-from armillary.encoding.paths import Path, extract, format_path, parse_path
+from armillary.encoding.paths import Path, extract, format_path
 from armillary.errors import BadInput, NotTargetable
 from armillary.keys.buckets import BUCKETS, bucket_of, instant_of, instants_between
 from armillary.keys.spec import Part, Spec, parse_spec
 from armillary.keys.text import escaped, text_of
+from armillary.keys.views import Among, put, views
 from armillary.limits import PARTITION_KEY_BYTES_MAX, SYNTHETIC_CANDIDATES_MAX
 from armillary.values import JSON, UNDEFINED
 
 Item: TypeAlias = Mapping[str, JSON]
 #: The ends of an interval of time, both inside: as the property holds them, or as datetimes.
 Interval: TypeAlias = tuple[JSON | datetime, JSON | datetime]
-#: Possible values of a property that is not known exactly, by its path: `{"/date": [2017, 2018]}`.
-Among: TypeAlias = Mapping[str, Sequence[JSON]]
 
 
 def computed_suffix(text: str, k: int) -> int:
@@ -100,11 +98,11 @@ class SyntheticKey:
         if given is UNDEFINED:
             given = stored
         if given is UNDEFINED:
-            return _put(view, self.path, self.value_for(view, random))
+            return put(view, self.path, self.value_for(view, random))
         if not self.fits(view, given):
             kept = "" if stored is UNDEFINED else "; the key of a stored item can't change"
             raise self._misfit(view, given, kept)
-        return _put(view, self.path, given)
+        return put(view, self.path, given)
 
     # --- reads ------------------------------------------------------------------------------------
 
@@ -137,7 +135,7 @@ class SyntheticKey:
         """As `candidates`, for readers that do not trust a key found among the known properties."""
         found: dict[str, None] = {}
         made = 0
-        for view in _views(dict(known), among or {}):
+        for view in views(dict(known), among or {}):
             suffixes = self._all_suffixes(view, whole_group)
             for stem in self._stems(view, between):
                 made += len(suffixes)
@@ -294,35 +292,3 @@ def narrowed(
             f"'{format_path(path)}' is {given!r}, which no item with these properties has."
         )
     return list(dict.fromkeys(found)) if given is UNDEFINED else [given]
-
-
-def _views(known: dict[str, JSON], among: Among) -> Iterator[dict[str, JSON]]:
-    """`known` completed with every combination of the listed values."""
-    paths = [parse_path(text) for text in among]
-    for path, values in zip(paths, among.values(), strict=True):
-        if extract(known, path) is not UNDEFINED:
-            raise BadInput(f"'{format_path(path)}' is both known and listed.")
-        if isinstance(values, str | bytes) or not isinstance(values, Sequence):
-            raise BadInput(f"The values listed for '{format_path(path)}' must be a list.")
-    for choice in itertools.product(*among.values()):
-        view = known
-        for path, value in zip(paths, choice, strict=True):
-            view = _put(view, path, value)
-        yield view
-
-
-def _put(item: dict[str, JSON], path: Path, value: JSON) -> dict[str, JSON]:
-    """A copy of the item with `value` at `path`; objects on the way are made or copied."""
-    result = dict(item)
-    node: dict[str, Any] = result
-    for position, name in enumerate(path[:-1]):
-        inner = node.get(name, {})
-        if not isinstance(inner, dict):
-            raise BadInput(
-                f"'{format_path(path[: position + 1])}' is not an object, so that "
-                f"'{format_path(path)}' can't be put into it."
-            )
-        node[name] = dict(inner)
-        node = node[name]
-    node[path[-1]] = value
-    return result
