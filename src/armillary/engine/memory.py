@@ -22,8 +22,8 @@ from armillary import steps
 from armillary.clock import Clock, SystemClock
 from armillary.engine.base import META_KEY, Command, Handlers, Row, SpaceGone
 from armillary.engine.blocks import EMPTY, Blocks
-from armillary.engine.groups import Groups, Job, settle
-from armillary.engine.overlay import OverlayWriter, run_jobs, tell
+from armillary.engine.groups import Groups, Job
+from armillary.engine.overlay import OverlayWriter, refuse, run_jobs, tell
 from armillary.errors import BadInput, Conflict, FormatMismatch, Unavailable
 
 FORMAT: Final = b"armillary memory 1\n"
@@ -125,13 +125,12 @@ class MemoryEngine:
             self._closed = True
             self._spaces = {}
 
-    def _run_group(self, group: list[Job]) -> None:
-        space = group[0].space
-        jobs = [job for job in group if job.future.set_running_or_notify_cancel()]
+    def _run_group(self, jobs: list[Job]) -> None:
+        space = jobs[0].space
         with self._lock:
             before = self._spaces.get(space)
         if before is None:
-            settle(jobs, SpaceGone(space))
+            refuse(jobs, SpaceGone(space))
             return
         steps.reached("group.begin")
         writer = OverlayWriter(MemoryReader(before))
@@ -144,7 +143,7 @@ class MemoryEngine:
             if not gone:
                 self._spaces[space] = after
         if gone:
-            settle(jobs, SpaceGone(space))
+            refuse(jobs, SpaceGone(space))
             return
         steps.reached("group.committed")
         tell(outcomes)

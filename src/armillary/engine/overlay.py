@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from enum import Enum
 from typing import Any, Final
 
@@ -231,3 +232,13 @@ def tell(outcomes: Iterable[Outcome]) -> None:
             job.future.set_result(result)
         else:
             job.future.set_exception(error)
+
+
+def refuse(jobs: Iterable[Job], error: Exception) -> None:
+    """Give every caller the error that ended the group, each its own copy: one exception raised
+    in several threads would mix their tracebacks.
+    """
+    for job in jobs:
+        own = copy(error)
+        own.__cause__ = error.__cause__
+        job.future.set_exception(own)
