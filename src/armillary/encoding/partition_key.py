@@ -18,6 +18,7 @@ Not here: hashing, and where a key lives. Facts: nosql-rest 4.1, 4.2, 9.3; parti
 import json
 import math
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -57,7 +58,7 @@ class PartitionKeyDefinition:
 
     def to_json(self) -> dict[str, JSON]:
         """What the client sent. An absent version stays absent: to every SDK that means V1."""
-        return dict(self.source)
+        return deepcopy(dict(self.source))
 
 
 def parse_definition(source: JSON) -> PartitionKeyDefinition:
@@ -77,7 +78,7 @@ def parse_definition(source: JSON) -> PartitionKeyDefinition:
     _check_paths(paths, kind, version)
     if system_key and (kind != "Hash" or paths != (("_partitionKey",),)):
         raise BadInput("A system partition key is kind 'Hash' with the one path '/_partitionKey'.")
-    return PartitionKeyDefinition(paths, kind, version, system_key, dict(source))
+    return PartitionKeyDefinition(paths, kind, version, system_key, deepcopy(source))
 
 
 def _check_paths(paths: tuple[Path, ...], kind: JSON, version: int) -> None:

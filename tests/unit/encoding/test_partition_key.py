@@ -58,8 +58,8 @@ def test_the_echo_keeps_spelling_and_unknown_properties() -> None:
 def test_the_echo_can_not_be_changed_through_its_copies() -> None:
     source = {"paths": ["/pk"]}
     definition = parse_definition(source)
-    source["paths"] = ["/other"]
-    definition.to_json()["paths"] = ["/other"]
+    source["paths"].append("/other")
+    definition.to_json()["paths"].append("/other")
     assert definition.to_json() == {"paths": ["/pk"]}
 
 
