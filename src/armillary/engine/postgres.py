@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -131,12 +131,10 @@ class PostgresEngine:
 
     def create_space(self, space: int, rows: Iterable[Row]) -> None:
         content = dict(rows)
-        with self._transaction() as connection:
-            postgres_spaces.create(connection, self._statements, space, content)
+        self._alone(lambda it: postgres_spaces.create(it, self._statements, space, content))
 
     def drop_space(self, space: int) -> None:
-        with self._transaction() as connection:
-            postgres_spaces.bury(connection, self._statements, space)
+        self._alone(lambda it: postgres_spaces.bury(it, self._statements, space))
         self._sweep_space(space)
 
     def backup(self, target: Path) -> None:
@@ -280,22 +278,20 @@ class PostgresEngine:
             connection.close()
         self._reads.putconn(connection)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[psycopg.Connection]:
-        """A write transaction outside the groups. A failure in it is the caller's to repeat."""
-        try:
+    def _alone(self, work: Callable[[psycopg.Connection], T]) -> T:
+        """`work` in a write transaction outside the groups."""
+
+        def attempt() -> T:
             with self._writes.connection() as connection:
                 connection.execute(BEGIN_WRITE)
-                yield connection
-                self._commit_alone(connection)
-        except psycopg.Error as error:
-            raise translated(error) from error
+                result = work(connection)
+                try:
+                    connection.execute(COMMIT)
+                except psycopg.Error as error:
+                    raise WriteUncertain(sqlstate=error.sqlstate) from error
+                return result
 
-    def _commit_alone(self, connection: psycopg.Connection) -> None:
-        try:
-            connection.execute(COMMIT)
-        except psycopg.Error as error:
-            raise WriteUncertain(sqlstate=error.sqlstate) from error
+        return self._attempts(self._writes, attempt)
 
     def _prepare(self) -> Found:
         try:
@@ -331,8 +327,7 @@ class PostgresEngine:
     def _sweep_space(self, space: int) -> None:
         more = True
         while more and not self._closing.is_set():
-            with self._transaction() as connection:
-                more = postgres_spaces.sweep(connection, self._statements, space)
+            more = self._alone(lambda it: postgres_spaces.sweep(it, self._statements, space))
 
 
 def announced(jobs: Iterable[Job], handlers: Handlers) -> tuple[list[bytes], list[Row]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import psycopg
@@ -79,7 +79,7 @@ class Address:
         return f"{parts.scheme}://{netloc}{parts.path}" + (f"?{urlencode(pairs)}" if pairs else "")
 
     def conninfo(self, synchronous_commit: str | None) -> str:
-        given = conninfo_to_dict(self.url)
+        given: dict[str, Any] = conninfo_to_dict(self.url)
         settings = dict(SETTINGS)
         if synchronous_commit is not None:
             settings["synchronous_commit"] = synchronous_commit

@@ -45,7 +45,7 @@ class DatabaseClock:
             before = self._monotonic()
             ((there_ms,),) = self._ask(NOW, ())
             after = self._monotonic()
-            offset = there_ms - (before + after) * 500
+            offset = float(there_ms) - (before + after) * 500
             self._offset_ms, self._measured_at = offset, after
             return offset
         finally:

@@ -51,7 +51,7 @@ class PostgresReader:
         while start < end and (left is None or left > 0):
             rows = rows if left is None else min(rows, left)
             chunk = self._fetch(query, (self._space, start, end, rows))
-            yield from chunk  # type: ignore[misc]
+            yield from chunk
             if len(chunk) < rows:
                 return
             last: bytes = chunk[-1][0]
@@ -84,7 +84,7 @@ class PrefetchedReader(PostgresReader):
 
     def know_rows(self, asked: Iterable[bytes], found: Iterable[tuple[Any, ...]]) -> None:
         self._known.update(dict.fromkeys(asked))
-        self._known.update(found)  # type: ignore[arg-type]
+        self._known.update(found)
 
     def know_vias(
         self, asked: Iterable[tuple[bytes, bytes]], found: Iterable[tuple[Any, ...]]

@@ -24,9 +24,9 @@ Connection = psycopg.Connection
 def create(
     connection: Connection, statements: Statements, space: int, rows: dict[bytes, bytes]
 ) -> None:
-    meta = rows[META_KEY]
+    assert META_KEY in rows, "a space without its fence"
     rest = ((key, value) for key, value in rows.items() if key != META_KEY)
-    if connection.execute(statements["fence_make"], (space, meta)).rowcount == 0:
+    if connection.execute(statements["fence_make"], (space, rows[META_KEY])).rowcount == 0:
         raise Conflict(f"Space {space} exists already.")
     # The tombstone first: it waits for a sweeper's transaction, and no other will begin.
     if connection.execute(statements["tombstone_drop"], (space,)).rowcount:

@@ -98,7 +98,7 @@ class Statements:
     def of(cls, schema: str, *, as_values: bool = False) -> Statements:
         rows = sql.Identifier(schema, "armillary_rows")
         text = {
-            name: sql.SQL(template).format(rows=rows).as_bytes(None)  # type: ignore[arg-type]
+            name: sql.SQL(template).format(rows=rows).as_bytes(None)
             for name, template in _TEXTS.items()
         }
         return cls(schema, rows, sql.Identifier(schema, "armillary_format"), as_values, text)
