@@ -11,8 +11,9 @@ one wake-up and a busy one the throughput of large groups, with no timer to tune
 writer). `per_space=True`: one line per space, at most one group of a space at a time, several
 threads for different spaces (memory, PostgreSQL).
 
-This module knows no engine. `run` settles every future it is given; if it raises instead, every
-future it left open gets that exception, so that a caller never waits for ever.
+This module knows no engine. Commands whose callers cancelled in time are dropped. `run` settles
+every future it is given; if it raises instead, every future it left open gets that exception, so
+that a caller never waits for ever.
 """
 
 from __future__ import annotations

@@ -104,6 +104,7 @@ class LmdbStore:
 
     def read(self, space: int) -> LmdbRead:
         try:
+            self._check_open()
             place = self._places.get(space) or self._spaces.locate(space)
             while True:
                 transaction = self._environment.read(place.db)
@@ -141,6 +142,7 @@ class LmdbStore:
 
     def spaces(self) -> list[int]:
         try:
+            self._check_open()
             return self._spaces.all()
         except lmdb.Error as error:
             raise translate(error) from error
@@ -150,8 +152,7 @@ class LmdbStore:
 
     def backup(self, target: Path) -> None:
         """A compact copy of one snapshot. The stamp comes last: half a backup can't be opened."""
-        if self._closed:
-            raise Unavailable("The engine is closed.")
+        self._check_open()
         try:
             target.mkdir(parents=True, exist_ok=True)
             if any(target.iterdir()):
@@ -173,7 +174,12 @@ class LmdbStore:
             if not self._closed:
                 self._closed = True
                 self._finish()
+                self._places = {}  # another engine may keep the map open; this one is done
                 release(self._environment)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("The engine is closed.")
 
     def _finish(self) -> None:
         """What has to end before the map goes."""
