@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tools.bench import benchmarks
 
 from armillary.version import VERSION
 
@@ -99,3 +100,15 @@ def test_setup_says_what_is_missing(tmp_path: Path, interpreter: str | None, sai
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / ".venv").exists()
+
+
+def test_benchmarks_are_the_files_with_a_main(tmp_path: Path) -> None:
+    (tmp_path / "read.py").write_text("def main() -> None: ...\n")
+    (tmp_path / "shared.py").write_text("def helper() -> None:\n    def main() -> None: ...\n")
+    assert benchmarks(tmp_path) == ["read"]
+
+
+def test_an_unknown_benchmark_is_refused_by_name() -> None:
+    done = run(sys.executable, "tools/bench.py", "no_such_benchmark")
+    assert done.returncode == 2
+    assert "No benchmark named no_such_benchmark." in done.stdout
