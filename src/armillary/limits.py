@@ -34,6 +34,7 @@ BATCH_BYTES_MAX = 2 * MB
 PATCH_OPERATIONS_MAX = 10
 PAGE_BYTES_MAX = 4 * MB
 PAGE_ITEMS_DEFAULT = 100
+FEED_SCAN_ROWS_MAX = 20_000  # log rows looked at for one page of a change feed
 PAGE_ITEMS_MAX = 1000  # what a page holds when the caller leaves the size to us
 
 # --- containers (nosql-rest 2.6) ---

@@ -36,18 +36,19 @@ from armillary.store.requests import (
 from armillary.store.transaction import NOTHING_INDEXED, Found, Work, changed_leaves
 
 
-def run_write(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> list[Done] | Failed:
-    """One operation, or a batch of them in one logical partition: all or nothing, one LSN."""
+def run_one(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> Done:
+    """A single operation."""
+    context, key, (op,) = data
+    work = Work(tx, context)
+    done = run_operation(work, key, op)
+    work.finish()
+    return done
+
+
+def run_batch(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> list[Done] | Failed:
+    """Operations in one logical partition: all or nothing, one LSN."""
     context, key, ops = data
     work = Work(tx, context)
-    if len(ops) == 1:
-        done = [run_operation(work, key, ops[0])]
-        work.finish()
-        return done
-    return _run_batch(tx, work, key, ops)
-
-
-def _run_batch(tx: Writer, work: Work, key: Key, ops: Sequence[Op]) -> list[Done] | Failed:
     done: list[Done] = []
     try:
         with tx.nested():
@@ -220,4 +221,7 @@ def _vias(data: tuple[Context, Key, Sequence[Op]]) -> list[Row]:
     return [(layout.ID + key.epk_key + part, layout.DOC) for part in parts]
 
 
-WRITE = Handler(run_write, _keys, _vias)
+HANDLERS: dict[str, Handler] = {
+    "items.write": Handler(run_one, _keys, _vias),
+    "items.batch": Handler(run_batch, _keys, _vias),
+}

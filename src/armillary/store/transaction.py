@@ -57,7 +57,7 @@ NOTHING_INDEXED = Indexed(Entries([], [], [], 0, b"", frozenset(), []), {}, 0)
 
 
 class Work:
-    __slots__ = ("_logical", "context", "lsn", "meta", "ts", "tx", "wrote")
+    __slots__ = ("_logical", "_touched", "context", "lsn", "meta", "ts", "tx")
 
     def __init__(self, tx: Writer, context: Context) -> None:
         self.tx = tx
@@ -66,8 +66,8 @@ class Work:
         self.lsn = self.meta.lsn + 1
         # Never backwards within a range, so that LSN order is also _ts order.
         self.ts = max(context.now_s, self.meta.ts)
-        self.wrote = False
         self._logical: dict[bytes, LogicalPartition | None] = {}
+        self._touched: set[bytes] = set()
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Work:
         etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
         header = Header(
             lsn=self.lsn,
-            previous_lsn=old.header.lsn if old else 0,
+            previous_lsn=_previous_lsn(old, self.lsn),
             ts=self.ts,
             ttl=op.ttl,
             policy_version=context.policy,
@@ -142,9 +142,7 @@ class Work:
             tx.put(layout.ID + key.epk_key + op.new_id_part, rid)
         if old is not None and op.new_id_part != op.id_part:
             tx.delete(layout.ID + key.epk_key + op.id_part)
-        for row in was.rows.keys() - now.rows.keys():
-            tx.delete(row)
-        tx.put_many((row, now.rows[row]) for row in now.rows if row not in was.rows)
+        self._move_index_rows(was, now)
         log_put(
             tx,
             self._keeps_versions,
@@ -154,11 +152,6 @@ class Work:
             old.header if old else None,
             old.text if old else b"",
         )
-        if old is None:
-            shapes.count_in(tx, meta, now.entries.shape, now.entries.paths)
-        elif was.entries.shape != now.entries.shape:
-            shapes.count_out(tx, meta, was.entries.shape)
-            shapes.count_in(tx, meta, now.entries.shape, now.entries.paths)
         self._count(key, old, was, new, now)
         return new, now
 
@@ -169,8 +162,7 @@ class Work:
         tx.delete(layout.DOC + old.rid)
         tx.delete(layout.ID + epk_key + id_part(orjson.loads(old.text)["id"]))
         tx.delete(layout.LR + epk_key + old.rid)
-        for row in was.rows:
-            tx.delete(row)
+        self._move_index_rows(was, NOTHING_INDEXED)
         log_remove(
             tx,
             self._keeps_versions,
@@ -183,21 +175,32 @@ class Work:
             key_json=logical.key_json,
             expired=expired,
         )
-        shapes.count_out(tx, self.meta, was.entries.shape)
         self._count(None, old, was, None, NOTHING_INDEXED)
 
-    def finish(self) -> None:
+    def reindex_item(self, old: Found) -> None:
+        """Index entries by the current policy. The item itself, its etag and its LSN stay."""
+        plan = plan_of(self.context.policies, self.context.policy)
+        was = self.indexed(old)
+        header = replace(old.header, policy_version=self.context.policy)
+        now = _indexed(plan, entries_of(plan, old.text), old.rid, header)
+        self.tx.put(layout.DOC + old.rid, pack_header(header) + old.text)
+        self._move_index_rows(was, now)
+        self._count(None, old, was, old._replace(header=header), now, is_change=False)
+
+    def finish(self, *, is_change: bool = True) -> None:
         """The rows that a transaction writes once. Nothing, when it only looked."""
-        if not self.wrote:
+        if not self._touched:
             return
-        for epk_key, logical in self._logical.items():
-            if logical is not None and logical.lsn == self.lsn:
-                if logical.items:
-                    self.tx.put(logical_key(epk_key), logical.pack())
-                else:
-                    self.tx.delete(logical_key(epk_key))
-        self.meta.lsn = self.lsn
-        self.meta.ts = self.ts
+        for epk_key in self._touched:
+            logical = self._logical[epk_key]
+            assert logical is not None
+            if logical.items:
+                self.tx.put(logical_key(epk_key), logical.pack())
+            else:
+                self.tx.delete(logical_key(epk_key))
+        if is_change:
+            self.meta.lsn = self.lsn
+            self.meta.ts = self.ts
         self.tx.put(layout.META, self.meta.pack())
 
     # --- inside ---------------------------------------------------------------------------------
@@ -205,6 +208,17 @@ class Work:
     @property
     def _keeps_versions(self) -> bool:
         return bool(self.context.retention_s or self.meta.keep_log)
+
+    def _move_index_rows(self, was: Indexed, now: Indexed) -> None:
+        tx, before, after = self.tx, was.entries.shape, now.entries.shape
+        for row in was.rows.keys() - now.rows.keys():
+            tx.delete(row)
+        tx.put_many([(row, now.rows[row]) for row in now.rows if row not in was.rows])
+        if before != after:
+            if before:
+                shapes.count_out(tx, self.meta, before)
+            if after:
+                shapes.count_in(tx, self.meta, after, now.entries.paths)
 
     def _check_size(self, key: Key, growth_bytes: int) -> None:
         """The limit of one logical partition. A write that makes it smaller is always welcome."""
@@ -223,9 +237,15 @@ class Work:
         return Found(rid, header, value[at:])
 
     def _count(
-        self, key: Key | None, old: Found | None, was: Indexed, new: Found | None, now: Indexed
+        self,
+        key: Key | None,
+        old: Found | None,
+        was: Indexed,
+        new: Found | None,
+        now: Indexed,
+        *,
+        is_change: bool = True,
     ) -> None:
-        self.wrote = True
         meta = self.meta
         items = (new is not None) - (old is not None)
         body = (len(new.text) if new else 0) - (len(old.text) if old else 0)
@@ -242,11 +262,12 @@ class Work:
         if logical is None or not logical.items:
             assert key is not None
             logical = LogicalPartition(key.identity, key.json)
+        self._touched.add(epk_key)
         self._logical[epk_key] = replace(
             logical,
             items=logical.items + items,
             size_bytes=logical.size_bytes + body + index,
-            lsn=self.lsn,
+            lsn=self.lsn if is_change else logical.lsn,
         )
 
 
@@ -262,6 +283,13 @@ def _indexed(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> I
     if header.ttl > 0:
         rows[expiry_key(header.ts + header.ttl, rid)] = b""
     return Indexed(entries, rows, sum(map(len, rows)))
+
+
+def _previous_lsn(old: Found | None, lsn: int) -> int:
+    """Of the version before this transaction, however often it changed inside it."""
+    if old is None:
+        return 0
+    return old.header.previous_lsn if old.header.lsn == lsn else old.header.lsn
 
 
 def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:

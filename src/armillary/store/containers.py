@@ -1,0 +1,406 @@
+"""Item operations on one container: route, run, and try again when the world has moved.
+
+    prepare (no transaction) → route by hash → command to the owner's space → Done
+         ▲                                            │ Fenced, SpaceGone: read the catalog again
+         └────────────────────────────────────────────┘ Stale: look at the item again
+
+`ContainerStore` is what every front end uses. It holds nothing but caches: any number of them, in
+any number of processes, may work on one container.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from random import Random
+from typing import Any, TypeVar
+
+from armillary.encoding.etags import matches
+from armillary.encoding.hashing import epk_key, locate
+from armillary.encoding.partition_key import KeyValues, check_key
+from armillary.engine.base import Command, Engine, Reader, SpaceGone
+from armillary.errors import BadInput, DbError, NotModified, RangeGone, TooLarge
+from armillary.limits import BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX
+from armillary.partition.ranges import Range
+from armillary.store import layout
+from armillary.store.fencing import Fenced, Stale, check_fence
+from armillary.store.preparing import (
+    Operation,
+    Prepared,
+    Seen,
+    prepare,
+    prepare_patch,
+    required,
+    seen_text,
+)
+from armillary.store.reading import Stored, point_read, read_many
+from armillary.store.requests import Context, Done, Failed, Key, Op, from_refusal, to_refusal
+from armillary.store.rows import id_part
+from armillary.store.state import ContainerState, load_state, make_key
+from armillary.store.upkeep import Progress, Settings
+
+ROUNDS_MAX = 100  # of re-routing or looking again before giving up
+CHUNK_ITEMS = 100  # of one upkeep command
+
+T = TypeVar("T")
+
+
+class ContainerStore:
+    def __init__(
+        self,
+        engine: Engine,
+        database: str,
+        name: str,
+        *,
+        random: Random,
+        logical_bytes_max: int,
+    ) -> None:
+        self.engine = engine
+        self.database = database
+        self.name = name
+        self._random = random
+        self._logical_bytes_max = logical_bytes_max
+        self._state: ContainerState | None = None
+
+    # --- state ----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> ContainerState:
+        state = self._state
+        if state is None:
+            state = self._state = load_state(self.engine, self.database, self.name)
+        return state
+
+    def refresh(self) -> ContainerState:
+        self._state = load_state(self.engine, self.database, self.name)
+        return self._state
+
+    def _catch_up(self, old: ContainerState, owner: Range) -> None:
+        """After a fence: the catalog is newer than us, or newer than the space."""
+        new = self.refresh()
+        if new.record.etag != old.record.etag:
+            return
+        settings = Settings(
+            new.container, owner.ordinal, owner.epoch, new.record.settings, new.record.policy
+        )
+        self.engine.run(owner.space, Command("items.adopt_settings", settings))
+
+    def now_s(self) -> int:
+        return self.engine.now_ms() // 1000
+
+    def _context(self, state: ContainerState, owner: Range) -> Context:
+        return state.context(owner, self.now_s(), self._logical_bytes_max)
+
+    def _retrying(self, epk: bytes, attempt: Callable[[ContainerState, Range], T]) -> T:
+        for _ in range(ROUNDS_MAX):
+            state = self.state
+            owner = state.table.find(epk)
+            try:
+                return attempt(state, owner)
+            except Stale:
+                continue
+            except (Fenced, SpaceGone):
+                self._catch_up(state, owner)
+        raise RangeGone
+
+    def look(self, epk: bytes, read: Callable[[ContainerState, Range, Reader], T]) -> T:
+        """Run `read` on a snapshot of the physical partition that owns `epk`."""
+
+        def attempt(state: ContainerState, owner: Range) -> T:
+            with self.engine.read(owner.space) as reader:
+                check_fence(reader.meta, state.fences[owner.space])
+                return read(state, owner, reader)
+
+        return self._retrying(epk, attempt)
+
+    # --- single operations ----------------------------------------------------------------------
+
+    def run(self, operation: Operation, given: KeyValues | None) -> Done:
+        """One create, upsert, replace, patch, delete or read."""
+        if operation.kind == "patch":
+            return self._patch(operation, required(given))
+        if operation.kind == "read":
+            return self._read(operation, required(given))
+        return self._single(operation, given)
+
+    def _single(self, operation: Operation, given: KeyValues | None) -> Done:
+        for _ in range(ROUNDS_MAX):
+            state = self.state
+            prepared = prepare(state, operation, given, self._random)
+            future, owner = self._submit(state, prepared)
+            try:
+                done: Done = future.result()
+            except (Fenced, SpaceGone):
+                self._catch_up(state, owner)
+            else:
+                return done
+        raise RangeGone
+
+    def _submit(self, state: ContainerState, prepared: Prepared) -> tuple[Future[Any], Range]:
+        epk, key = self.key(prepared.key)
+        owner = state.table.find(epk)
+        data = (self._context(state, owner), key, [prepared.op])
+        return self.engine.submit(owner.space, Command("items.write", data)), owner
+
+    def key(self, values: KeyValues) -> tuple[bytes, Key]:
+        definition = self.state.definition
+        return make_key(check_key(values, definition.partition_key), definition)
+
+    def _patch(self, operation: Operation, given: KeyValues) -> Done:
+        epk, key = self.key(given)
+        part = id_part(operation.id)
+
+        def attempt(state: ContainerState, owner: Range) -> Done:
+            with self.engine.read(owner.space) as reader:
+                check_fence(reader.meta, state.fences[owner.space])
+                seen = self._see(state, reader, key, operation.id, part)
+            op, _ = prepare_patch(state, operation, seen)
+            data = (self._context(state, owner), key, [op])
+            done: Done = self.engine.run(owner.space, Command("items.write", data))
+            return done
+
+        return self._retrying(epk, attempt)
+
+    def _see(
+        self, state: ContainerState, reader: Reader, key: Key, item_id: str, part: bytes
+    ) -> Seen:
+        now_s = self.now_s()
+        wanted = [(key, item_id, part)]
+        (stored,) = read_many(reader, wanted, state.definition.default_ttl, now_s)
+        return Seen(None, 0) if stored is None else seen_text(stored.text, stored.lsn)
+
+    # --- reads ----------------------------------------------------------------------------------
+
+    def read(self, item_id: str, values: KeyValues) -> Stored:
+        """A point read. HOT: numbers in bench/store.py."""
+        part = id_part(item_id)
+        for _ in range(ROUNDS_MAX):
+            state = self._state or self.state
+            definition = state.definition
+            epk, digest = locate(values, definition.partition_key)
+            owner = state.table.find(epk)
+            try:
+                return Stored(
+                    point_read(
+                        self.engine,
+                        owner.space,
+                        state.fences[owner.space],
+                        epk_key(epk, definition.partition_key),
+                        digest,
+                        item_id,
+                        part,
+                        definition.default_ttl,
+                    )
+                )
+            except (Fenced, SpaceGone):
+                self._catch_up(state, owner)
+        raise RangeGone
+
+    def _read(self, operation: Operation, given: KeyValues) -> Done:
+        stored = self.read(operation.id, check_key(given, self.state.definition.partition_key))
+        if operation.if_none_match is not None and matches(operation.if_none_match, stored.etag):
+            raise NotModified(etag=stored.etag)
+        return Done("read", stored.text, stored.etag, stored.lsn)
+
+    def read_many(self, wanted: Sequence[tuple[str, KeyValues]]) -> list[Stored | None]:
+        """Items by (id, key), in the order asked for; one snapshot per physical partition."""
+        results: list[Stored | None] = [None] * len(wanted)
+        left = list(range(len(wanted)))
+        for _ in range(ROUNDS_MAX):
+            state = self.state
+            by_owner: dict[Range, list[tuple[int, Key]]] = {}
+            for index in left:
+                epk, key = self.key(wanted[index][1])
+                by_owner.setdefault(state.table.find(epk), []).append((index, key))
+            left = []
+            for owner, asked in by_owner.items():
+                try:
+                    found = self._read_owner(state, owner, [(k, wanted[i][0]) for i, k in asked])
+                except (Fenced, SpaceGone):
+                    left += (index for index, _ in asked)
+                    self._catch_up(state, owner)
+                    continue
+                for (index, _), stored in zip(asked, found, strict=True):
+                    results[index] = stored
+            if not left:
+                return results
+        raise RangeGone
+
+    def _read_owner(
+        self, state: ContainerState, owner: Range, asked: list[tuple[Key, str]]
+    ) -> list[Stored | None]:
+        now_s = self.now_s()
+        parts = [(key, item_id, id_part(item_id)) for key, item_id in asked]
+        with self.engine.read(owner.space) as reader:
+            check_fence(reader.meta, state.fences[owner.space])
+            return read_many(reader, parts, state.definition.default_ttl, now_s)
+
+    # --- batch and bulk -------------------------------------------------------------------------
+
+    def batch(self, operations: Sequence[Operation], given: KeyValues) -> list[Done] | Failed:
+        """All or nothing, in one logical partition. Facts: nosql-rest 6.5."""
+        check_batch(operations)
+        epk, key = self.key(given)
+
+        def attempt(state: ContainerState, owner: Range) -> list[Done] | Failed:
+            ops = self._batch_ops(state, owner, key, operations, given)
+            if sum(len(op.text) for op in ops) > BATCH_BYTES_MAX:
+                raise TooLarge
+            data = (self._context(state, owner), key, ops)
+            result: list[Done] | Failed = self.engine.run(owner.space, Command("items.write", data))
+            return result
+
+        return self._retrying(epk, attempt)
+
+    def _batch_ops(
+        self,
+        state: ContainerState,
+        owner: Range,
+        key: Key,
+        operations: Sequence[Operation],
+        given: KeyValues,
+    ) -> list[Op]:
+        """Each operation prepared. A patch sees what the operations before it will have made."""
+        made: dict[str, dict[str, Any] | None] = {}
+        ops: list[Op] = []
+        for operation in operations:
+            if operation.kind == "patch":
+                if operation.id in made:
+                    seen = Seen(made[operation.id], None)
+                else:
+                    with self.engine.read(owner.space) as reader:
+                        check_fence(reader.meta, state.fences[owner.space])
+                        part = id_part(operation.id)
+                        seen = self._see(state, reader, key, operation.id, part)
+                op, item = prepare_patch(state, operation, seen)
+                made[operation.id] = item
+            else:
+                op, item = self._batch_op(state, operation, given)
+                if op.kind != "read":
+                    made[op.id] = None
+                if item is not None:
+                    made[op.new_id] = item
+            ops.append(op)
+        return ops
+
+    def _batch_op(
+        self, state: ContainerState, operation: Operation, given: KeyValues
+    ) -> tuple[Op, dict[str, Any] | None]:
+        """A bad operation fails at its place in the batch, after those before it had their turn."""
+        try:
+            prepared = prepare(state, operation, given, self._random)
+        except DbError as error:
+            part = id_part(operation.id)
+            return Op("fail", operation.id, part, refusal=to_refusal(error)), None
+        return prepared.op, prepared.item
+
+    def bulk(
+        self, operations: Iterable[tuple[Operation, KeyValues | None]]
+    ) -> list[Done | DbError]:
+        """Each operation for itself, in any order of completion; answers in the order given."""
+        pending: list[tuple[Operation, KeyValues | None, Future[Any] | DbError | None]] = []
+        state = self.state
+        for operation, given in operations:
+            try:
+                if operation.kind in ("patch", "read"):
+                    pending.append((operation, given, None))
+                else:
+                    prepared = prepare(state, operation, given, self._random)
+                    pending.append((operation, given, self._submit(state, prepared)[0]))
+            except SpaceGone:
+                pending.append((operation, given, None))
+            except DbError as error:
+                pending.append((operation, given, error))
+        return [self._settle(*one) for one in pending]
+
+    def _settle(
+        self,
+        operation: Operation,
+        given: KeyValues | None,
+        outcome: Future[Any] | DbError | None,
+    ) -> Done | DbError:
+        if isinstance(outcome, DbError):
+            return outcome
+        try:
+            if outcome is not None:
+                try:
+                    done: Done = outcome.result()
+                except (Fenced, SpaceGone):
+                    pass
+                else:
+                    return done
+            return self.run(operation, given)
+        except DbError as error:
+            return error
+
+    # --- upkeep ---------------------------------------------------------------------------------
+
+    def delete_by_key(self, values: KeyValues) -> int:
+        """Delete the items a logical partition has now. Items written meanwhile stay."""
+        epk, key = self.key(values)
+
+        def newest(state: ContainerState, owner: Range, reader: Reader) -> bytes | None:
+            prefix = layout.LR + key.epk_key
+            rows = reader.scan(prefix, layout.after(prefix), reverse=True, limit=1)
+            return next((row[len(prefix) :] for row, _ in rows), None)
+
+        last = self.look(epk, newest)
+        if last is None:
+            return 0
+
+        def piece(state: ContainerState, owner: Range) -> Progress:
+            data = (self._context(state, owner), key, last, CHUNK_ITEMS)
+            return Progress(*self.engine.run(owner.space, Command("items.delete_by_key", data)))
+
+        deleted = 0
+        while (progress := self._retrying(epk, piece)).more:
+            deleted += progress.done
+        return deleted + progress.done
+
+    def sweep(self) -> int:
+        """Remove what has expired. Readers do not see it anyway; this frees the space."""
+        return self._everywhere("items.sweep", lambda context: (context, CHUNK_ITEMS))
+
+    def trim_log(self) -> int:
+        """Forget versions and deletes that the all-versions feed no longer promises."""
+        return self._everywhere("items.trim_log", lambda context: (context, CHUNK_ITEMS))
+
+    def _everywhere(self, name: str, data: Callable[[Context], Any]) -> int:
+        done = 0
+        for owner in self.state.table.ranges:
+
+            def piece(state: ContainerState, owner: Range) -> Progress:
+                command = Command(name, data(self._context(state, owner)))
+                return Progress(*self.engine.run(owner.space, command))
+
+            while (progress := self._retrying(owner.start, piece)).more:
+                done += progress.done
+            done += progress.done
+        return done
+
+    def reindex(self, report: Callable[[float], None] = lambda share: None) -> int:
+        """Build index entries again where the policy has changed. May be cut short and resumed."""
+        done = 0
+        ranges = self.state.table.ranges
+        for number, owner in enumerate(ranges):
+            position = b""
+            more = True
+            while more:
+
+                def piece(state: ContainerState, owner: Range, after: bytes = position) -> Progress:
+                    data = (self._context(state, owner), after, CHUNK_ITEMS)
+                    return Progress(*self.engine.run(owner.space, Command("items.reindex", data)))
+
+                progress = self._retrying(owner.start, piece)
+                done, more, position = done + progress.done, progress.more, progress.position
+            report((number + 1) / len(ranges))
+        return done
+
+
+def check_batch(operations: Sequence[Operation]) -> None:
+    if not operations:
+        raise BadInput("Batch request has no operations.")
+    if len(operations) > BATCH_OPERATIONS_MAX:
+        raise BadInput("Batch request has more operations than what is supported.")
+
+
+def batch_error(failed: Failed) -> DbError:
+    return from_refusal(failed.refusal)

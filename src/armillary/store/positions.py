@@ -1,0 +1,86 @@
+"""Positions in a container: how far a reader has come, range of hashes by range of hashes.
+
+A position names hashes, never physical partitions, so it stays good when partitions split or merge:
+at each step it is cut along the ranges of the moment. To a client it is an opaque text.
+
+    items     (EPK range, last rid)     reading everything, in rid order within a range
+    latest    (EPK range, LSN)          the change feed
+    versions  (EPK range, LSN)          the change feed with every version
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+from armillary.errors import BadInput
+from armillary.partition.ranges import EPK_MAX, EPK_MIN, RangeTable
+
+Kind: TypeAlias = Literal["items", "latest", "versions"]
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    start: bytes
+    end: bytes
+    at: int
+    """The last rid or LSN that was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    kind: Kind
+    segments: tuple[Segment, ...]
+
+    def cut(self, table: RangeTable) -> "Position":
+        """The first segment cut to the one range that owns its beginning; the rest follows it."""
+        first, *rest = self.segments
+        owner = table.find(first.start)
+        if first.end <= owner.end:
+            return self
+        head = replace(first, end=owner.end)
+        tail = replace(first, start=owner.end)
+        return Position(self.kind, (head, tail, *rest))
+
+    def advanced(self, at: int) -> "Position":
+        """The first segment moved on."""
+        return Position(self.kind, (replace(self.segments[0], at=at), *self.segments[1:]))
+
+    def rotated(self) -> "Position":
+        """The first segment to the back, so that every range gets its turn."""
+        return Position(self.kind, (*self.segments[1:], self.segments[0]))
+
+    def without_first(self) -> "Position | None":
+        return Position(self.kind, self.segments[1:]) if len(self.segments) > 1 else None
+
+
+def whole(kind: Kind, at: int = 0) -> Position:
+    return Position(kind, (Segment(EPK_MIN, EPK_MAX, at),))
+
+
+def encode_position(position: Position) -> str:
+    segments = [(one.start.hex(), one.end.hex(), one.at) for one in position.segments]
+    data = msgspec.json.encode([VERSION, position.kind, segments])
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def decode_position(text: str, allowed: Iterable[Kind] = get_args(Kind)) -> Position:
+    """Anything that `encode_position` did not make is refused."""
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        version, kind, segments = msgspec.json.decode(
+            data, type=tuple[int, Kind, tuple[tuple[str, str, int], ...]]
+        )
+        cut = tuple(
+            Segment(bytes.fromhex(start), bytes.fromhex(end), at) for start, end, at in segments
+        )
+    except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
+        raise BadInput("Invalid Continuation Token") from error
+    fits = version == VERSION and kind in set(allowed) and len(cut) > 0
+    if not fits or any(one.start >= one.end or one.at < 0 for one in cut):
+        raise BadInput("Invalid Continuation Token")
+    return Position(kind, cut)

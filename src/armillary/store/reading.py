@@ -1,0 +1,159 @@
+"""Reading items: one by its key and id, many at once, and page by page.
+
+    point read    id → rid → item in one round trip of the engine
+    read many     the same for a list, one snapshot per physical partition
+    page          one logical partition in rid order (lr), or a whole range in rid order (doc)
+
+Expired items are not there. An item of another key with the same hash is not there either.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import orjson
+
+from armillary.encoding.documents import (
+    DIGEST_SLICE,
+    EPK_AT,
+    EPK_LENGTH_AT,
+    ETAG_SLICE,
+    MOMENT,
+    json_offset,
+)
+from armillary.encoding.etags import etag_text
+from armillary.engine.base import Engine, Reader
+from armillary.errors import NotFound
+from armillary.limits import PAGE_BYTES_MAX
+from armillary.store import layout
+from armillary.store.expiring import is_expired
+from armillary.store.fencing import check_fence
+from armillary.store.meta import FENCE_BYTES
+from armillary.store.requests import Key
+from armillary.store.rows import is_cut
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An item as it lies there: header and JSON in one value."""
+
+    value: bytes
+
+    @property
+    def text(self) -> bytes:
+        return self.value[json_offset(self.value) :]
+
+    @property
+    def etag(self) -> str:
+        return etag_text(self.value[ETAG_SLICE])
+
+    @property
+    def lsn(self) -> int:
+        return int(MOMENT.unpack_from(self.value)[0])
+
+    @property
+    def epk_key(self) -> bytes:
+        return self.value[EPK_AT : EPK_AT + self.value[EPK_LENGTH_AT]]
+
+
+def point_read(
+    engine: Engine,
+    space: int,
+    fence: bytes,
+    epk_key: bytes,
+    digest: bytes,
+    item_id: str,
+    part: bytes,
+    default_ttl: int,
+) -> bytes:
+    """The stored value. HOT: once per point read; numbers in bench/store.py."""
+    meta, _, value = engine.read_via(space, layout.ID + epk_key + part, layout.DOC)
+    if meta[:FENCE_BYTES] != fence:
+        check_fence(meta, fence)
+    if value is None or value[DIGEST_SLICE] != digest:
+        raise NotFound
+    if default_ttl and not _is_live(value, default_ttl, engine.now_ms() // 1000):
+        raise NotFound
+    if is_cut(part) and orjson.loads(Stored(value).text)["id"] != item_id:
+        raise NotFound
+    return value
+
+
+def _is_live(value: bytes, default_ttl: int, now_s: int) -> bool:
+    _, ts, ttl = MOMENT.unpack_from(value)
+    return not is_expired(ts, ttl, default_ttl, now_s)
+
+
+def read_many(
+    reader: Reader,
+    wanted: Sequence[tuple[Key, str, bytes]],
+    default_ttl: int,
+    now_s: int,
+) -> list[Stored | None]:
+    """The items of one space, in the order asked for; None where there is none."""
+    rids = reader.get_many([layout.ID + key.epk_key + part for key, _, part in wanted])
+    found = [rid for rid in rids if rid is not None]
+    values = dict(zip(found, reader.get_many([layout.DOC + rid for rid in found]), strict=True))
+    items: list[Stored | None] = []
+    for (key, item_id, part), rid in zip(wanted, rids, strict=True):
+        value = None if rid is None else values[rid]
+        matches = (
+            value is not None
+            and value[DIGEST_SLICE] == key.digest
+            and _is_live(value, default_ttl, now_s)
+            and not (is_cut(part) and orjson.loads(Stored(value).text)["id"] != item_id)
+        )
+        items.append(Stored(value) if matches and value is not None else None)
+    return items
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    items: list[Stored]
+    last_rid: bytes | None
+    """Where to go on from; None when the end was reached."""
+
+
+def page_of_key(
+    reader: Reader, key: Key, after_rid: bytes, limit: int, default_ttl: int, now_s: int
+) -> Page:
+    """Items of one logical partition, from the one after `after_rid`, in rid order."""
+    prefix = layout.LR + key.epk_key
+    rows = reader.scan(prefix + after_rid + b"\x00", layout.after(prefix))
+    rids = (row[len(prefix) :] for row, _ in rows)
+    items: list[Stored] = []
+    size_bytes = 0
+    # A chunk at a time: an engine with round trips answers it in one.
+    while chunk := list(islice(rids, limit - len(items))):
+        values = reader.get_many([layout.DOC + rid for rid in chunk])
+        for rid, value in zip(chunk, values, strict=True):
+            assert value is not None, "a rid without its item"
+            if value[DIGEST_SLICE] == key.digest and _is_live(value, default_ttl, now_s):
+                items.append(Stored(value))
+                size_bytes += len(value)
+                if len(items) >= limit or size_bytes >= PAGE_BYTES_MAX:
+                    return Page(items, rid)
+    return Page(items, None)
+
+
+def page_of_range(
+    reader: Reader,
+    start: bytes,
+    end: bytes,
+    after_rid: bytes,
+    limit: int,
+    default_ttl: int,
+    now_s: int,
+) -> Page:
+    """Items of a space whose key lies in [start, end), in rid order."""
+    rows = reader.scan(layout.DOC + after_rid + b"\x00", layout.after(layout.DOC))
+    items: list[Stored] = []
+    size_bytes = 0
+    for row, value in rows:
+        stored = Stored(value)
+        if start <= stored.epk_key < end and _is_live(value, default_ttl, now_s):
+            items.append(stored)
+            size_bytes += len(value)
+            if len(items) >= limit or size_bytes >= PAGE_BYTES_MAX:
+                return Page(items, row[1:])
+    return Page(items, None)

@@ -1,0 +1,93 @@
+"""A container as this process knows it: its record, and everything computed from it once.
+
+Immutable. When a fence says it is old, the holder loads a new one from the catalog.
+"""
+
+from dataclasses import dataclass
+
+import orjson
+
+from armillary.encoding.hashing import epk_key, key_identity, locate
+from armillary.encoding.partition_key import KeyValues
+from armillary.encoding.rids import rid_bytes
+from armillary.engine.base import CATALOG_SPACE, Engine
+from armillary.errors import OwnerNotFound
+from armillary.partition.ranges import Range, RangeTable, range_table
+from armillary.store.catalog import ContainerRecord, DatabaseRecord, find_container, find_database
+from armillary.store.definitions import ContainerDefinition, parse_container
+from armillary.store.indexing import IndexPlan
+from armillary.store.meta import Meta
+from armillary.store.plans import plan_from
+from armillary.store.requests import Context, Key
+from armillary.values import UNDEFINED
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    record: ContainerRecord
+    definition: ContainerDefinition
+    table: RangeTable
+    fences: dict[int, bytes]
+    """By space: how its meta row has to begin."""
+    plan: IndexPlan
+    policies: tuple[tuple[int, bytes], ...]
+    container: bytes
+    self_link: str
+
+    def context(self, owner: Range, now_s: int, logical_bytes_max: int) -> Context:
+        return Context(
+            fence=self.fences[owner.space],
+            container=self.container,
+            now_s=now_s,
+            self_prefix=self.self_link + "docs/",
+            policy=self.record.policy,
+            policies=self.policies,
+            default_ttl=self.definition.default_ttl,
+            logical_bytes_max=logical_bytes_max,
+            retention_s=self.definition.retention_s,
+        )
+
+
+def load_state(engine: Engine, database: str, name: str) -> ContainerState:
+    with engine.read(CATALOG_SPACE) as reader:
+        owner = find_database(reader, database)
+        record = find_container(reader, database, name)
+    if owner is None or record is None:
+        raise OwnerNotFound
+    return state_of(owner, record)
+
+
+def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
+    definition = parse_container(record.definition)
+    table = range_table([one.to_range() for one in record.ranges])
+    container = rid_bytes(record.rid)
+    policies = tuple((version, text.encode()) for version, text in record.policies.items())
+    return ContainerState(
+        record=record,
+        definition=definition,
+        table=table,
+        fences={
+            one.space: Meta(container, one.ordinal, one.epoch, record.settings).fence()
+            for one in table.ranges
+        },
+        plan=plan_from(dict(policies)[record.policy]),
+        policies=policies,
+        container=container,
+        self_link=f"dbs/{owner.rid}/colls/{record.rid}/",
+    )
+
+
+def make_key(values: KeyValues, definition: ContainerDefinition) -> tuple[bytes, Key]:
+    """(effective partition key, the logical partition) of a checked key value."""
+    epk, digest = locate(values, definition.partition_key)
+    return epk, Key(
+        epk_key(epk, definition.partition_key),
+        digest,
+        key_identity(values, definition.partition_key),
+        key_json(values),
+    )
+
+
+def key_json(values: KeyValues) -> bytes:
+    """As it stands in the partition key header: `["a",1]`, with `{}` for undefined."""
+    return orjson.dumps([{} if value is UNDEFINED else value for value in values])

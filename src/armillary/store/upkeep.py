@@ -1,0 +1,160 @@
+"""Work on a whole space, a bounded piece per command: expiry, delete by key, trimming, indexing
+again.
+
+Each command does at most `limit` items and says whether there is more, so that it never holds the
+writer for long and can be cut short anywhere. Running one twice does no harm.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from armillary.encoding.documents import MOMENT
+from armillary.engine.base import Handler, Reader, Writer
+from armillary.store import layout
+from armillary.store.expiring import TTL_OFF
+from armillary.store.meta import unpack_meta
+from armillary.store.requests import Context, Key
+from armillary.store.rows import U64, split_log_key, unpack_log
+from armillary.store.transaction import Work
+
+
+class Progress(NamedTuple):
+    done: int
+    more: bool
+    position: bytes = b""
+
+
+def sweep_expired(tx: Writer, data: tuple[Context, int]) -> Progress:
+    """Delete expired items: those with a ttl of their own by `tx` order, the others in LSN order,
+    which is _ts order, so that the first young one ends the sweep."""
+    context, limit = data
+    work = Work(tx, context)
+    if context.default_ttl == TTL_OFF:
+        return Progress(0, False)
+    rids = list(_own_ttl_over(tx, context.now_s, limit))
+    swept = work.meta.swept
+    if context.default_ttl > 0 and len(rids) < limit:
+        more, swept = _default_ttl_over(tx, context, swept, limit - len(rids))
+        rids += more
+    for rid in dict.fromkeys(rids):
+        found = work.load(rid)
+        if work.is_expired(found):
+            work.remove_item(found, work.indexed(found), expired=True)
+    work.meta.swept = swept
+    work.finish()
+    return Progress(len(rids), len(rids) >= limit)
+
+
+def _own_ttl_over(tx: Reader, now_s: int, limit: int) -> Iterator[bytes]:
+    for key, _ in tx.scan(layout.TX, layout.TX + U64.pack(now_s + 1), limit=limit):
+        yield key[9:]
+
+
+def _default_ttl_over(
+    tx: Reader, context: Context, swept: int, limit: int
+) -> tuple[list[bytes], int]:
+    """Live items without a ttl of their own, oldest change first, and how far was looked."""
+    rids: list[bytes] = []
+    for key, row in tx.scan(layout.LOG + U64.pack(swept + 1), layout.after(layout.LOG)):
+        lsn, rid = split_log_key(key)
+        entry = unpack_log(row)
+        if entry.ts + context.default_ttl > context.now_s or len(rids) >= limit:
+            break
+        if entry.is_live:
+            value = tx.get(layout.DOC + rid)
+            assert value is not None, "a live log entry without its item"
+            if MOMENT.unpack_from(value)[2] == 0:
+                rids.append(rid)
+        swept = lsn - 1  # a batch shares one LSN: stay before it until it is passed
+    return rids, swept
+
+
+def delete_by_key(tx: Writer, data: tuple[Context, Key, bytes, int]) -> Progress:
+    """Delete the items of one logical partition, up to and including rid `last`."""
+    context, key, last, limit = data
+    work = Work(tx, context)
+    prefix = layout.LR + key.epk_key
+    rows = list(tx.scan(prefix, prefix + last + b"\x00", limit=limit))
+    done = 0
+    for row, _ in rows:
+        found = work.load(row[len(prefix) :])
+        if found.header.digest == key.digest:
+            work.remove_item(found, work.indexed(found))
+            done += 1
+    work.finish()
+    return Progress(done, len(rows) >= limit and done > 0)
+
+
+def trim_log(tx: Writer, data: tuple[Context, int]) -> Progress:
+    """Forget old versions and deletes that are past their retention."""
+    context, limit = data
+    work = Work(tx, context)
+    if work.meta.keep_log:
+        return Progress(0, False)
+    start = layout.LOG + U64.pack(work.meta.log_start + 1)
+    rows = list(tx.scan(start, layout.after(layout.LOG), limit=limit))
+    done, log_start = 0, work.meta.log_start
+    for key, row in rows:
+        lsn, _ = split_log_key(key)
+        entry = unpack_log(row)
+        if entry.ts + context.retention_s > context.now_s:
+            break
+        if not entry.is_live:
+            tx.delete(key)
+            done += 1
+        log_start = lsn
+    if log_start != work.meta.log_start:
+        work.meta.log_start = log_start
+        tx.put(layout.META, work.meta.pack())
+    return Progress(done, len(rows) >= limit and done > 0)
+
+
+def reindex(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
+    """Bring the next items to the current indexing policy. `position` is the last rid looked at."""
+    context, after_rid, limit = data
+    work = Work(tx, context)
+    if not work.meta.stale_items:
+        return Progress(0, False)
+    rows = list(tx.scan(layout.DOC + after_rid + b"\x00", layout.after(layout.DOC), limit=limit))
+    done = 0
+    for row, _ in rows:
+        found = work.load(row[1:])
+        if found.header.policy_version != context.policy:
+            work.reindex_item(found)
+            done += 1
+    work.finish(is_change=False)
+    return Progress(done, len(rows) >= limit, rows[-1][0][1:] if rows else after_rid)
+
+
+class Settings(NamedTuple):
+    container: bytes
+    ordinal: int
+    epoch: int
+    settings: int
+    policy: int
+
+
+def adopt_settings(tx: Writer, data: Settings) -> bool:
+    """Move a space's fence to newer container settings. Whoever meets the old fence does it."""
+    data = Settings(*data)
+    row = tx.get(layout.META)
+    assert row is not None
+    meta = unpack_meta(row)
+    same_range = (meta.container, meta.ordinal, meta.epoch) == data[:3]
+    if not same_range or meta.settings >= data.settings:
+        return False
+    meta.settings = data.settings
+    if meta.policy != data.policy:
+        meta.policy = data.policy
+        meta.stale_items = meta.items
+    tx.put(layout.META, meta.pack())
+    return True
+
+
+HANDLERS: dict[str, Handler] = {
+    "items.sweep": Handler(sweep_expired),
+    "items.delete_by_key": Handler(delete_by_key),
+    "items.trim_log": Handler(trim_log),
+    "items.reindex": Handler(reindex),
+    "items.adopt_settings": Handler(adopt_settings),
+}
