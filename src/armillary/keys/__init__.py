@@ -5,6 +5,8 @@ spec            the JSON that is stored with a container
 synthetic       the key of an item; the keys a read has to ask
 growth          several specifications at once, while k grows
 sizing          how large k must be
+views           items completed by what is known or possible
+keyring         where a client has to look for an item
 cosmos          the same for clients of any server, around azure-cosmos containers
 """
 
