@@ -90,10 +90,16 @@ class LmdbReader:
 class LmdbWriter(LmdbReader):
     """A command's view of a write transaction. `writes` counts what would have to be undone."""
 
-    __slots__ = ("writes",)
+    __slots__ = ("_begin", "writes")
 
-    def __init__(self, transaction: lmdb.Transaction[bytes], place: Place) -> None:
+    def __init__(
+        self,
+        transaction: lmdb.Transaction[bytes],
+        place: Place,
+        begin: Callable[..., lmdb.Transaction[bytes]],
+    ) -> None:
         super().__init__(transaction, place, float("inf"))
+        self._begin = begin
         self.writes = 0
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -125,7 +131,7 @@ class LmdbWriter(LmdbReader):
     @contextmanager
     def nested(self) -> Iterator[None]:
         parent, writes, meta = self._txn, self.writes, self.meta
-        child = parent.env.begin(None, parent, True)
+        child = self._begin(None, parent, True)
         self._txn = child
         try:
             yield

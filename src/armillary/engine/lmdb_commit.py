@@ -116,13 +116,14 @@ class GroupCommit:
         return result, None
 
     def _writer(self, transaction: lmdb.Transaction[bytes], space: int) -> LmdbWriter:
+        begin = self._environment.begin
         place = self._spaces.places.get(space)
         if place is not None:
             try:
-                return LmdbWriter(transaction, place)
+                return LmdbWriter(transaction, place, begin)
             except SpaceGone:
                 self._spaces.places.pop(space, None)
-        return LmdbWriter(transaction, self._spaces.locate_in(transaction, space))
+        return LmdbWriter(transaction, self._spaces.locate_in(transaction, space), begin)
 
     def _commit(self, transaction: lmdb.Transaction[bytes]) -> None:
         steps.reached("group.applied")

@@ -1,0 +1,141 @@
+"""What a reader may rely on, whatever engine holds the rows."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+import pytest
+from tests.support.commands import LAST, command, first_rows
+
+from armillary.engine.base import META_KEY, Engine, SpaceGone
+from armillary.limits import KEY_BYTES_MAX
+
+KEYS = [b"a", b"ab", b"b", b"b\x00", b"b\xff", b"c" * KEY_BYTES_MAX, b"d"]
+
+
+@pytest.fixture
+def filled(engine: Engine) -> Engine:
+    engine.run(1, command(("put_many", [(key, b"v" + key) for key in KEYS])))
+    engine.run(2, command(("put", b"other", b"x")))
+    return engine
+
+
+def test_get_finds_what_is_there_and_nothing_else(filled: Engine) -> None:
+    with filled.read(1) as reader:
+        assert reader.get(b"ab") == b"vab"
+        assert reader.get(b"abc") is None
+        assert reader.get(b"other") is None, "a row of another space"
+        assert reader.get_many([b"d", b"nope", b"a", b"d"]) == [b"vd", None, b"va", b"vd"]
+        assert reader.get_many([]) == []
+
+
+def test_a_key_no_engine_can_hold_is_simply_not_there(filled: Engine) -> None:
+    with filled.read(1) as reader:
+        assert reader.get(b"c" * (KEY_BYTES_MAX + 1)) is None
+        assert reader.get(b"c" * 4000) is None
+
+
+def test_meta_is_loaded_and_readable_like_any_row(filled: Engine) -> None:
+    with filled.read(1) as reader:
+        assert reader.meta == b"one:0"
+        assert reader.get(META_KEY) == b"one:0"
+        assert next(reader.scan(b"", LAST)) == (META_KEY, b"one:0")
+        assert list(reader.scan(b"", LAST, reverse=True))[-1] == (META_KEY, b"one:0")
+
+
+def test_get_via_follows_the_value(engine: Engine) -> None:
+    engine.run(1, command(("put", b"id", b"7"), ("put", b"doc7", b"body"), ("put", b"odd", b"9")))
+    with engine.read(1) as reader:
+        assert reader.get_via(b"id", b"doc") == (b"7", b"body")
+        assert reader.get_via(b"odd", b"doc") == (b"9", None)
+        assert reader.get_via(b"absent", b"doc") is None
+    assert engine.read_via(1, b"id", b"doc") == (b"one:0", b"7", b"body")
+    assert engine.read_via(1, b"odd", b"doc") == (b"one:0", b"9", None)
+    assert engine.read_via(1, b"absent", b"doc") == (b"one:0", None, None)
+
+
+BOUNDS = [
+    (b"", LAST),
+    (b"a", b"d"),
+    (b"a", b"d\x00"),
+    (b"ab", b"b"),
+    (b"b", b"b\x00"),
+    (b"aa", b"aaa"),
+    (b"d", b"a"),
+    (b"c" * KEY_BYTES_MAX, b"c" * KEY_BYTES_MAX + b"\x00"),
+    (b"c" * (KEY_BYTES_MAX + 9), b"e"),
+    (b"a", b"c" * (KEY_BYTES_MAX + 9)),
+    (b"zz", LAST),
+]
+
+
+@pytest.mark.parametrize(("start", "end"), BOUNDS)
+@pytest.mark.parametrize("limit", [None, 0, 1, 3, 100])
+def test_scan_is_the_slice_of_the_sorted_keys(
+    filled: Engine, start: bytes, end: bytes, limit: int | None
+) -> None:
+    inside = [key for key in [META_KEY, *KEYS] if start <= key < end]
+    with filled.read(1) as reader:
+        forward = [key for key, _ in reader.scan(start, end, limit=limit)]
+        backward = [key for key, _ in reader.scan(start, end, reverse=True, limit=limit)]
+    assert forward == inside[:limit]
+    assert backward == inside[::-1][:limit]
+
+
+def test_scan_streams_many_rows_in_order(engine: Engine) -> None:
+    rows = [(b"k%05d" % number, b"v" * (number % 700)) for number in range(3_000)]
+    engine.run(1, command(("put_many", rows)))
+    engine.run(2, command(("put_many", rows[:10])))
+    with engine.read(1) as reader:
+        assert list(reader.scan(b"k", b"l")) == rows
+        assert list(reader.scan(b"k", b"l", reverse=True)) == rows[::-1]
+        assert list(reader.scan(b"k00100", b"k02000")) == rows[100:2000]
+        assert (
+            list(reader.scan(b"k00100", b"k02000", reverse=True, limit=901))
+            == (rows[1099 : 1999 + 1][::-1])
+        )
+
+
+def test_two_scans_of_one_reader_do_not_disturb_each_other(filled: Engine) -> None:
+    with filled.read(1) as reader:
+        up, down = reader.scan(b"a", b"e"), reader.scan(b"a", b"e", reverse=True)
+        pairs = list(zip(up, down, strict=True))
+    assert [first[0] for first, _ in pairs] == KEYS
+    assert [second[0] for _, second in pairs] == KEYS[::-1]
+
+
+def test_a_snapshot_does_not_move(engine: Engine) -> None:
+    engine.run(1, command(("put", b"k", b"old"), ("put", b"gone", b"x")))
+    with engine.read(1) as reader:
+        change = command(("put", b"k", b"new"), ("delete", b"gone"), ("count_meta",))
+        engine.submit(1, change).result()
+        assert reader.get(b"k") == b"old"
+        assert reader.get(b"gone") == b"x"
+        assert reader.meta == b"one:0"
+        assert list(reader.scan(b"a", LAST)) == [(b"gone", b"x"), (b"k", b"old")]
+    with engine.read(1) as reader:
+        assert reader.get(b"k") == b"new"
+        assert reader.meta == b"one:1"
+
+
+def test_a_snapshot_outlives_the_drop_of_its_space(engine: Engine) -> None:
+    engine.run(1, command(("put", b"k", b"old")))
+    with engine.read(1) as reader:
+        assert reader.get(b"k") == b"old"
+        dropper = threading.Thread(target=engine.drop_space, args=(1,))
+        dropper.start()
+        dropper.join()
+        engine.create_space(3, [*first_rows("three"), (b"k", b"stranger")])
+        # An engine may notice; it may never show the rows of another space.
+        with suppress(SpaceGone):
+            assert reader.get(b"k") == b"old"
+    with pytest.raises(SpaceGone), engine.read(1):
+        pass
+
+
+def test_reading_a_space_that_never_was_says_gone(engine: Engine) -> None:
+    with pytest.raises(SpaceGone), engine.read(99):
+        pass
+    with pytest.raises(SpaceGone):
+        engine.read_via(99, b"k", b"p")

@@ -1,0 +1,52 @@
+"""Every engine by name, opened empty with the test commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.commands import HANDLERS
+
+from armillary.engine.base import Engine
+from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.memory import MemoryEngine
+
+
+def _memory(folder: Path) -> Engine:
+    return MemoryEngine(HANDLERS)
+
+
+def _lmdb(folder: Path) -> Engine:
+    return LmdbEngine(folder, HANDLERS)
+
+
+def _lmdb_shared(folder: Path) -> Engine:
+    """Every space in the shared sub-database, as the 501st would be."""
+    return LmdbEngine(folder, HANDLERS, own_max=0)
+
+
+def _postgres(folder: Path) -> Engine:
+    from tests.support.postgres import open_postgres
+
+    return open_postgres(HANDLERS)
+
+
+OPENERS: dict[str, Callable[[Path], Engine]] = {
+    "memory": _memory,
+    "lmdb": _lmdb,
+    "lmdb-shared": _lmdb_shared,
+    "postgres": _postgres,
+}
+
+#: The database has tools of its own; the engine names them.
+WITHOUT_BACKUP = {"postgres"}
+
+MARKS: dict[str, Any] = {"postgres": pytest.mark.postgres}
+
+ENGINES = [pytest.param(name, marks=MARKS.get(name, ()), id=name) for name in OPENERS]
+
+
+def open_test_engine(name: str, folder: Path) -> Engine:
+    return OPENERS[name](folder)
