@@ -17,6 +17,10 @@ VALUES = st.recursive(
 )
 ITEMS = st.dictionaries(NAMES, VALUES, max_size=4)
 POINTERS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: format_pointer(tuple(names)))
+#: Deep enough that a container in the middle of a path could be changed by mistake.
+DEEP = st.fixed_dictionaries({"a": st.fixed_dictionaries({"a": st.lists(ITEMS, min_size=1)})})
+DEEP_POINTERS = POINTERS.map(lambda pointer: "/a/a/0" + pointer)
+POINTERS = POINTERS | DEEP_POINTERS
 OPERATIONS = st.one_of(
     st.fixed_dictionaries(
         {"op": st.sampled_from(["add", "set", "replace"]), "path": POINTERS, "value": VALUES}
@@ -27,7 +31,7 @@ OPERATIONS = st.one_of(
 )
 
 
-@given(item=ITEMS, operations=st.lists(OPERATIONS, min_size=1, max_size=4))
+@given(item=ITEMS | DEEP, operations=st.lists(OPERATIONS, min_size=1, max_size=4))
 def test_patching_never_mutates_its_input(
     item: dict[str, Any], operations: list[dict[str, Any]]
 ) -> None:
@@ -61,7 +65,7 @@ def test_add_then_remove_of_an_element_changes_nothing(
     assert apply_patch({"t": array}, both) == {"t": array}
 
 
-@given(item=ITEMS, operations=st.lists(OPERATIONS, min_size=2, max_size=4))
+@given(item=ITEMS | DEEP, operations=st.lists(OPERATIONS, min_size=2, max_size=4))
 def test_a_patch_is_its_operations_one_by_one(
     item: dict[str, Any], operations: list[dict[str, Any]]
 ) -> None:

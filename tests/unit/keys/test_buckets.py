@@ -49,6 +49,7 @@ def test_every_bucket_of_every_unit(value: Any, unit: str, bucket: str, text: st
         ("2026-01-01T00:30:00+01:00", "iso", "year", "2025"),
         (-1, "seconds", "day", "1969-12-31"),
         (-1, "milliseconds", "minute", "1969-12-31T23:59"),
+        (-0.5, "seconds", "day", "1969-12-31"),
         (0, "milliseconds", "minute", "1970-01-01T00:00"),
         (59_999.9, "milliseconds", "minute", "1970-01-01T00:00"),
         ("2024-02-29", "iso", "day", "2024-02-29"),

@@ -59,6 +59,7 @@ def test_k_may_grow() -> None:
     [
         (dated(computed(399)), "can only grow: it is 400, and 399 was asked for"),
         (dated(), "can only grow: it is 400, and 1 was asked for"),
+        (dated(computed(400, "/plate")), "kind and the source of a suffix can't change"),
         (dated(computed(500, "/plate")), "kind and the source of a suffix can't change"),
         (dated({"kind": "random", "k": 500}), "kind and the source of a suffix can't change"),
         (dated(computed(500), separator="-"), "Only the suffix of a synthetic key can change"),

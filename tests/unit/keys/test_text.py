@@ -1,5 +1,6 @@
 """Texts are part of stored keys: a change here would lose every item written before it."""
 
+import itertools
 import json
 import math
 from typing import Any
@@ -79,6 +80,14 @@ def test_the_text_of_a_number_reads_back(number: float) -> None:
 @given(st.integers(-(2**70), 2**70))
 def test_equal_numbers_have_equal_texts(number: int) -> None:
     assert text_of(float(number), "/a") == text_of(int(float(number)), "/a")
+
+
+@pytest.mark.parametrize("separator", ["-", "--", "-."])
+def test_no_two_lists_of_short_parts_join_to_the_same_escaped_text(separator: str) -> None:
+    words = ["".join(chars) for n in range(3) for chars in itertools.product("-.\\", repeat=n)]
+    lists = [list(parts) for n in (1, 2) for parts in itertools.product(words, repeat=n)]
+    joined = {separator.join(escaped(part, separator) for part in parts) for parts in lists}
+    assert len(joined) == len(lists)
 
 
 PARTS = st.lists(st.text("ab-.\\", max_size=4), min_size=1, max_size=3)

@@ -289,6 +289,25 @@ def test_incr_keeps_integers_of_64_bits_and_becomes_double_beyond(
     assert (result, type(result)) == (expected, type(expected))
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        op("add", "/a/b/0/c/x", 1),
+        op("add", "/a/b/0", 1),
+        op("set", "/a/b/0/c/n", 1),
+        op("replace", "/a/b/0", 1),
+        op("remove", "/a/b/0/c/n"),
+        op("incr", "/a/b/0/c/n", 1),
+        move("/a/b/0/c/n", "/a/b/-"),
+        move("/a/b/0", "/a/z"),
+    ],
+)
+def test_no_container_on_the_path_is_changed_in_place(operation: dict[str, Any]) -> None:
+    item = {"a": {"b": [{"c": {"n": 0}}]}}
+    assert apply_patch(item, [operation]) != item
+    assert item == {"a": {"b": [{"c": {"n": 0}}]}}
+
+
 def test_an_item_deeper_than_the_stack_is_walked() -> None:
     deep: Any = {}
     for _ in range(3000):
