@@ -119,6 +119,12 @@ class DependencyFailed(DbError):
     text = "The operation was not executed because another operation of the batch failed."
 
 
+class BatchFailed(DbError):
+    """One operation of a batch was refused, so none happened. The cause says why."""
+
+    text = "An operation of the batch failed, so nothing was changed."
+
+
 # --- now is the wrong moment: try again ---------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from armillary.errors import (
     BadInput,
+    BatchFailed,
     Conflict,
     DbError,
     DependencyFailed,
@@ -74,6 +75,7 @@ WIRE: dict[type[DbError], Wire] = {
     NotModified: Wire(304, "NotModified"),  # has no body: the code is for logs only
     PartitionKeyFull: Wire(403, "Forbidden"),
     DependencyFailed: Wire(424, "FailedDependency"),
+    BatchFailed: Wire(207, "MultiStatus"),
     Throttled: Wire(429, "429"),  # the original sends the number as the code
     RangeGone: Wire(410, "Gone"),
     RangeBusy: Wire(410, "Gone"),

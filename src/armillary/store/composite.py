@@ -10,10 +10,9 @@ of fixed width that `stamp` fills. The other system properties are undefined her
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from armillary.encoding.documents import SYSTEM_PROPERTIES
 from armillary.encoding.paths import Path, extract
@@ -21,6 +20,7 @@ from armillary.encoding.terms import (
     ARRAY_TERM,
     NUMBER,
     OBJECT_TERM,
+    UNDEFINED_TERM,
     ZERO,
     descending,
     string_term,
@@ -51,12 +51,18 @@ assert composite_cut(2) <= TERM_CUT_BYTES
 assert composite_cut(COMPOSITE_PATHS_MAX) > 0
 
 
+#: Where a column finds its value: in the item, in an element of the array, or (`_ts`) in the time
+#: of the write. The other system properties are nowhere: an item is walked before it has them, and
+#: again from what is stored, and both walks must agree.
+Place: TypeAlias = Literal["item", "element", "time", "nowhere"]
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One path of a composite index: names from the top of the item, or of the array's element."""
+    """One path of a composite index: names from the top of its place."""
 
     names: Path
-    of_element: bool
+    place: Place
     descending: bool
 
 
@@ -77,7 +83,7 @@ def compile_composite(number: int, paths: tuple[CompositePath, ...]) -> Composit
         prefix=layout.CX + number.to_bytes(2, "big"),
         cut=composite_cut(len(paths)),
         columns=tuple(
-            Column(names, array is not None, path.descending)
+            Column(names, _place(array, names), path.descending)
             for path, (array, names) in zip(paths, split, strict=True)
         ),
         array=arrays[0] if arrays else None,
@@ -96,39 +102,56 @@ def _split_at_array(segments: tuple[Segment, ...]) -> tuple[Path | None, Path]:
     return array, names
 
 
+def _place(array: Path | None, names: Path) -> Place:
+    if array is not None:
+        return "element"
+    if names == _TS:
+        return "time"
+    return "nowhere" if names[0] in SYSTEM_PROPERTIES else "item"
+
+
 def composite_keys(
     composite: Composite, item: dict[str, JSON], keys: list[bytes], stamps: list[Stamp]
 ) -> None:
-    """One key, or one for each element of the array that the index goes into."""
-    made: dict[bytes, list[tuple[int, bool]]] = {}
-    for element in _elements(composite, item):
-        key = composite.prefix
-        places: list[tuple[int, bool]] = []
-        for column in composite.columns:
-            if column.names == _TS and not column.of_element:
-                places.append((len(key), column.descending))
-                part = NUMBER + ZERO
-            else:
-                part = term(_column_value(column, item, element), composite.cut)
-            key += descending(part) if column.descending else part
-        made[key] = places
-    for key, places in made.items():
-        stamps.extend((len(keys), offset, falling) for offset, falling in places)
+    """Appends one key, or one for each element of the array that the index goes into."""
+    if composite.array is None:
+        _append_key(composite, item, UNDEFINED, keys, stamps)
+        return
+    elements = extract(item, composite.array)
+    if not isinstance(elements, list) or not elements:
+        elements = [UNDEFINED]
+    made: list[bytes] = []
+    places: list[Stamp] = []
+    for element in elements:
+        _append_key(composite, item, element, made, places)
+    # Equal elements make equal keys. A policy names a path once, so a key has one time or none.
+    for key, at in {key: at for at, key in enumerate(made)}.items():
+        if places:
+            stamps.append((len(keys), *places[at][1:]))
         keys.append(key)
 
 
-def _elements(composite: Composite, item: dict[str, JSON]) -> Sequence[JSON]:
-    found = UNDEFINED if composite.array is None else extract(item, composite.array)
-    return found if isinstance(found, list) and found else (UNDEFINED,)
-
-
-def _column_value(column: Column, item: dict[str, JSON], element: JSON) -> JSON:
-    if column.of_element:
-        return extract(element, column.names)
-    # An item is walked before it has these, and again when it is stored: both must agree.
-    if column.names[0] in SYSTEM_PROPERTIES:
-        return UNDEFINED
-    return extract(item, column.names)
+def _append_key(
+    composite: Composite,
+    item: dict[str, JSON],
+    element: JSON,
+    keys: list[bytes],
+    stamps: list[Stamp],
+) -> None:
+    key = composite.prefix
+    for column in composite.columns:
+        place = column.place
+        if place == "item":
+            part = term(extract(item, column.names), composite.cut)
+        elif place == "element":
+            part = term(extract(element, column.names), composite.cut)
+        elif place == "time":
+            stamps.append((len(keys), len(key), column.descending))
+            part = NUMBER + ZERO
+        else:
+            part = UNDEFINED_TERM
+        key += descending(part) if column.descending else part
+    keys.append(key)
 
 
 def stamp(cx: list[bytes], stamps: list[Stamp], ts: int) -> list[bytes]:
@@ -155,14 +178,14 @@ def _full_term(value: JSON) -> bytes:
     """Bytes that are equal exactly when the values are: nothing cut, arrays and objects with their
     content, members of an object in one order.
     """
+    if isinstance(value, str):
+        return string_term(value, len(value) * 6)
     if isinstance(value, dict):
         members = sorted((string_term(name, len(name) * 6), name) for name in value)
         inner = b"".join(name_term + _full_term(value[name]) for name_term, name in members)
         return OBJECT_TERM + inner + b"\x00"
     if isinstance(value, list):
         return ARRAY_TERM + b"".join(map(_full_term, value)) + b"\x00"
-    if isinstance(value, str):
-        return string_term(value, len(value) * 6)
     if isinstance(value, int | float) and not isinstance(value, bool):
         # The digits tell apart the integers that share a double.
         return term(value) + (b"%d\x00" % int(value) if int(value) == value else b"\x00")

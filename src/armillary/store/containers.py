@@ -35,7 +35,13 @@ from armillary.store.reading import Stored, point_read, read_many
 from armillary.store.requests import Context, Done, Failed, Key, Op, from_refusal, to_refusal
 from armillary.store.rows import id_part
 from armillary.store.state import ContainerState, load_state, make_key
-from armillary.store.upkeep import Progress, Settings
+from armillary.store.upkeep import (
+    Progress,
+    Settings,
+    is_reindex_due,
+    is_sweep_due,
+    is_trim_due,
+)
 
 ROUNDS_MAX = 100  # of re-routing or looking again before giving up
 CHUNK_ITEMS = 100  # of one upkeep command
@@ -245,7 +251,7 @@ class ContainerStore:
             if sum(len(op.text) for op in ops) > BATCH_BYTES_MAX:
                 raise TooLarge
             data = (self._context(state, owner), key, ops)
-            result: list[Done] | Failed = self.engine.run(owner.space, Command("items.write", data))
+            result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
             return result
 
         return self._retrying(epk, attempt)
@@ -357,42 +363,49 @@ class ContainerStore:
 
     def sweep(self) -> int:
         """Remove what has expired. Readers do not see it anyway; this frees the space."""
-        return self._everywhere("items.sweep", lambda context: (context, CHUNK_ITEMS))
+
+        def is_due(state: ContainerState, reader: Reader) -> bool:
+            return is_sweep_due(reader, state.definition.default_ttl, self.now_s())
+
+        return self._everywhere("items.sweep", is_due)
 
     def trim_log(self) -> int:
         """Forget versions and deletes that the all-versions feed no longer promises."""
-        return self._everywhere("items.trim_log", lambda context: (context, CHUNK_ITEMS))
 
-    def _everywhere(self, name: str, data: Callable[[Context], Any]) -> int:
+        def is_due(state: ContainerState, reader: Reader) -> bool:
+            return is_trim_due(reader, state.definition.retention_s, self.now_s())
+
+        return self._everywhere("items.trim_log", is_due)
+
+    def reindex(self) -> int:
+        """Build index entries again where the policy has changed. May be cut short and resumed."""
+        return self._everywhere("items.reindex", lambda state, reader: is_reindex_due(reader))
+
+    def _everywhere(self, name: str, is_due: Callable[[ContainerState, Reader], bool]) -> int:
+        """An upkeep command in every physical partition that needs it, piece by piece."""
         done = 0
         for owner in self.state.table.ranges:
-
-            def piece(state: ContainerState, owner: Range) -> Progress:
-                command = Command(name, data(self._context(state, owner)))
-                return Progress(*self.engine.run(owner.space, command))
-
-            while (progress := self._retrying(owner.start, piece)).more:
+            progress = Progress(0, True)
+            while progress.more:
+                progress = self._piece(owner.start, name, progress.position, is_due)
                 done += progress.done
-            done += progress.done
         return done
 
-    def reindex(self, report: Callable[[float], None] = lambda share: None) -> int:
-        """Build index entries again where the policy has changed. May be cut short and resumed."""
-        done = 0
-        ranges = self.state.table.ranges
-        for number, owner in enumerate(ranges):
-            position = b""
-            more = True
-            while more:
+    def _piece(
+        self,
+        epk: bytes,
+        name: str,
+        position: bytes,
+        is_due: Callable[[ContainerState, Reader], bool],
+    ) -> Progress:
+        if not self.look(epk, lambda state, owner, reader: is_due(state, reader)):
+            return Progress(0, False)
 
-                def piece(state: ContainerState, owner: Range, after: bytes = position) -> Progress:
-                    data = (self._context(state, owner), after, CHUNK_ITEMS)
-                    return Progress(*self.engine.run(owner.space, Command("items.reindex", data)))
+        def attempt(state: ContainerState, owner: Range) -> Progress:
+            data = (self._context(state, owner), position, CHUNK_ITEMS)
+            return Progress(*self.engine.run(owner.space, Command(name, data)))
 
-                progress = self._retrying(owner.start, piece)
-                done, more, position = done + progress.done, progress.more, progress.position
-            report((number + 1) / len(ranges))
-        return done
+        return self._retrying(epk, attempt)
 
 
 def check_batch(operations: Sequence[Operation]) -> None:

@@ -106,7 +106,7 @@ class Work:
         """What a stored item has in the indexes, by the policy it was indexed under."""
         plan = plan_of(self.context.policies, found.header.policy_version)
         entries = entries_of(plan, found.text)
-        return _indexed(plan, entries, found.rid, found.header)
+        return index_rows(plan, entries, found.rid, found.header)
 
     # --- changing -------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class Work:
         name = item_rid(context.container, int.from_bytes(rid, "big"))
         link = f"{context.self_prefix}{name}/"
         new = Found(rid, header, finish_json(op.text, name, link, etag_text(etag), self.ts))
-        now = _indexed(plan_of(context.policies, context.policy), op.entries, rid, header)
+        now = index_rows(plan_of(context.policies, context.policy), op.entries, rid, header)
         self._check_size(
             key, len(new.text) + now.size_bytes - (len(old.text) + was.size_bytes if old else 0)
         )
@@ -182,7 +182,7 @@ class Work:
         plan = plan_of(self.context.policies, self.context.policy)
         was = self.indexed(old)
         header = replace(old.header, policy_version=self.context.policy)
-        now = _indexed(plan, entries_of(plan, old.text), old.rid, header)
+        now = index_rows(plan, entries_of(plan, old.text), old.rid, header)
         self.tx.put(layout.DOC + old.rid, pack_header(header) + old.text)
         self._move_index_rows(was, now)
         self._count(None, old, was, old._replace(header=header), now, is_change=False)
@@ -271,7 +271,7 @@ class Work:
         )
 
 
-def _indexed(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:
+def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:
     epk_key = header.epk
     rows = {entry + rid: epk_key for entry in entries.ix}
     for entry in stamp(entries.cx, entries.stamps, header.ts):

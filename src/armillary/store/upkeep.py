@@ -24,10 +24,10 @@ class Progress(NamedTuple):
     position: bytes = b""
 
 
-def sweep_expired(tx: Writer, data: tuple[Context, int]) -> Progress:
+def sweep_expired(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
     """Delete expired items: those with a ttl of their own by `tx` order, the others in LSN order,
     which is _ts order, so that the first young one ends the sweep."""
-    context, limit = data
+    context, _, limit = data
     work = Work(tx, context)
     if context.default_ttl == TTL_OFF:
         return Progress(0, False)
@@ -43,6 +43,31 @@ def sweep_expired(tx: Writer, data: tuple[Context, int]) -> Progress:
     work.meta.swept = swept
     work.finish()
     return Progress(len(rids), len(rids) >= limit)
+
+
+def is_sweep_due(reader: Reader, default_ttl: int, now_s: int) -> bool:
+    """Whether a sweep would find anything. A look, so that an idle store is not written to."""
+    if default_ttl == TTL_OFF:
+        return False
+    if any(True for _ in _own_ttl_over(reader, now_s, 1)):
+        return True
+    oldest = _oldest(reader, unpack_meta(reader.meta).swept)
+    return default_ttl > 0 and oldest is not None and oldest + default_ttl <= now_s
+
+
+def is_trim_due(reader: Reader, retention_s: int, now_s: int) -> bool:
+    oldest = _oldest(reader, unpack_meta(reader.meta).log_start)
+    return oldest is not None and oldest + retention_s <= now_s
+
+
+def is_reindex_due(reader: Reader) -> bool:
+    return unpack_meta(reader.meta).stale_items > 0
+
+
+def _oldest(reader: Reader, after_lsn: int) -> int | None:
+    """The time of the first change after an LSN."""
+    rows = reader.scan(layout.LOG + U64.pack(after_lsn + 1), layout.after(layout.LOG), limit=1)
+    return next((unpack_log(row).ts for _, row in rows), None)
 
 
 def _own_ttl_over(tx: Reader, now_s: int, limit: int) -> Iterator[bytes]:
@@ -85,9 +110,9 @@ def delete_by_key(tx: Writer, data: tuple[Context, Key, bytes, int]) -> Progress
     return Progress(done, len(rows) >= limit and done > 0)
 
 
-def trim_log(tx: Writer, data: tuple[Context, int]) -> Progress:
+def trim_log(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
     """Forget old versions and deletes that are past their retention."""
-    context, limit = data
+    context, _, limit = data
     work = Work(tx, context)
     if work.meta.keep_log:
         return Progress(0, False)

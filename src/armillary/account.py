@@ -1,0 +1,191 @@
+"""The account in process: `armillary.open(…)` gives one, and from it databases and containers.
+
+    account = armillary.open("./data")  # or ":memory:", or "postgresql://…"
+    shop = account.create_database("shop")
+    orders = shop.create_container("orders", partition_key="/customerId")
+    orders.create_item({"id": "1", "customerId": "ada", "total": 12.5})
+    orders.read_item("1", partition_key="ada")
+
+Everything may be called from several threads, and several processes may open one folder.
+`container.py` has the operations on items; this module has what holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from armillary.clock import Clock, new_random
+from armillary.container import Container
+from armillary.engine.base import Durability, Engine
+from armillary.engine.opening import open_engine
+from armillary.errors import BadInput, Conflict
+from armillary.keys import SyntheticKey
+from armillary.limits import LOGICAL_BYTES_MAX
+from armillary.store.accounts import AccountStore
+from armillary.store.commands import HANDLERS
+from armillary.store.housekeeping import Housekeeper
+from armillary.values import JSON
+
+
+def open_account(
+    address: str | Path,
+    *,
+    durability: Durability = "full",
+    clock: Clock | None = None,
+    seed: int | None = None,
+    logical_bytes: int = LOGICAL_BYTES_MAX,
+    housekeeping: bool = True,
+) -> Account:
+    """Open an account, making it if it is new.
+
+    `address` is a folder, `":memory:"`, or a `postgresql://` URL. `durability="relaxed"` is quicker
+    and loses the last writes when the machine dies; use it for throw-away data. `clock` and `seed`
+    make a run repeatable. `logical_bytes` is the size limit of one partition key value. With
+    `housekeeping` a background thread removes expired items.
+    """
+    engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
+    try:
+        return Account(engine, new_random(seed), logical_bytes, housekeeping)
+    except BaseException:
+        engine.close()
+        raise
+
+
+class Account:
+    """Databases by name. Close it, or use it in a `with` block."""
+
+    def __init__(
+        self, engine: Engine, random: Random, logical_bytes: int, housekeeping: bool
+    ) -> None:
+        self._engine = engine
+        self._store = AccountStore(engine, random=random, logical_bytes_max=logical_bytes)
+        self._housekeeper = Housekeeper(self._store) if housekeeping else None
+
+    def create_database(self, id: str) -> Database:
+        self._store.create_database(id)
+        return Database(self._store, id)
+
+    def create_database_if_not_exists(self, id: str) -> Database:
+        try:
+            return self.create_database(id)
+        except Conflict:
+            return self.database(id)
+
+    def database(self, id: str) -> Database:
+        """The database of that name; NotFound if there is none."""
+        self._store.read_database(id)
+        return Database(self._store, id)
+
+    def databases(self) -> list[str]:
+        return [one.id for one in self._store.list_databases()]
+
+    def delete_database(self, id: str) -> None:
+        self._store.delete_database(id)
+
+    def backup(self, folder: str | Path) -> None:
+        """A consistent copy into a new folder while reads and writes go on. Open it to restore."""
+        self._engine.backup(Path(folder))
+
+    def close(self) -> None:
+        if self._housekeeper is not None:
+            self._housekeeper.close()
+            self._housekeeper = None
+        self._engine.close()
+
+    def __enter__(self) -> Account:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Database:
+    """Containers by name."""
+
+    def __init__(self, store: AccountStore, id: str) -> None:
+        self._store = store
+        self.id = id
+
+    def create_container(
+        self,
+        id: str,
+        partition_key: str | Sequence[str] | dict[str, JSON] | None = None,
+        *,
+        indexing_policy: dict[str, JSON] | None = None,
+        unique_keys: Sequence[Sequence[str]] = (),
+        default_ttl: int | None = None,
+        synthetic_key: SyntheticKey | dict[str, JSON] | None = None,
+        change_feed_retention_minutes: int | None = None,
+        physical_partitions: int = 1,
+    ) -> Container:
+        """A new container.
+
+        `partition_key` is a path (`"/customerId"`), several for a hierarchical key, or a whole
+        definition `{"paths", "kind", "version"}`. With a `synthetic_key` it may be left out. A
+        container without any key is a fixed one: one physical partition that never grows.
+        """
+        body: dict[str, Any] = {"id": id}
+        if isinstance(synthetic_key, SyntheticKey):
+            synthetic_key = synthetic_key.to_json()
+        if synthetic_key is not None:
+            body["syntheticKey"] = synthetic_key
+            partition_key = partition_key or synthetic_key.get("path")
+        if partition_key is not None:
+            body["partitionKey"] = _key_definition(partition_key)
+        if indexing_policy is not None:
+            body["indexingPolicy"] = indexing_policy
+        if unique_keys:
+            body["uniqueKeyPolicy"] = {"uniqueKeys": [{"paths": list(one)} for one in unique_keys]}
+        if default_ttl is not None:
+            body["defaultTtl"] = default_ttl
+        if change_feed_retention_minutes is not None:
+            body["changeFeedPolicy"] = {"retentionDuration": change_feed_retention_minutes}
+        self._store.create_container(self.id, body, physical_partitions=physical_partitions)
+        return self._container(id)
+
+    def create_container_if_not_exists(
+        self, id: str, partition_key: str | Sequence[str] | dict[str, JSON], **options: Any
+    ) -> Container:
+        try:
+            return self.create_container(id, partition_key, **options)
+        except Conflict:
+            return self.container(id)
+
+    def container(self, id: str) -> Container:
+        """The container of that name; NotFound if there is none."""
+        self._store.read_container(self.id, id)
+        return self._container(id)
+
+    def containers(self) -> list[str]:
+        return [one.id for one in self._store.list_containers(self.id)]
+
+    def replace_container(self, id: str, **changes: JSON) -> Container:
+        """Change `indexingPolicy`, `defaultTtl`, `changeFeedPolicy` and the like; None removes one.
+        The indexes are built again before this returns."""
+        body = dict(self._store.read_container(self.id, id).definition)
+        for name, value in changes.items():
+            if value is None:
+                body.pop(name, None)
+            else:
+                body[name] = value
+        self._store.replace_container(self.id, body)
+        return self._container(id)
+
+    def delete_container(self, id: str) -> None:
+        self._store.delete_container(self.id, id)
+
+    def _container(self, id: str) -> Container:
+        return Container(self._store.container(self.id, id))
+
+
+def _key_definition(key: str | Sequence[str] | dict[str, JSON]) -> dict[str, JSON]:
+    if isinstance(key, dict):
+        return key
+    if isinstance(key, str):
+        return {"paths": [key], "kind": "Hash", "version": 2}
+    if not key:
+        raise BadInput("A hierarchical partition key needs at least one path.")
+    return {"paths": list(key), "kind": "MultiHash", "version": 2}

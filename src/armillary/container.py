@@ -1,0 +1,368 @@
+"""A container in process: the operations on its items.
+
+Names and shapes follow the official Python SDK where it has them: items go in as dicts (or JSON
+bytes) and come out as dicts, batches are lists of `(kind, arguments, options)`. Errors are those of
+`armillary.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final, Literal, TypeAlias
+
+import orjson
+
+from armillary.encoding.documents import Source
+from armillary.encoding.hashing import epk, parse_epk_hex, prefix_range
+from armillary.encoding.partition_key import KeyValues, check_key, coerce
+from armillary.errors import BadInput, BatchFailed, DbError, NotFound
+from armillary.keys import SyntheticKey
+from armillary.limits import PAGE_ITEMS_DEFAULT
+from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.store import paging, statistics
+from armillary.store.containers import ContainerStore, batch_error
+from armillary.store.feed import FeedEntry
+from armillary.store.positions import Kind, Position, Segment, decode_position, encode_position
+from armillary.store.preparing import Operation, Predicate
+from armillary.store.reading import Stored
+from armillary.store.requests import Failed
+from armillary.store.statistics import LogicalPartitionStatistics, PartitionStatistics
+from armillary.values import JSON
+
+Item: TypeAlias = dict[str, JSON]
+Patch: TypeAlias = Sequence[Mapping[str, JSON]]
+FeedMode: TypeAlias = Literal["latest", "all_versions"]
+
+FEED_KINDS: Final[dict[str, Kind]] = {"latest": "latest", "all_versions": "versions"}
+
+
+class _Omitted(Enum):
+    """Not given, which is something else than None: None is the partition key value null."""
+
+    OMITTED = "omitted"
+
+
+OMITTED: Final = _Omitted.OMITTED
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    items: list[Item]
+    continuation: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """Changes, and where to go on. `at_end`: nothing newer in any range at that moment."""
+
+    items: list[Item]
+    continuation: str
+    at_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FeedRange:
+    """A range of hashes; the container has one per physical partition."""
+
+    start: str
+    end: str
+
+
+class Container:
+    def __init__(self, store: ContainerStore) -> None:
+        self._store = store
+
+    @property
+    def id(self) -> str:
+        return self._store.name
+
+    def properties(self) -> dict[str, JSON]:
+        """The definition as it goes out, with every default filled in."""
+        record = self._store.refresh().record
+        system = {
+            "_rid": record.rid,
+            "_self": self._store.state.self_link,
+            "_etag": f'"{record.etag}"',
+            "_ts": record.ts,
+        }
+        return record.definition | system
+
+    # --- single items ---------------------------------------------------------------------------
+
+    def create_item(self, body: Source, *, partition_key: Any = OMITTED) -> Item:
+        """A new item. Conflict if its logical partition has the id already."""
+        return self._write(Operation("create", body=body), partition_key)
+
+    def upsert_item(
+        self, body: Source, *, partition_key: Any = OMITTED, if_match: str | None = None
+    ) -> Item:
+        """Create the item, or replace the one with its id."""
+        return self._write(Operation("upsert", body=body, if_match=if_match), partition_key)
+
+    def replace_item(
+        self, id: str, body: Source, *, partition_key: Any = OMITTED, if_match: str | None = None
+    ) -> Item:
+        """Replace the item `id`. The body may carry another id, which renames it."""
+        operation = Operation("replace", id=id, body=body, if_match=if_match)
+        return self._write(operation, partition_key)
+
+    def patch_item(
+        self,
+        id: str,
+        partition_key: Any,
+        operations: Patch,
+        *,
+        condition: Predicate | None = None,
+        if_match: str | None = None,
+    ) -> Item:
+        """Change parts of an item, all or nothing: add, set, replace, remove, incr, move. With a
+        `condition`, only if it is true for the item."""
+        operation = Operation(
+            "patch", id=id, patch=tuple(operations), condition=condition, if_match=if_match
+        )
+        return self._write(operation, partition_key)
+
+    def delete_item(self, id: str, partition_key: Any, *, if_match: str | None = None) -> None:
+        self._store.run(Operation("delete", id=id, if_match=if_match), coerce(partition_key))
+
+    def read_item(
+        self, id: str, partition_key: Any = OMITTED, *, known: Mapping[str, JSON] | None = None
+    ) -> Item:
+        """The item. On a container with a synthetic key, `known` properties may stand for the key:
+        a key that they determine is one point read; an unknown suffix costs one per candidate."""
+        if known is not None:
+            return self._read_known(id, known)
+        item: Item = orjson.loads(self.read_item_bytes(id, partition_key))
+        return item
+
+    def read_item_bytes(self, id: str, partition_key: Any) -> bytes:
+        """The item's JSON as it lies in the store."""
+        return self._read(id, partition_key).text
+
+    def _read(self, id: str, partition_key: Any) -> Stored:
+        key = partition_key
+        if type(key) is not str:
+            if key is OMITTED:
+                raise BadInput("PartitionKey value must be supplied for this operation.")
+            key = check_key(coerce(key), self._store.state.definition.partition_key)
+            return self._store.read(id, key)
+        return self._store.read(id, (key,))
+
+    def _read_known(self, id: str, known: Mapping[str, JSON]) -> Item:
+        candidates = self._synthetic_key().candidates(known)
+        found = self.read_many([(id, key) for key in candidates])
+        if not found:
+            raise NotFound
+        return found[0]
+
+    # --- many items -----------------------------------------------------------------------------
+
+    def read_many(self, items: Iterable[tuple[str, Any]]) -> list[Item]:
+        """The items there are of these (id, partition key) pairs, in their order."""
+        wanted = [(id, coerce(key)) for id, key in items]
+        found = self._store.read_many(wanted)
+        return [orjson.loads(one.text) for one in found if one is not None]
+
+    def read_group(self, known: Mapping[str, JSON]) -> Iterator[Item]:
+        """All items of a synthetic key's group: every suffix that the known stem may have."""
+        for key in self._synthetic_key().group(known):
+            yield from self.read_all_items(partition_key=key)
+
+    def read_all_items(
+        self, *, partition_key: Any = OMITTED, page_size: int = PAGE_ITEMS_DEFAULT
+    ) -> Iterator[Item]:
+        """Every item of the container, or of one logical partition."""
+        continuation: str | None = None
+        while True:
+            page = self.read_page(
+                partition_key=partition_key, max_items=page_size, continuation=continuation
+            )
+            yield from page.items
+            if page.continuation is None:
+                return
+            continuation = page.continuation
+
+    def read_page(
+        self,
+        *,
+        partition_key: Any = OMITTED,
+        max_items: int = PAGE_ITEMS_DEFAULT,
+        continuation: str | None = None,
+    ) -> ItemPage:
+        """One page; go on with its continuation until that is None. A page may be empty."""
+        limit = paging.check_page_size(max_items, PAGE_ITEMS_DEFAULT)
+        position = decode_position(continuation, ["items"]) if continuation else None
+        if partition_key is OMITTED:
+            page = paging.read_items(self._store, position, limit)
+        else:
+            key = coerce(partition_key)
+            page = paging.read_items_of_key(self._store, key, position, limit)
+        following = encode_position(page.position) if page.position is not None else None
+        return ItemPage([orjson.loads(one.text) for one in page.items], following)
+
+    def delete_all_items_by_partition_key(self, partition_key: Any) -> int:
+        """Delete a whole logical partition. How many items it had."""
+        return self._store.delete_by_key(coerce(partition_key))
+
+    def execute_item_batch(
+        self, operations: Sequence[Sequence[Any]], partition_key: Any
+    ) -> list[Item | None]:
+        """All or nothing in one logical partition: up to 100 operations such as
+        `("create", (item,))`, `("replace", (id, item), {"if_match": etag})`,
+        `("patch", (id, operations), {"condition": predicate})`, `("read", (id,))`.
+        When one fails nothing happens, and BatchFailed says which and why."""
+        asked = [_operation(*one) for one in operations]
+        result = self._store.batch(asked, coerce(partition_key))
+        if isinstance(result, Failed):
+            error = batch_error(result)
+            raise BatchFailed(
+                f"Operation {result.position} of the batch failed, so nothing was changed: {error}",
+                position=result.position,
+                operations=len(asked),
+            ) from error
+        return [orjson.loads(done.text) if done.text else None for done in result]
+
+    def bulk(
+        self, operations: Iterable[Sequence[Any]], partition_key: Any = OMITTED
+    ) -> list[Item | DbError | None]:
+        """Many independent operations, quickly. Each stands for itself: its answer is the item,
+        None for a delete, or the error. Operations that need a key besides their body (delete,
+        read, patch) take it from their options: `("delete", (id,), {"partition_key": "ada"})`."""
+        asked = [_bulk_operation(one, partition_key) for one in operations]
+        return [
+            done if isinstance(done, DbError) else orjson.loads(done.text) if done.text else None
+            for done in self._store.bulk(asked)
+        ]
+
+    # --- the change feed ------------------------------------------------------------------------
+
+    def read_change_feed(
+        self,
+        *,
+        continuation: str | None = None,
+        start: Literal["beginning", "now"] | datetime = "beginning",
+        mode: FeedMode = "latest",
+        partition_key: Any = OMITTED,
+        feed_range: FeedRange | None = None,
+        max_items: int = PAGE_ITEMS_DEFAULT,
+    ) -> FeedPage:
+        """One page of changes. Go on with its continuation, for ever; `at_end` says that there was
+        nothing newer. In mode "all_versions" each entry is `{"current", "metadata"}`."""
+        limit = paging.check_page_size(max_items, PAGE_ITEMS_DEFAULT)
+        if mode not in FEED_KINDS:
+            raise BadInput(f"The change feed mode is 'latest' or 'all_versions', not '{mode}'.")
+        kind = FEED_KINDS[mode]
+        if continuation is not None:
+            position = decode_position(continuation, [kind])
+        else:
+            position = self._feed_start(kind, start, *self._scope(partition_key, feed_range))
+        page, at_end = paging.read_feed(self._store, position, limit)
+        assert page.position is not None
+        shape = _latest if kind == "latest" else self._version
+        return FeedPage([shape(one) for one in page.items], encode_position(page.position), at_end)
+
+    def feed_ranges(self) -> list[FeedRange]:
+        ranges = self._store.refresh().table.ranges
+        return [FeedRange(one.start.hex().upper(), one.end.hex().upper()) for one in ranges]
+
+    def _feed_start(self, kind: Kind, start: Any, first: bytes, last: bytes) -> Position:
+        if kind == "versions" and start != "now":
+            raise BadInput("The all-versions change feed starts from now or from a continuation.")
+        if start == "now":
+            return paging.feed_now(self._store, kind, first, last)
+        if isinstance(start, datetime):
+            return paging.feed_since(self._store, kind, int(start.timestamp()), first, last)
+        if start != "beginning":
+            raise BadInput("The change feed starts from 'beginning', 'now' or a datetime.")
+        return Position(kind, (Segment(first, last, 0),))
+
+    def _scope(self, partition_key: Any, feed_range: FeedRange | None) -> tuple[bytes, bytes]:
+        if feed_range is not None:
+            return parse_epk_hex(feed_range.start), parse_epk_hex(feed_range.end)
+        if partition_key is OMITTED:
+            return EPK_MIN, EPK_MAX
+        definition = self._store.state.definition.partition_key
+        key = check_key(coerce(partition_key), definition, prefix_allowed=True)
+        if len(key) < len(definition.paths):
+            return prefix_range(key, definition)
+        found = epk(key, definition)
+        return found, found + b"\x00"
+
+    def _version(self, entry: FeedEntry) -> Item:
+        metadata: Item = {"operationType": entry.change, "lsn": entry.lsn, "crts": entry.ts}
+        if entry.previous_lsn:
+            metadata["previousImageLSN"] = entry.previous_lsn
+        content = orjson.loads(entry.text)
+        if entry.change != "delete":
+            return {"current": content, "metadata": metadata}
+        paths = self._store.state.definition.partition_key.paths
+        key = {"/".join(path): v for path, v in zip(paths, content["partitionKey"], strict=False)}
+        metadata |= {"timeToLiveExpired": entry.expired, "id": content["id"], "partitionKey": key}
+        return {"metadata": metadata}
+
+    # --- how it is spread -----------------------------------------------------------------------
+
+    def partitions(self) -> list[PartitionStatistics]:
+        """The physical partitions, with their items and bytes."""
+        return statistics.partitions(self._store)
+
+    def logical_partitions(self, top: int = 20) -> list[LogicalPartitionStatistics]:
+        """The largest partition key values."""
+        return statistics.logical_partitions(self._store, top)
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _write(self, operation: Operation, partition_key: Any) -> Item:
+        given = None if partition_key is OMITTED else coerce(partition_key)
+        item: Item = orjson.loads(self._store.run(operation, given).text)
+        return item
+
+    def _synthetic_key(self) -> SyntheticKey:
+        key = self._store.state.definition.synthetic_key
+        if key is None:
+            raise BadInput("The container has no synthetic key; give the partition key instead.")
+        return key
+
+
+def _latest(entry: FeedEntry) -> Item:
+    item: Item = orjson.loads(entry.text)
+    item["_lsn"] = entry.lsn
+    return item
+
+
+_ARGUMENTS: Final = {
+    "create": ("body",),
+    "upsert": ("body",),
+    "replace": ("id", "body"),
+    "patch": ("id", "patch"),
+    "delete": ("id",),
+    "read": ("id",),
+}
+_OPTIONS: Final = frozenset({"if_match", "if_none_match", "condition"})
+
+
+def _operation(
+    kind: str, arguments: Sequence[Any], options: Mapping[str, Any] | None = None
+) -> Operation:
+    names = _ARGUMENTS.get(kind)
+    if names is None:
+        raise BadInput(f"Unknown operation '{kind}'; there are {', '.join(_ARGUMENTS)}.")
+    if len(arguments) != len(names):
+        raise BadInput(f"The operation '{kind}' takes ({', '.join(names)}).")
+    unknown = set(options or ()) - _OPTIONS
+    if unknown:
+        raise BadInput(f"Unknown options of '{kind}': {', '.join(sorted(unknown))}.")
+    given = dict(zip(names, arguments, strict=True))
+    if "patch" in given:
+        given["patch"] = tuple(given["patch"])
+    return Operation(kind, **given, **(options or {}))
+
+
+def _bulk_operation(one: Sequence[Any], key: Any) -> tuple[Operation, KeyValues | None]:
+    kind, arguments, *rest = one
+    options = dict(rest[0]) if rest else {}
+    key = options.pop("partition_key", key)
+    return _operation(kind, arguments, options), None if key is OMITTED else coerce(key)

@@ -1,0 +1,165 @@
+"""Databases and containers: making, changing and removing them, each step safe to be cut short.
+
+    create container   reserve spaces (listed as nobody's) → make them → one catalog row owns them
+    delete container   one catalog row goes, its spaces are listed as nobody's → drop them
+    replace container  compare-and-set of the row → each space's fence follows → indexes are built
+    again
+
+What a crash leaves behind is in the list of spaces that nobody owns; `clean_up` drops those.
+"""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import msgspec
+
+from armillary.encoding.documents import check_name
+from armillary.encoding.etags import matches
+from armillary.encoding.hashing import even_bounds
+from armillary.encoding.rids import rid_bytes
+from armillary.engine.base import CATALOG_SPACE, Command, Engine
+from armillary.errors import BadInput, NotFound, PreconditionFailed
+from armillary.limits import PHYSICAL_PARTITIONS_MAX
+from armillary.partition.ranges import even_ranges
+from armillary.store import catalog
+from armillary.store.catalog import ContainerRecord, DatabaseRecord, range_record
+from armillary.store.containers import ContainerStore
+from armillary.store.definitions import ContainerDefinition, check_replacement, parse_container
+from armillary.store.layout import META
+from armillary.store.meta import Meta
+
+ORPHAN_SECONDS = 60  # a space nobody owns for this long was left behind by a crash
+
+
+class AccountStore:
+    def __init__(self, engine: Engine, *, random: Random, logical_bytes_max: int) -> None:
+        self.engine = engine
+        self._random = random
+        self._logical_bytes_max = logical_bytes_max
+        catalog.ensure_catalog(engine)
+        self.clean_up()
+
+    def container(self, database: str, name: str) -> ContainerStore:
+        return ContainerStore(
+            self.engine,
+            database,
+            name,
+            random=self._random,
+            logical_bytes_max=self._logical_bytes_max,
+        )
+
+    # --- databases ------------------------------------------------------------------------------
+
+    def create_database(self, name: str) -> DatabaseRecord:
+        check_name(name)
+        row = self._run("catalog.create_database", (name, self._now_s()))
+        return msgspec.json.decode(row, type=DatabaseRecord)
+
+    def read_database(self, name: str) -> DatabaseRecord:
+        with self.engine.read(CATALOG_SPACE) as reader:
+            return catalog.get_database(reader, name)
+
+    def list_databases(self) -> list[DatabaseRecord]:
+        with self.engine.read(CATALOG_SPACE) as reader:
+            return sorted(catalog.list_databases(reader), key=lambda one: one.number)
+
+    def delete_database(self, name: str) -> None:
+        self._drop(self._run("catalog.delete_database", name))
+
+    # --- containers -----------------------------------------------------------------------------
+
+    def create_container(
+        self, database: str, body: Any, *, physical_partitions: int = 1
+    ) -> ContainerRecord:
+        definition = parse_container(body)
+        self._check_partitions(definition, physical_partitions)
+        now_s = self._now_s()
+        first, rid = self._run(
+            "catalog.reserve_spaces", (database, definition.id, physical_partitions, now_s)
+        )
+        bounds = even_bounds(definition.partition_key, physical_partitions)
+        ranges = even_ranges(bounds, first)
+        for one in ranges:
+            meta = Meta(rid_bytes(rid), one.ordinal, start=one.start, end=one.end)
+            self.engine.create_space(one.space, [(META, meta.pack())])
+        record = ContainerRecord(
+            id=definition.id,
+            rid=rid,
+            database=database,
+            definition=definition.document,
+            ranges=tuple(map(range_record, ranges)),
+            policies={1: definition.policy().decode()},
+        )
+        try:
+            row = self._run("catalog.create_container", (msgspec.json.encode(record), now_s))
+        except Exception:
+            self._drop([one.space for one in ranges])
+            raise
+        return msgspec.json.decode(row, type=ContainerRecord)
+
+    def read_container(self, database: str, name: str) -> ContainerRecord:
+        with self.engine.read(CATALOG_SPACE) as reader:
+            record = catalog.find_container(reader, database, name)
+        if record is None:
+            raise NotFound
+        return record
+
+    def list_containers(self, database: str) -> list[ContainerRecord]:
+        with self.engine.read(CATALOG_SPACE) as reader:
+            return sorted(catalog.list_containers(reader, database), key=lambda one: one.rid)
+
+    def replace_container(
+        self, database: str, body: Any, *, if_match: str | None = None
+    ) -> ContainerRecord:
+        """New settings for a container. Index entries are built again before this returns."""
+        new = parse_container(body)
+        current = self.read_container(database, new.id)
+        if if_match is not None and not matches(if_match, current.etag):
+            raise PreconditionFailed
+        old = parse_container(current.definition)
+        check_replacement(old, new)
+        record = replace(current, definition=new.document, settings=current.settings + 1)
+        if old.policy() != new.policy():
+            version = current.policy + 1
+            policies = current.policies | {version: new.policy().decode()}
+            record = replace(record, policy=version, policies=policies)
+        data = (msgspec.json.encode(record), current.etag, self._now_s())
+        row = self._run("catalog.replace_container", data)
+        self.container(database, new.id).reindex()
+        return msgspec.json.decode(row, type=ContainerRecord)
+
+    def delete_container(self, database: str, name: str) -> None:
+        self._drop(self._run("catalog.delete_container", (database, name)))
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def clean_up(self) -> None:
+        """Drop the spaces that a crash left without an owner."""
+        with self.engine.read(CATALOG_SPACE) as reader:
+            spaces = catalog.orphans(reader, self._now_s() - ORPHAN_SECONDS)
+        if spaces:
+            self._drop(spaces)
+
+    def _drop(self, spaces: list[int]) -> None:
+        for space in spaces:
+            self.engine.drop_space(space)
+        self._run("catalog.forget_spaces", spaces)
+
+    def _run(self, name: str, data: Any) -> Any:
+        return self.engine.run(CATALOG_SPACE, Command(name, data))
+
+    def _now_s(self) -> int:
+        return self.engine.now_ms() // 1000
+
+    def _check_partitions(self, definition: ContainerDefinition, count: int) -> None:
+        if not 1 <= count <= PHYSICAL_PARTITIONS_MAX:
+            raise BadInput(
+                f"A container can start with 1 to {PHYSICAL_PARTITIONS_MAX} physical partitions, "
+                f"not {count}."
+            )
+        if definition.partition_key.system_key and count > 1:
+            raise BadInput(
+                "A container without a partition key has one physical partition and never grows. "
+                "Give it a partition key."
+            )
