@@ -13,7 +13,8 @@ visible in their order. A sequence's numbers would not, and a reader that asks "
 would lose those that commit late. Reads are one statement, or one REPEATABLE READ transaction.
 
 Not used, on purpose: advisory locks (they do not exclude across Citus nodes), savepoints, server
-cursors, LISTEN. Connections are lost at any time; see `_attempts` and `_commit` for what follows.
+cursors, LISTEN. Connections are lost at any time; see `_attempts` and
+`postgres_group.commit` for what follows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from armillary import steps
@@ -38,7 +38,8 @@ from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, t
 from armillary.engine.postgres_address import Address
 from armillary.engine.postgres_clock import DatabaseClock
 from armillary.engine.postgres_errors import kind_of, translated
-from armillary.engine.postgres_reader import PostgresReader, PrefetchedReader
+from armillary.engine.postgres_group import announced, begin, commit, execute, fetch_rows
+from armillary.engine.postgres_reader import PostgresReader
 from armillary.engine.postgres_schema import Found, prepare
 from armillary.engine.postgres_sql import BEGIN_READ, BEGIN_WRITE, COMMIT, Statements
 from armillary.errors import DbError, NotSupported, WriteUncertain
@@ -96,7 +97,7 @@ class PostgresEngine:
             # A scan kept beyond its block would read in somebody else's transaction.
             assert live, "the reader is used after its block ended"
             try:
-                return _fetch(connection, query, arguments)
+                return fetch_rows(connection, query, arguments)
             except psycopg.Error as error:
                 raise translated(error) from error
 
@@ -168,60 +169,13 @@ class PostgresEngine:
     def _write(self, jobs: list[Job]) -> list[Outcome]:
         space = jobs[0].space
         with self._writes.connection() as connection:
-            base = self._begin_write(connection, space, jobs)
+            base = begin(connection, self._statements, space, *announced(jobs, self._handlers))
             steps.reached("group.begin")
             writer = OverlayWriter(base)
             outcomes = run_jobs(writer, jobs, self._handlers, fatal=(psycopg.Error,))
             steps.reached("group.applied")
-            self._commit(connection, space, *writer.puts_and_deletes())
+            commit(connection, self._statements, space, *writer.puts_and_deletes())
             return outcomes
-
-    def _begin_write(
-        self, connection: psycopg.Connection, space: int, jobs: list[Job]
-    ) -> PrefetchedReader:
-        keys, vias = announced(jobs, self._handlers)
-        text = self._statements
-        rows_cursor = vias_cursor = None
-        with connection.pipeline():
-            connection.execute(BEGIN_WRITE)
-            fence = _execute(connection, text["fence_lock"], (space,))
-            # Statements of their own, after the lock: only so do they see what the last owner of
-            # the lock committed. The same query joined to the fence would see the time before it.
-            if keys:
-                rows_cursor = _execute(connection, text["get_many"], (space, keys))
-            if vias:
-                first, prefixes = [key for key, _ in vias], [prefix for _, prefix in vias]
-                vias_cursor = _execute(connection, text["get_vias"], (first, prefixes, space))
-        found = fence.fetchone()
-        if found is None:
-            raise SpaceGone(space)
-        base = PrefetchedReader(
-            lambda query, arguments: _fetch(connection, query, arguments), text, space, found[0]
-        )
-        if vias_cursor is not None:
-            base.know_vias(vias, vias_cursor.fetchall())
-        if rows_cursor is not None:
-            base.know_rows(keys, rows_cursor.fetchall())
-        return base
-
-    def _commit(
-        self, connection: psycopg.Connection, space: int, puts: list[Row], deletes: list[bytes]
-    ) -> None:
-        try:
-            with connection.pipeline():
-                for query, arguments in self._statements.puts(space, puts):
-                    _execute(connection, query, arguments)
-                if deletes:
-                    _execute(connection, self._statements["delete_many"], (space, deletes))
-                commit = connection.execute(COMMIT)
-        except psycopg.Error as error:
-            # A failed statement makes the server skip the rest, COMMIT too, and leaves the
-            # transaction open in its failed state. Anything else says nothing about the commit.
-            failed = connection.pgconn.transaction_status == TransactionStatus.INERROR
-            if failed or not (puts or deletes):
-                raise
-            raise WriteUncertain(sqlstate=error.sqlstate) from error
-        assert commit.statusmessage == "COMMIT", commit.statusmessage
 
     # --- connections ------------------------------------------------------------------------
 
@@ -252,7 +206,7 @@ class PostgresEngine:
 
         def work() -> list[tuple[Any, ...]]:
             with self._reads.connection() as connection:
-                return _fetch(connection, query, arguments)
+                return fetch_rows(connection, query, arguments)
 
         return self._attempts(self._reads, work)
 
@@ -261,7 +215,7 @@ class PostgresEngine:
         try:
             with connection.pipeline():
                 connection.execute(BEGIN_READ)
-                fence = _execute(connection, self._statements["fence"], (space,))
+                fence = execute(connection, self._statements["fence"], (space,))
             found = fence.fetchone()
             if found is None:
                 raise SpaceGone(space)
@@ -328,27 +282,3 @@ class PostgresEngine:
         more = True
         while more and not self._closing.is_set():
             more = self._alone(lambda it: postgres_spaces.sweep(it, self._statements, space))
-
-
-def announced(jobs: Iterable[Job], handlers: Handlers) -> tuple[list[bytes], list[Row]]:
-    """The keys and vias that these commands say they will read, each once."""
-    keys: dict[bytes, None] = {}
-    vias: dict[Row, None] = {}
-    for job in jobs:
-        handler = handlers.get(job.command.name)
-        if handler is not None:
-            keys.update(dict.fromkeys(handler.keys(job.command.data)))
-            vias.update(dict.fromkeys(handler.vias(job.command.data)))
-    return list(keys), list(vias)
-
-
-def _execute(
-    connection: psycopg.Connection, query: bytes, arguments: Sequence[Any]
-) -> psycopg.Cursor[tuple[Any, ...]]:
-    return connection.cursor(binary=True).execute(query, arguments, prepare=True)
-
-
-def _fetch(
-    connection: psycopg.Connection, query: bytes, arguments: Sequence[Any]
-) -> list[tuple[Any, ...]]:
-    return _execute(connection, query, arguments).fetchall()

@@ -80,12 +80,11 @@ class Address:
 
     def conninfo(self, synchronous_commit: str | None) -> str:
         given: dict[str, Any] = conninfo_to_dict(self.url)
-        settings = dict(SETTINGS)
+        options = [f"-c {name}={value}" for name, value in SETTINGS.items()]
+        options.append(given.get("options") or "")  # later ones win: the caller may tune these
         if synchronous_commit is not None:
-            settings["synchronous_commit"] = synchronous_commit
-        ours = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        # The caller's own options come last and win, as they would anywhere.
-        given["options"] = f"{ours} {given.get('options') or ''}".strip()
+            options.append(f"-c synchronous_commit={synchronous_commit}")  # but not this promise
+        given["options"] = " ".join(filter(None, options))
         given.setdefault("connect_timeout", POSTGRES_CONNECT_SECONDS)
         given.setdefault("fallback_application_name", "armillary")
         return make_conninfo(**given)

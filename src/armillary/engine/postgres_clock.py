@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from armillary.engine.postgres_sql import NOW
+from armillary.errors import Unavailable
 from armillary.limits import POSTGRES_CLOCK_SECONDS
 
 Ask = Callable[[bytes, Sequence[Any]], list[tuple[Any, ...]]]
@@ -43,7 +44,13 @@ class DatabaseClock:
             if old is None and self._offset_ms is not None:
                 return self._offset_ms
             before = self._monotonic()
-            ((there_ms,),) = self._ask(NOW, ())
+            try:
+                ((there_ms,),) = self._ask(NOW, ())
+            except Unavailable:
+                if old is None:
+                    raise
+                self._measured_at = self._monotonic()  # in a while, not in the next call
+                return old
             after = self._monotonic()
             offset = float(there_ms) - (before + after) * 500
             self._offset_ms, self._measured_at = offset, after
