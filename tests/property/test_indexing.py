@@ -71,12 +71,14 @@ def test_a_shape_stands_for_its_set_of_paths(policy: IndexPolicy, one: Any, two:
 
 
 @given(policies(), ITEMS)
+@example(parse_policy(None), {"a": [[1]]})
 def test_nodes_beyond_the_bound_change_nothing(policy: IndexPolicy, item: Any) -> None:
     plan, full = compile_index(policy), compile_index(policy)
     full.nodes = index_plan.NODES_MAX
     known = len(full.root.children)
     assert index_entries(full, item) == index_entries(plan, item)
     assert len(full.root.children) == known
+    assert full.nodes == index_plan.NODES_MAX
 
 
 @given(st.lists(NAMES | st.just(ARRAY), max_size=4), st.lists(NAMES | st.just(ARRAY), max_size=4))

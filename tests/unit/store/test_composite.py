@@ -67,6 +67,12 @@ def test_an_index_into_an_array_has_a_key_for_each_element() -> None:
         assert entries(nothing, "/n", "/ev/[]/k").cx == [CX + b"\x00\x00" + term(1) + b"\x01"]
 
 
+def test_the_time_is_filled_in_for_each_element() -> None:
+    made = entries({"ev": [{"k": 1}, {"k": 2}, {"k": 1}]}, "/ev/[]/k", "/_ts", "/b")
+    stamped = stamp(made.cx, made.stamps, 7)
+    assert stamped == [CX + b"\x00\x00" + term(k) + term(7) + b"\x01" for k in (1, 2)]
+
+
 def unique(item: dict[str, Any], *paths: str) -> bytes:
     (constraint,) = parse_unique_keys({"uniqueKeys": [{"paths": list(paths)}]})
     return unique_key(0, constraint, item)
