@@ -1,0 +1,149 @@
+"""LMDB rules for readers, each from its counter-example."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.children import start_child, wait_for_line
+from tests.support.commands import command, first_rows
+
+from armillary.engine import lmdb_environment
+from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb_access import CHUNK_BYTES, _chunks
+from armillary.errors import SnapshotExpired
+
+HOLD_A_SNAPSHOT = """
+engine = LmdbEngine(folder, HANDLERS)
+reads = [engine.read(1) for _ in range(int(sys.argv[2]))]
+print("reading", flush=True)
+sys.stdin.read()
+"""
+
+
+def data_bytes(engine: LmdbEngine) -> int:
+    engine.read_via(1, b"k", b"")
+    return (engine._environment.folder.path / "data.mdb").stat().st_size
+
+
+def overwrite(engine: LmdbEngine, times: int) -> None:
+    for number in range(times):
+        rows = [(b"row%d" % row, b"%d" % number * 500) for row in range(8)]
+        engine.run(1, command(("put_many", rows)))
+
+
+def test_an_old_snapshot_grows_the_file_and_without_it_the_file_stays(
+    open_lmdb: Callable[..., LmdbEngine],
+) -> None:
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    overwrite(engine, 20)
+    before = data_bytes(engine)
+    overwrite(engine, 60)
+    assert data_bytes(engine) == before, "freed pages are used again"
+    with engine.read(1):
+        overwrite(engine, 60)
+    assert data_bytes(engine) > before + 60 * 4096, "this is why old snapshots are refused"
+
+
+def test_an_old_reader_is_refused_at_its_next_step(open_lmdb: Callable[..., LmdbEngine]) -> None:
+    engine = open_lmdb(read_seconds_max=0.05)
+    engine.create_space(1, [*first_rows(), *((b"k%04d" % n, b"v") for n in range(1000))])
+    with engine.read(1) as reader:
+        rows = reader.scan(b"k", b"l")
+        next(rows)
+        time.sleep(0.06)
+        with pytest.raises(SnapshotExpired, match=r"more than 0\.05 seconds"):
+            list(rows)
+        for step in (
+            lambda: reader.get(b"k0001"),
+            lambda: reader.get_many([b"k0001"]),
+            lambda: reader.get_via(b"k0001", b"x"),
+            lambda: list(reader.scan(b"k", b"l")),
+        ):
+            with pytest.raises(SnapshotExpired):
+                step()
+    assert engine.read_via(1, b"k0001", b"x")[1] == b"v", "a fresh snapshot is fine"
+
+
+def test_a_scan_holds_little_at_a_time(open_lmdb: Callable[..., LmdbEngine]) -> None:
+    """Lists of rows are bounded in bytes: large documents must not fill the memory."""
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    large = bytes(CHUNK_BYTES // 2)
+    engine.run(1, command(("put_many", [(b"k%d" % number, large) for number in range(40)])))
+    with engine.read(1) as reader:
+        cursor = reader._txn.cursor(reader._place.db)
+        lists = list(_chunks(cursor, b"", b"k", b"l", False, lambda: None))
+    assert sum(map(len, lists)) == 40
+    assert len(lists[0]) <= 4
+    assert all(len(rows) <= 2 for rows in lists[1:])
+
+
+def test_a_dead_reader_is_cleared_at_open(
+    open_lmdb: Callable[..., LmdbEngine], tmp_path: Path
+) -> None:
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    child = start_child(HOLD_A_SNAPSHOT, tmp_path / "data", "1")
+    wait_for_line(child, "reading")
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    assert str(child.pid) in engine._environment.lmdb.readers()
+    engine.close()
+    engine = open_lmdb()
+    assert str(child.pid) not in engine._environment.lmdb.readers()
+
+
+def test_a_dead_reader_is_cleared_while_we_run(
+    open_lmdb: Callable[..., LmdbEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lmdb_environment, "READER_CHECK_SECONDS", 0.05)
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    child = start_child(HOLD_A_SNAPSHOT, tmp_path / "data", "1")
+    wait_for_line(child, "reading")
+    assert str(child.pid) in engine._environment.lmdb.readers(), "the living are left alone"
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    deadline = time.monotonic() + 10
+    while str(child.pid) in engine._environment.lmdb.readers():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_when_every_slot_is_taken_by_the_dead_reads_go_on(
+    open_lmdb: Callable[..., LmdbEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lmdb_environment, "READERS_MAX", 4)
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    child = start_child(HOLD_A_SNAPSHOT, tmp_path / "data", "3")
+    wait_for_line(child, "reading")
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    reads = [engine.read(1) for _ in range(3)]
+    for read in reads:
+        with read as reader:
+            assert reader.meta == b"meta:0"
+
+
+def test_a_killed_reader_does_not_make_the_file_grow_for_ever(
+    open_lmdb: Callable[..., LmdbEngine], tmp_path: Path
+) -> None:
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    overwrite(engine, 20)
+    child = start_child(HOLD_A_SNAPSHOT, tmp_path / "data", "1")
+    wait_for_line(child, "reading")
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    overwrite(engine, 30)
+    engine._environment.lmdb.reader_check()
+    overwrite(engine, 3)
+    before = data_bytes(engine)
+    overwrite(engine, 60)
+    assert data_bytes(engine) == before

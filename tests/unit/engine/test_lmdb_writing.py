@@ -1,0 +1,252 @@
+"""LMDB rules for the writer, each from its counter-example."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import wait
+from pathlib import Path
+from typing import Any
+
+import lmdb
+import pytest
+from tests.support.children import start_child, wait_for_line
+from tests.support.commands import HANDLERS, apply, command, first_rows
+
+from armillary import steps
+from armillary.engine.base import Handler, Writer
+from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.turnstile import FileLock
+from armillary.errors import StorageFull, WriteUncertain
+
+OpenLmdb = Callable[..., LmdbEngine]
+
+
+def last_commit(engine: LmdbEngine) -> int:
+    return engine._environment.lmdb.info()["last_txnid"]
+
+
+def test_a_group_of_several_spaces_is_one_commit(open_lmdb: OpenLmdb) -> None:
+    engine = open_lmdb()
+    for space in (1, 2, 3):
+        engine.create_space(space, first_rows())
+    before = last_commit(engine)
+    futures = [engine.submit(1, command(("sleep", 0.05)))]
+    futures += [engine.submit(1 + n % 3, command(("count", b"c"))) for n in range(30)]
+    wait(futures)
+    assert last_commit(engine) == before + 1, "the sleeper wrote nothing; the rest went together"
+
+
+def test_a_refusal_before_the_first_write_does_not_run_the_group_again(open_lmdb: OpenLmdb) -> None:
+    calls: Counter[str] = Counter()
+
+    def counted(writer: Writer, data: Any) -> Any:
+        calls[data[0]] += 1
+        return apply(writer, data[1:])
+
+    engine = open_lmdb(handlers={**HANDLERS, "counted": Handler(counted)})
+    engine.create_space(1, first_rows())
+
+    def send(*groups: list[Any]) -> None:
+        futures = [engine.submit(1, command(("sleep", 0.05)))]
+        futures += [engine.submit(1, type(command())("counted", group)) for group in groups]
+        wait(futures)
+
+    send(["a", ("put", b"a", b"1")], ["b", ("fail", "no")], ["c", ("put", b"c", b"1")])
+    assert calls == {"a": 1, "b": 1, "c": 1}
+    calls.clear()
+    undone = ("nested", [("put", b"x", b"1")], True)
+    send(["a", ("put", b"a", b"1")], ["b", undone, ("fail", "no")])
+    assert calls == {"a": 1, "b": 1}, "what a scope undid is no write"
+    calls.clear()
+    send(["a", ("put", b"a", b"1")], ["b", ("put", b"b", b"1"), ("fail", "no")])
+    assert calls == {"a": 2, "b": 2}, "after a write the group runs again, each in its scope"
+
+
+def test_the_steps_come_in_order_and_nobody_is_told_before_the_commit(open_lmdb: OpenLmdb) -> None:
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    told: list[tuple[str, bool]] = []
+    finished = threading.Event()
+
+    def listen(name: str) -> None:
+        told.append((name, future.done()))
+        if name == "group.acknowledged" and future.done():
+            finished.set()
+
+    first = engine.submit(1, command(("sleep", 0.05)))
+    future = engine.submit(1, command(("count", b"c")))
+    assert not first.done(), "the second one is in a group of its own"
+    steps.listen(listen)
+    try:
+        assert finished.wait(10)
+    finally:
+        steps.listen(None)
+    assert told[-4:] == [
+        ("group.begin", False),
+        ("group.applied", False),
+        ("group.committed", False),
+        ("group.acknowledged", True),
+    ]
+
+
+def test_a_writer_queues_at_the_turnstile_and_readers_do_not(
+    open_lmdb: OpenLmdb, tmp_path: Path
+) -> None:
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    other = FileLock(tmp_path / "data" / "turnstile")
+    other.take()
+    future = engine.submit(1, command(("count", b"c")))
+    time.sleep(0.1)
+    assert not future.done(), "another process stands in the turnstile"
+    assert engine.read_via(1, b"c", b"")[1] is None
+    other.free()
+    assert future.result(10) == [1]
+    other.close()
+
+
+def test_the_turnstile_is_free_again_once_the_writer_is_inside(
+    open_lmdb: OpenLmdb, tmp_path: Path
+) -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def linger(writer: Writer, data: Any) -> None:
+        inside.set()
+        assert go_on.wait(10)
+
+    engine = open_lmdb(handlers={"linger": Handler(linger)})
+    engine.create_space(1, first_rows())
+    future = engine.submit(1, type(command())("linger", None))
+    assert inside.wait(10)
+    other = FileLock(tmp_path / "data" / "turnstile")
+    assert other.try_take(), "the next writer may wait at the door while this one works"
+    other.close()
+    go_on.set()
+    future.result(10)
+
+
+WRITE_IN_A_LOOP = """
+engine = LmdbEngine(folder, HANDLERS)
+print("ready", flush=True)
+sys.stdin.readline()
+end = time.monotonic() + 1.5
+count = 0
+while time.monotonic() < end:
+    engine.run(1, command(("put", b"k%d" % os.getpid(), b"v" * 2000)))
+    count += 1
+engine.close()
+print(count, flush=True)
+"""
+
+
+def test_two_writing_processes_take_turns(open_lmdb: OpenLmdb, tmp_path: Path) -> None:
+    """Without the turnstile one of two busy writers gets a small part of the turns."""
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    children = [start_child(WRITE_IN_A_LOOP, tmp_path / "data") for _ in range(2)]
+    for child in children:
+        wait_for_line(child, "ready")
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    counts = [int(child.communicate(timeout=60)[0]) for child in children]
+    assert min(counts) > 0.5 * max(counts), counts
+
+
+def test_a_full_map_refuses_writes_while_reads_go_on_and_recovers(open_lmdb: OpenLmdb) -> None:
+    engine = open_lmdb(map_bytes=2 << 20)
+    for space in (1, 2):
+        engine.create_space(space, first_rows())
+    written = 0
+    with pytest.raises(StorageFull, match=r"map|size limit"):
+        for written in range(10_000):
+            rows = [(b"k%04d.%02d" % (written, row), b"v" * 1000) for row in range(20)]
+            engine.run(1, command(("put_many", rows)))
+    assert written > 20
+    assert engine.read_via(1, b"k0000.00", b"")[1] == b"v" * 1000
+    with engine.read(1) as reader:
+        assert len(list(reader.scan(b"k", b"l"))) == 20 * written
+    with pytest.raises(StorageFull):
+        engine.run(2, command(("put", b"k", b"v")))
+    with pytest.raises(StorageFull):
+        engine.create_space(3, first_rows())
+    engine.drop_space(1)
+    assert engine.run(2, command(("count", b"c"))) == [1]
+    engine.create_space(3, first_rows())
+
+
+def test_a_command_too_large_for_the_map_fails_alone(open_lmdb: OpenLmdb) -> None:
+    engine = open_lmdb(map_bytes=4 << 20)
+    engine.create_space(1, first_rows())
+    futures = [engine.submit(1, command(("sleep", 0.05)))]
+    futures.append(engine.submit(1, command(("count", b"c"))))
+    futures.append(engine.submit(1, command(("put", b"huge", bytes(8 << 20)))))
+    futures.append(engine.submit(1, command(("count", b"c"))))
+    wait(futures)
+    failure = futures[2].exception()
+    assert isinstance(failure, StorageFull)
+    assert isinstance(failure.__cause__, lmdb.MapFullError)
+    assert [futures[1].result(), futures[3].result()] == [[1], [2]]
+
+
+def test_a_nearly_full_disk_refuses_writes_while_reads_go_on(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    engine.create_space(2, first_rows())
+    folder = engine._environment.folder
+    monkeypatch.setattr(folder, "free_bytes", lambda: 1000)
+    with pytest.raises(StorageFull, match="1000 bytes left") as caught:
+        engine.run(1, command(("count", b"c")))
+    assert caught.value.facts == {"free_bytes": 1000}
+    assert engine.read_via(1, b"c", b"")[0] == b"meta:0"
+    engine.drop_space(2)
+    monkeypatch.undo()
+    assert engine.run(1, command(("count", b"c"))) == [1]
+
+
+class Broken:
+    """An environment's `begin` that fails for writers."""
+
+    def __init__(self, begin: Any, error: lmdb.Error) -> None:
+        self._begin, self._error = begin, error
+
+    def __call__(self, db: Any = None, parent: Any = None, write: bool = False) -> Any:
+        if write:
+            raise self._error
+        return self._begin(db)
+
+
+def test_a_panic_ends_the_process_after_everybody_was_told(open_lmdb: OpenLmdb) -> None:
+    ended: list[BaseException] = []
+    engine = open_lmdb(panic=ended.append)
+    engine.create_space(1, first_rows())
+    environment = engine._environment
+    begin, panic = environment.begin, lmdb.PanicError("mdb_txn_begin", -30795)
+    environment.begin = Broken(begin, panic)
+    with pytest.raises(WriteUncertain, match="lost its own state"):
+        engine.run(1, command(("count", b"c")))
+    with pytest.raises(WriteUncertain):
+        engine.create_space(2, first_rows())
+    assert ended == [panic, panic]
+    environment.begin = begin
+
+
+def test_never_writemap_and_sync_as_asked(open_lmdb: OpenLmdb, tmp_path: Path) -> None:
+    full = open_lmdb()._environment.lmdb.flags()
+    assert (full["writemap"], full["sync"], full["metasync"]) == (False, True, True)
+    relaxed = open_lmdb(tmp_path / "other", durability="relaxed")._environment.lmdb.flags()
+    assert (relaxed["writemap"], relaxed["sync"]) == (False, False)
+
+
+def test_an_idle_engine_uses_no_cpu(open_lmdb: OpenLmdb) -> None:
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.1
