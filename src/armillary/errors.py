@@ -145,6 +145,17 @@ class RangeGone(DbError):
     text = "The requested resource is no longer available at the server."
 
 
+class Fenced(RangeGone):
+    """The row in the snapshot disagrees with the caller's picture of the range. The store reads the
+    catalog again; users see it only when that went on for too long."""
+
+
+class Stale(DbError):
+    """The item changed between a look and the write that was computed from it: look again."""
+
+    text = "Retry the request."
+
+
 class RangeBusy(RangeGone):
     """The physical partition is frozen for a moment while it splits."""
 

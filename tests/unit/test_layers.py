@@ -23,7 +23,7 @@ ORDER = (
     "store",
     "query",
     "scripts",
-    "account",
+    "account container",
     "api",
     "server",
     "advisor sim portal testing",

@@ -20,6 +20,7 @@ from armillary.errors import (
     Conflict,
     DbError,
     DependencyFailed,
+    Fenced,
     FormatMismatch,
     NotFound,
     NotModified,
@@ -34,6 +35,7 @@ from armillary.errors import (
     RangeGone,
     ReadOnlyStore,
     SnapshotExpired,
+    Stale,
     StorageFull,
     Throttled,
     TooLarge,
@@ -79,6 +81,8 @@ WIRE: dict[type[DbError], Wire] = {
     Throttled: Wire(429, "429"),  # the original sends the number as the code
     RangeGone: Wire(410, "Gone"),
     RangeBusy: Wire(410, "Gone"),
+    Fenced: Wire(410, "Gone"),
+    Stale: Wire(449, "RetryWith"),
     # 503 says "this did not happen": SDKs send it again, writes too.
     Unavailable: Wire(503, "ServiceUnavailable"),
     # So 503 would be a lie here. 408 is the original's word for an unknown outcome ("Write

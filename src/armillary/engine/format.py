@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-import armillary
 from armillary.errors import FormatMismatch
+from armillary.version import VERSION
 
 FORMAT = 1
 STAMP_NAME = "FORMAT"
@@ -38,7 +38,7 @@ class Stamp:
 
 
 def new_stamp(engine: str, format: int = FORMAT) -> Stamp:
-    return Stamp(format, engine, armillary.__version__)
+    return Stamp(format, engine, VERSION)
 
 
 def read_stamp(folder: Path) -> Stamp | None:

@@ -17,11 +17,19 @@ from armillary.encoding.etags import matches
 from armillary.encoding.hashing import epk_key, locate
 from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.engine.base import Command, Engine, Reader, SpaceGone
-from armillary.errors import BadInput, DbError, NotModified, RangeGone, TooLarge
+from armillary.errors import (
+    BadInput,
+    DbError,
+    Fenced,
+    NotModified,
+    RangeGone,
+    Stale,
+    TooLarge,
+)
 from armillary.limits import BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX
 from armillary.partition.ranges import Range
 from armillary.store import layout
-from armillary.store.fencing import Fenced, Stale, check_fence
+from armillary.store.fencing import check_fence
 from armillary.store.preparing import (
     Operation,
     Prepared,

@@ -5,17 +5,9 @@ becomes an error for users only after many rounds, as `RangeGone`.
 """
 
 from armillary.engine.base import Writer
-from armillary.errors import RangeGone
+from armillary.errors import Fenced
 from armillary.store.layout import META
 from armillary.store.meta import FENCE_BYTES, Meta, unpack_meta
-
-
-class Fenced(RangeGone):
-    """The row in the snapshot disagrees with the caller's picture."""
-
-
-class Stale(RangeGone):
-    """The item changed between the caller's look and its write: look again."""
 
 
 def check_fence(row: bytes, fence: bytes) -> None:

@@ -137,14 +137,15 @@ def _walk_object(
                 bare += _walk_array(plan, child, value, keys, hashes)
         elif child.included:
             hashes.append(child.hash)
-            if value is None:
+            if kind is int or kind is float:
+                if value > 0:
+                    keys.append(child.number + _pack_double(-value))
+                else:
+                    keys.append(child.number + number_bytes(value))
+            elif value is None:
                 keys.append(child.null)
-            elif kind is bool:
-                keys.append(child.true if value else child.false)
-            elif value > 0:
-                keys.append(child.number + _pack_double(-value))
             else:
-                keys.append(child.number + number_bytes(value))
+                keys.append(child.true if value else child.false)
     return bare
 
 

@@ -16,7 +16,7 @@ from operator import attrgetter
 META_FORM = 1
 FENCE = struct.Struct(">BB8sIII")
 FENCE_BYTES = FENCE.size
-COUNTERS = struct.Struct(">QiQQQQQQQIIBQQ")
+COUNTERS = struct.Struct(">QiQQQQQQQIIBQQI")
 BOUND = struct.Struct(">H")
 
 ORDINAL_BITS = 24
@@ -26,12 +26,14 @@ COUNTER_BITS = 36  # rids: 24 + 36 = 60 bits, so that the type nibble of a resou
 class State(IntEnum):
     OPEN = 1
     FROZEN = 2
-    RETIRED = 3
+    """For a moment, while a split or merge copies the last changes. Nobody reads or writes."""
+    BUILDING = 3
+    """A child that is being filled. No catalog row routes to it yet."""
 
 
 @dataclass(slots=True)
 class Meta:
-    """Mutable on purpose: one lives for the length of one command. From `lsn` to `swept` the fields
+    """Mutable on purpose: one lives for the length of one command. From `lsn` to `move` the fields
     stand in the order of `COUNTERS`."""
 
     container: bytes
@@ -59,6 +61,8 @@ class Meta:
     """Changes up to this LSN may be missing from the all-versions feed."""
     swept: int = 0
     """Every live item changed at or before this LSN has been looked at by the expiry sweep."""
+    move: int = 0
+    """The epoch of the split or merge that has a claim on this space; older ones are refused."""
 
     def fence(self) -> bytes:
         return FENCE.pack(

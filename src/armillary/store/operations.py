@@ -20,10 +20,10 @@ from armillary.errors import (
     NotFound,
     NotModified,
     PreconditionFailed,
+    Stale,
     UniqueKeyConflict,
 )
 from armillary.store import layout
-from armillary.store.fencing import Stale
 from armillary.store.requests import (
     Context,
     Done,

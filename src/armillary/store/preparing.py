@@ -20,6 +20,7 @@ from armillary.encoding.documents import (
     parse_body,
 )
 from armillary.encoding.partition_key import KeyValues, check_key, key_of, same_key
+from armillary.encoding.paths import extract
 from armillary.errors import BadInput, DbError, NotFound, PartitionKeyMismatch, PreconditionFailed
 from armillary.store.definitions import ContainerDefinition
 from armillary.store.indexing import index_entries
@@ -157,6 +158,9 @@ def prepare_patch(state: ContainerState, operation: Operation, seen: Seen) -> tu
         protected = [("id",), *state.definition.partition_key.paths]
         plain = {k: v for k, v in seen.item.items() if k not in SYSTEM_PROPERTIES}
         item = apply_patch(plain, operation.patch, protected=protected)
+        synthetic = state.definition.synthetic_key
+        if synthetic is not None:  # a part of the key may have changed
+            item = synthetic.apply(item, stored=extract(plain, synthetic.path))
         body = parse_body(item)
     except DbError as error:
         part = id_part(operation.id)

@@ -33,6 +33,8 @@ KNOWN_CODES = {
     500: {"InternalServerError"},
     503: {"ServiceUnavailable"},
     304: {"NotModified"},
+    207: {"MultiStatus"},
+    449: {"RetryWith"},
 }
 
 
