@@ -47,6 +47,7 @@ def test_a_point_read_is_one_statement(
     engine.create_space(
         2, [(META_KEY, b"m"), (b"\x21a", b"7"), (b"\x21b", b"8"), (b"\x117", b"body")]
     )
+    engine._sweeper.join()  # it asks a question of its own, once
     asked: list[bytes] = []
     original = postgres_group.fetch_rows
 
@@ -81,9 +82,14 @@ def test_announced_keys_are_read_for_the_whole_group_at_once(
         keys=lambda data: [b"\x21" + data],
         vias=lambda data: [(b"\x22" + data, b"\x11"), (b"\x22absent", b"\x11")],
     )
-    gate = threading.Event()
-    hold = Handler(lambda writer, data: gate.wait(20))
-    engine = open_postgres({"create": handler, "hold": hold}, url)
+    inside, gate = threading.Event(), threading.Event()
+
+    def hold(writer: Writer, data: None) -> bool:
+        inside.set()
+        return gate.wait(20)
+
+    engine = open_postgres({"create": handler, "hold": Handler(hold)}, url)
+    engine._sweeper.join()  # it asks a question of its own, once
     rows = [(b"\x21%d" % n, b"v%d" % n) for n in range(0, 40, 2)]
     rows += [(b"\x22%d" % n, b"%d" % n) for n in range(40)]
     rows += [(b"\x11%d" % n, b"body%d" % n) for n in range(0, 40, 2)]
@@ -97,7 +103,8 @@ def test_announced_keys_are_read_for_the_whole_group_at_once(
         return original(connection, query, arguments)
 
     monkeypatch.setattr(postgres_group, "execute", note)
-    first = engine.submit(1, Command("hold", None))  # the others gather behind it
+    first = engine.submit(1, Command("hold", None))
+    assert inside.wait(20)  # the others gather behind it
     futures = [engine.submit(1, Command("create", b"%d" % n)) for n in range(40)]
     gate.set()
     assert first.result()
