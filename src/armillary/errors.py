@@ -113,6 +113,15 @@ class PartitionKeyFull(DbError):
     text = "Partition key reached maximum size."
 
 
+class NotSplittable(DbError):
+    """All of a physical partition belongs to one partition key value: a split can't help."""
+
+    text = (
+        "The physical partition can't be split: all its items have one partition key value. "
+        "Only a different partition key spreads them."
+    )
+
+
 class DependencyFailed(DbError):
     """Another operation of the same batch failed, so this one did not happen."""
 
@@ -161,6 +170,12 @@ class RangeBusy(RangeGone):
 
     sub_status = 1007
     text = "Partition key range is finishing split and is not available for reads/writes."
+
+
+class Locked(DbError):
+    """Something that excludes this is under way: wait until it is done."""
+
+    text = "Another operation on this resource is in progress. Try again when it has finished."
 
 
 class Unavailable(DbError):

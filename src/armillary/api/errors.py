@@ -82,6 +82,8 @@ WIRE: dict[type[DbError], Wire] = {
     RangeGone: Wire(410, "Gone"),
     RangeBusy: Wire(410, "Gone"),
     Fenced: Wire(410, "Gone"),
+    Locked: Wire(423, "Locked"),
+    NotSplittable: Wire(400, "BadRequest"),
     Stale: Wire(449, "RetryWith"),
     # 503 says "this did not happen": SDKs send it again, writes too.
     Unavailable: Wire(503, "ServiceUnavailable"),

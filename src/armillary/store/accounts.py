@@ -90,6 +90,7 @@ class AccountStore:
             definition=definition.document,
             ranges=tuple(map(range_record, ranges)),
             policies={1: definition.policy().decode()},
+            ordinals=len(ranges),
         )
         try:
             row = self._run("catalog.create_container", (msgspec.json.encode(record), now_s))

@@ -15,6 +15,7 @@ invalidate a cache of them: the fence in each space tells the holder of an old o
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -84,6 +85,17 @@ def range_record(one: Range) -> RangeRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveRecord:
+    """A split or merge under way: `parents` (ordinals) will be replaced by `children`."""
+
+    epoch: int
+    parents: tuple[int, ...]
+    children: tuple[RangeRecord, ...]
+    beat_ms: int
+    """When its runner was last seen alive. A silent one may be taken over."""
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerRecord:
     id: str
     rid: str
@@ -98,6 +110,11 @@ class ContainerRecord:
     """Rises when index entries have to be built again."""
     policies: dict[int, str] = field(default_factory=dict)
     """The policies that items may still be indexed under, by version."""
+    ordinals: int = 0
+    """How many range ids were ever given out; none is used twice."""
+    moves: tuple[MoveRecord, ...] = ()
+    move_epoch: int = 0
+    """Rises with every beginning and take-over of a move."""
 
 
 def _encode(record: Any) -> bytes:
@@ -226,12 +243,19 @@ def _reserve_spaces(tx: Writer, data: tuple[str, str, int, int]) -> tuple[int, s
         raise Conflict
     meta = _meta(tx)
     _check_room(meta)
-    first = meta.spaces + 1
     number = meta.containers + 1
-    _save(tx, meta, spaces=meta.spaces + count, containers=number)
+    _save(tx, meta, containers=number)
+    return new_spaces(tx, count, now_s), container_rid(owner.rid, number)
+
+
+def new_spaces(tx: Writer, count: int, now_s: int) -> int:
+    """The first of `count` fresh spaces, listed as nobody's until a record owns them."""
+    meta = _meta(tx)
+    first = meta.spaces + 1
+    _save(tx, meta, spaces=meta.spaces + count)
     for space in range(first, first + count):
         tx.put(_space_key(space), U32.pack(now_s))
-    return first, container_rid(owner.rid, number)
+    return first
 
 
 def _create_container(tx: Writer, data: tuple[bytes, int]) -> bytes:
@@ -245,15 +269,20 @@ def _create_container(tx: Writer, data: tuple[bytes, int]) -> bytes:
         raise Conflict
     meta = _meta(tx)
     _check_room(meta)
-    for one in record.ranges:
-        if not tx.delete(_space_key(one.space)):
-            raise PreconditionFailed("Creating the container took too long; try again.")
+    own_spaces(tx, [one.space for one in record.ranges])
     meta = _save(tx, meta, resources=meta.resources + 1)
     record = replace(record, etag=format_etag(meta.version, 0, now_s), ts=now_s)
     row = _encode(record)
     tx.put(key, row)
     tx.put(BY_RID + rid_bytes(record.rid), key)
     return row
+
+
+def own_spaces(tx: Writer, spaces: Iterable[int]) -> None:
+    """From now on a record owns them. Refused when a clean-up took one for lost."""
+    for space in spaces:
+        if not tx.delete(_space_key(space)):
+            raise PreconditionFailed("The operation took too long; try again.")
 
 
 def _replace_container(tx: Writer, data: tuple[bytes, str, int]) -> bytes:
@@ -265,6 +294,10 @@ def _replace_container(tx: Writer, data: tuple[bytes, str, int]) -> bytes:
         raise NotFound
     if current.etag != expected_etag:
         raise PreconditionFailed
+    return save_container(tx, record, now_s)
+
+
+def save_container(tx: Writer, record: ContainerRecord, now_s: int) -> bytes:
     meta = _save(tx, _meta(tx))
     record = replace(record, etag=format_etag(meta.version, 0, now_s), ts=now_s)
     row = _encode(record)
@@ -283,11 +316,17 @@ def _delete_container(tx: Writer, data: tuple[str, str]) -> list[int]:
 def _remove_container(tx: Writer, owner: DatabaseRecord, record: ContainerRecord) -> list[int]:
     tx.delete(container_key(owner, record.id))
     tx.delete(BY_RID + rid_bytes(record.rid))
-    for one in record.ranges:
-        tx.put(_space_key(one.space), U32.pack(0))  # since the beginning of time: droppable now
+    spaces = [one.space for one in record.ranges]
+    spaces += (child.space for move in record.moves for child in move.children)
+    doom_spaces(tx, spaces)
     meta = _meta(tx)
     _save(tx, meta, resources=meta.resources - 1)
-    return [one.space for one in record.ranges]
+    return spaces
+
+
+def doom_spaces(tx: Writer, spaces: Iterable[int]) -> None:
+    for space in spaces:
+        tx.put(_space_key(space), U32.pack(0))  # nobody's since the beginning of time: drop it
 
 
 def _forget_spaces(tx: Writer, spaces: list[int]) -> None:

@@ -34,6 +34,7 @@ KNOWN_CODES = {
     503: {"ServiceUnavailable"},
     304: {"NotModified"},
     207: {"MultiStatus"},
+    423: {"Locked"},
     449: {"RetryWith"},
 }
 
