@@ -1,0 +1,240 @@
+"""Killing a writing process, again and again, on one store.
+
+    Killer(address, seed)
+      round(kill)   a child writes ──SIGKILL──▶ reopen ──▶ check ──▶ the next child goes on
+
+A kill is a moment after the child has said how far it is, or the n-th pass of a named step of
+steps.py (the child then kills itself, exactly there). Everything random comes from one seed, which
+every failure prints; the moment itself is as exact as the scheduler.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+from tests.support.crash_check import check
+from tests.support.crash_child import Job
+from tests.support.crash_ledger import Ledger
+from tests.support.workload_actions import set_up
+
+from armillary.account import open_account
+from armillary.steps import STEPS
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class AfterMoment:
+    said: str
+    """"opening" or "ready"."""
+    microseconds: int
+
+    def __str__(self) -> str:
+        return f"{self.microseconds} µs after {self.said}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtStep:
+    step: str
+    passes: int
+
+    def __str__(self) -> str:
+        return f"pass {self.passes} of {self.step}"
+
+
+Kill = AfterMoment | AtStep
+
+
+def every_step(*passes: int) -> list[Kill]:
+    return [AtStep(step, number) for step in STEPS for number in passes]
+
+
+def moments(random: Random, count: int, longest_us: int = 120_000) -> list[Kill]:
+    """Mostly while it writes; now and then while it opens. Short times are as likely as long ones:
+    what matters happens within a few milliseconds.
+    """
+    kills: list[Kill] = []
+    for _ in range(count):
+        said = "opening" if random.random() < 0.15 else "ready"
+        kills.append(AfterMoment(said, int(longest_us ** random.uniform(0.5, 1.0))))
+    return kills
+
+
+def start_child(environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """A child that has not been told its job yet. It can import its modules meanwhile."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.support.crash_child"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+    )
+
+
+def give(child: subprocess.Popen[bytes], job: Job) -> None:
+    assert child.stdin is not None
+    child.stdin.write(msgspec.json.encode(job))
+    child.stdin.close()
+
+
+class Listener:
+    """Reads what a child says, as it says it, so that the pipe never fills."""
+
+    def __init__(self, child: subprocess.Popen[bytes], hear: Callable[[str], None]) -> None:
+        self._child = child
+        self._hear = hear
+        self._said: dict[str, threading.Event] = {
+            word: threading.Event() for word in ("opening", "ready", "end")
+        }
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def wait(self, word: str) -> bool:
+        """False if it will never say so."""
+        return self._said[word].wait(DEADLINE_SECONDS) and not (
+            self._child.poll() is not None and word != "end"
+        )
+
+    def finish(self) -> str:
+        """After the child's end: what it left on stderr."""
+        assert self._child.stderr is not None
+        errors = self._child.stderr.read().decode()
+        self._child.wait(DEADLINE_SECONDS)
+        self._thread.join()
+        assert self._child.stdout is not None
+        self._child.stdout.close()
+        self._child.stderr.close()
+        return errors
+
+    def _listen(self) -> None:
+        assert self._child.stdout is not None
+        for raw in self._child.stdout:
+            line = raw.decode().rstrip("\n")
+            self._hear(line)
+            if line in self._said:
+                self._said[line].set()
+        for event in self._said.values():
+            event.set()
+
+
+@dataclass(slots=True)
+class Tally:
+    kills: int = 0
+    by_moment: int = 0
+    by_step: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STEPS, 0))
+    acknowledged: int = 0
+    unacknowledged: int = 0
+    """Actions that were under way."""
+    happened: int = 0
+    """Of those: the ones that were there afterwards."""
+
+    def __str__(self) -> str:
+        steps = ", ".join(f"{name} {count}" for name, count in self.by_step.items())
+        return (
+            f"{self.kills} kills ({self.by_moment} at random microseconds; {steps}); "
+            f"{self.acknowledged} writes acknowledged, none lost; {self.unacknowledged} under way, "
+            f"{self.happened} of them there afterwards, none by half; every recount agreed"
+        )
+
+
+class Killer:
+    """One store and its history of kills. Use it in a `with` block: it keeps a spare child."""
+
+    def __init__(
+        self,
+        address: str | Path,
+        seed: int,
+        *,
+        writers: int = 4,
+        before_check: Callable[[], None] = lambda: None,
+        options: dict[str, Any] | None = None,
+        lies: bool = False,
+    ) -> None:
+        self.address = str(address)
+        self.seed = seed
+        self.random = Random(seed)
+        self.ledger = Ledger.new(writers)
+        self.tally = Tally()
+        self._before_check = before_check
+        self._lies = lies
+        self._options = {"housekeeping": False} if options is None else options
+        self._spare: subprocess.Popen[bytes] | None = start_child()
+        with open_account(self.address, housekeeping=False) as account:
+            set_up(account, self.ledger.states)
+
+    def __enter__(self) -> Killer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._spare is not None:
+            self._spare.kill()
+            self._spare.communicate()
+            self._spare = None
+
+    def rounds(self, kills: Sequence[Kill]) -> Tally:
+        for number, kill in enumerate(kills):
+            found = self.round(kill)
+            assert not found, self._report(number, kill, found)
+        return self.tally
+
+    def round(self, kill: Kill) -> list[str]:
+        """One child, one kill, one check. The broken promises."""
+        child, self._spare = self._spare, None
+        assert child is not None
+        listener = Listener(child, self.ledger.hear)
+        step, passes = (kill.step, kill.passes) if isinstance(kill, AtStep) else ("", 1)
+        seed = self.random.randrange(2**32)
+        ledger = self.ledger
+        job = Job(self.address, seed, ledger.states, ledger.numbers, step, passes)
+        give(child, replace(job, options=self._options, lies=self._lies))
+        if isinstance(kill, AfterMoment):
+            reached = listener.wait(kill.said)
+            time.sleep(kill.microseconds / 1_000_000)
+            child.kill()
+        else:
+            reached = listener.wait("end")
+        errors = listener.finish()
+        self._spare = start_child()
+        found = [] if reached else ["it never came so far"]
+        if child.returncode != -signal.SIGKILL:
+            found.append(f"the child ended with {child.returncode}: {errors[-2000:]}")
+        found += [f"{owner} was told: {said}" for owner, said in ledger.failed.items()]
+        return found + self._look(kill)
+
+    def _look(self, kill: Kill) -> list[str]:
+        self._before_check()
+        tally, ledger = self.tally, self.ledger
+        tally.kills += 1
+        tally.unacknowledged += len(ledger.pending)
+        if isinstance(kill, AtStep):
+            tally.by_step[kill.step] += 1
+        else:
+            tally.by_moment += 1
+        found, happened = check(self.address, ledger)
+        tally.happened += happened
+        tally.acknowledged = ledger.acknowledged
+        return found
+
+    def _report(self, number: int, kill: Kill, found: list[str]) -> str:
+        lines = "\n  ".join(found)
+        return f"seed {self.seed}, kill {number} ({kill}), {self.address}:\n  {lines}"
+
+
+def mixed(random: Random, kills: Sequence[Kill]) -> Iterator[Kill]:
+    """In an order of its own, so that kinds of kills follow each other in every way."""
+    shuffled = list(kills)
+    random.shuffle(shuffled)
+    return iter(shuffled)
