@@ -110,10 +110,11 @@ def test_a_sweeper_that_is_late_does_not_touch_the_new_space(engine: PostgresEng
     _bury(engine, 1)
     made = threading.Thread(target=engine.create_space, args=(1, ROWS[:51]))
     with engine._writes.connection() as sweeper, sweeper.transaction():
-        assert postgres_spaces.sweep(sweeper, engine._statements, 1)
+        sweeper.execute(engine._statements["tombstone_lock"], (1,))
         made.start()
         made.join(timeout=0.3)
-        assert made.is_alive(), "the maker waits for the sweeper"
+        assert made.is_alive(), "the maker waits, or its rows would be swept next"
+        assert postgres_spaces.sweep(sweeper, engine._statements, 1)
     made.join(timeout=10)
     engine._sweep_space(1)
     assert _rows_left(engine, 1) == 51
