@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.commands import HANDLERS
+from tests.support.commands import HANDLERS, HANDLERS_PATH
 
 from armillary.engine.base import Engine
 from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb_worker import open_with_writer_process
 from armillary.engine.memory import MemoryEngine
 
 
@@ -27,6 +28,10 @@ def _lmdb_shared(folder: Path) -> Engine:
     return LmdbEngine(folder, HANDLERS, own_max=0)
 
 
+def _lmdb_process(folder: Path) -> Engine:
+    return open_with_writer_process(folder, HANDLERS_PATH)
+
+
 def _postgres(folder: Path) -> Engine:
     from tests.support.postgres import open_postgres
 
@@ -37,6 +42,7 @@ OPENERS: dict[str, Callable[[Path], Engine]] = {
     "memory": _memory,
     "lmdb": _lmdb,
     "lmdb-shared": _lmdb_shared,
+    "lmdb-process": _lmdb_process,
     "postgres": _postgres,
 }
 

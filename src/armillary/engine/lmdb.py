@@ -177,6 +177,11 @@ class LmdbStore:
                 self._places = {}  # another engine may keep the map open; this one is done
                 release(self._environment)
 
+    def refuse_after_fork(self) -> None:
+        """Before any lock: in a forked child they may be held by threads that do not exist."""
+        if self._environment.forked:
+            self._environment.begin()  # which raises
+
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("The engine is closed.")
@@ -205,9 +210,7 @@ class LmdbEngine(LmdbStore):
             self._groups.submit(prefix, Command(PURGE, None))
 
     def submit(self, space: int, command: Command) -> Future[Any]:
-        environment = self._environment
-        if environment.forked:
-            environment.begin()  # raises
+        self.refuse_after_fork()
         return self._groups.submit(space, command)
 
     def run(self, space: int, command: Command) -> Any:
