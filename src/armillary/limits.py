@@ -21,6 +21,14 @@ PARTITION_KEY_V1_CHARACTERS = 100
 HIERARCHICAL_LEVELS_MAX = 3
 LOGICAL_BYTES_MAX = 20 * 1000**3  # GB is decimal in limits; configurable
 PARTITION_BYTES_MAX = 50 * 1000**3  # one physical partition; configurable
+PARTITION_RU_MAX = 10_000  # RU/s of one physical partition; configurable
+
+# --- throughput (partitioning 1.4, 1.6, 1.8) ---
+THROUGHPUT_RU_MAX = 1_000_000  # RU/s of a container or shared database
+SHARED_CONTAINERS_MAX = 25  # containers that share a database's throughput without raising its minimum
+BURST_RU_MAX = 3000  # RU/s while spending the bank; partitions with as much of their own have none
+BURST_SECONDS = 300  # of unused throughput that the bank holds
+METADATA_RU = 240  # RU/s of an account for calls about databases, containers and throughput
 
 # --- synthetic keys (partitioning 6.3: k = 92,104 is the largest of its table) ---
 SYNTHETIC_PARTS_MAX = 16
@@ -70,6 +78,14 @@ SCAN_CHUNK_BYTES = 1 * MB
 INSERT_BATCH_ROWS = 4096  # rows of one INSERT, or the bytes below if they come first
 INSERT_BATCH_BYTES = 8 * MB
 DROP_CHUNK_ROWS = 2000  # rows of a dropped space deleted in one transaction
+
+# --- splits and merges ---
+MOVE_PIECE_ITEMS = 64  # items copied by one command: it must not hold the writer for long
+MOVE_PIECE_BYTES = 512 * KB
+MOVE_FREEZE_LSNS = 64  # a parent is frozen when no more changes than this are left to replay
+MOVE_BEAT_MS = 1_000  # how often a runner says that it is alive
+MOVE_SILENT_MS = 5_000  # a move whose runner was silent for this long may be taken over
+FROZEN_WAIT_MS = 10_000  # how long a request waits for a frozen range before it gives up
 
 # --- terms in index keys ---
 TERM_CUT_BYTES = (

@@ -13,6 +13,17 @@ STEPS: dict[str, str] = {
     "group.applied": "every command of the group has run, nothing committed",
     "group.committed": "the engine says the group is durable, nobody has been told",
     "group.acknowledged": "every caller of the group has been told",
+    "move.begin": "the catalog names the children of a split or merge",
+    "move.claim": "the parents keep every change from now on",
+    "move.build": "the children's spaces exist, empty",
+    "move.copy": "a piece of items has been copied",
+    "move.history": "a piece of old versions has been copied",
+    "move.replay": "a piece of changes since the claim has been replayed",
+    "move.freeze": "the parents stand still",
+    "move.drain": "the last changes are in the children",
+    "move.finish": "the children are open, nothing routes to them yet",
+    "move.switch": "the catalog routes to the children",
+    "move.drop": "the parents' spaces are gone",
     "batch.operation": "one operation of a batch has been written inside its transaction",
 }
 

@@ -21,6 +21,7 @@ tests/property/slow_hashing.py.
 """
 
 import struct
+from bisect import bisect_left
 from hashlib import blake2b
 from typing import Final
 
@@ -99,6 +100,22 @@ def even_bounds(definition: PartitionKeyDefinition, count: int) -> list[bytes]:
         return [(step * i).to_bytes(HASH_BYTES, "big") for i in range(1, count)]
     step = _V1_HASH_MAX // count
     return [_ordered_number(step * i) for i in range(1, count)]
+
+
+def middle(start: bytes, end: bytes, definition: PartitionKeyDefinition) -> bytes:
+    """The EPK that halves the hashes between two bounds, whether or not any key lies there."""
+    if definition.version == 2:
+        top = 1 << (8 * HASH_BYTES - 2)  # the two highest bits of a V2 hash are 0
+        low = int.from_bytes(start[:HASH_BYTES].ljust(HASH_BYTES, b"\0"), "big")
+        high = min(top, int.from_bytes(end[:HASH_BYTES].ljust(HASH_BYTES, b"\0"), "big"))
+        return ((low + high) // 2).to_bytes(HASH_BYTES, "big")
+    hashes = range(1 << 32)
+    low, high = (bisect_left(hashes, bound, key=_bound_v1) for bound in (start, end))
+    return _bound_v1((low + high) // 2)
+
+
+def _bound_v1(hash_value: int) -> bytes:
+    return _ordered_number(float(hash_value))
 
 
 def prefix_range(values: KeyValues, definition: PartitionKeyDefinition) -> tuple[bytes, bytes]:

@@ -19,12 +19,12 @@ from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine
-from armillary.errors import BadInput, NotFound, PreconditionFailed
+from armillary.errors import BadInput, NotFound, PreconditionFailed, Stale
 from armillary.limits import PHYSICAL_PARTITIONS_MAX
 from armillary.partition.ranges import even_ranges
 from armillary.store import catalog
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, range_record
-from armillary.store.containers import ContainerStore
+from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.definitions import ContainerDefinition, check_replacement, parse_container
 from armillary.store.layout import META
 from armillary.store.meta import Meta
@@ -115,20 +115,18 @@ class AccountStore:
     ) -> ContainerRecord:
         """New settings for a container. Index entries are built again before this returns."""
         new = parse_container(body)
-        current = self.read_container(database, new.id)
-        if if_match is not None and not matches(if_match, current.etag):
-            raise PreconditionFailed
-        old = parse_container(current.definition)
-        check_replacement(old, new)
-        record = replace(current, definition=new.document, settings=current.settings + 1)
-        if old.policy() != new.policy():
-            version = current.policy + 1
-            policies = current.policies | {version: new.policy().decode()}
-            record = replace(record, policy=version, policies=policies)
-        data = (msgspec.json.encode(record), current.etag, self._now_s())
-        row = self._run("catalog.replace_container", data)
-        self.container(database, new.id).reindex()
-        return msgspec.json.decode(row, type=ContainerRecord)
+        for _ in range(ROUNDS_MAX):
+            current = self.read_container(database, new.id)
+            if if_match is not None and not matches(if_match, current.etag):
+                raise PreconditionFailed
+            record = msgspec.json.encode(_with_definition(current, new))
+            try:
+                row = self._run("catalog.replace_container", (record, self._now_s()))
+            except Stale:  # a split or merge changed the row; the definition is still ours to set
+                continue
+            self.container(database, new.id).reindex()
+            return msgspec.json.decode(row, type=ContainerRecord)
+        raise Stale
 
     def delete_container(self, database: str, name: str) -> None:
         self._drop(self._run("catalog.delete_container", (database, name)))
@@ -164,3 +162,14 @@ class AccountStore:
                 "A container without a partition key has one physical partition and never grows. "
                 "Give it a partition key."
             )
+
+
+def _with_definition(current: ContainerRecord, new: ContainerDefinition) -> ContainerRecord:
+    old = parse_container(current.definition)
+    check_replacement(old, new)
+    record = replace(current, definition=new.document, settings=current.settings + 1)
+    if old.policy() == new.policy():
+        return record
+    version = current.policy + 1
+    policies = current.policies | {version: new.policy().decode()}
+    return replace(record, policy=version, policies=policies)

@@ -24,7 +24,7 @@ import msgspec
 from armillary.encoding.etags import format_etag
 from armillary.encoding.rids import container_rid, database_rid, rid_bytes
 from armillary.engine.base import Engine, Handler, Reader, Writer
-from armillary.errors import Conflict, NotFound, OwnerNotFound, PreconditionFailed
+from armillary.errors import Conflict, NotFound, OwnerNotFound, PreconditionFailed, Stale
 from armillary.limits import DATABASES_AND_CONTAINERS_MAX
 from armillary.partition.ranges import Range
 from armillary.store.layout import META, after
@@ -104,6 +104,8 @@ class ContainerRecord:
     ranges: tuple[RangeRecord, ...]
     etag: str = ""
     ts: int = 0
+    version: int = 1
+    """Rises with every change of this row."""
     settings: int = 1
     """Rises with every change of the definition; part of the fence."""
     policy: int = 1
@@ -285,21 +287,24 @@ def own_spaces(tx: Writer, spaces: Iterable[int]) -> None:
             raise PreconditionFailed("The operation took too long; try again.")
 
 
-def _replace_container(tx: Writer, data: tuple[bytes, str, int]) -> bytes:
+def _replace_container(tx: Writer, data: tuple[bytes, int]) -> bytes:
     """Compare and set: the record must still be the one the caller changed."""
-    source, expected_etag, now_s = data
+    source, now_s = data
     record = msgspec.json.decode(source, type=ContainerRecord)
     current = find_container(tx, record.database, record.id)
     if current is None or current.rid != record.rid:
         raise NotFound
-    if current.etag != expected_etag:
-        raise PreconditionFailed
+    if current.version != record.version:
+        raise Stale
     return save_container(tx, record, now_s)
 
 
-def save_container(tx: Writer, record: ContainerRecord, now_s: int) -> bytes:
+def save_container(tx: Writer, record: ContainerRecord, changed_s: int | None = None) -> bytes:
+    """With `changed_s` users see a new etag and time; a change of ranges alone is not theirs."""
     meta = _save(tx, _meta(tx))
-    record = replace(record, etag=format_etag(meta.version, 0, now_s), ts=now_s)
+    if changed_s is not None:
+        record = replace(record, etag=format_etag(meta.version, 0, changed_s), ts=changed_s)
+    record = replace(record, version=record.version + 1)
     row = _encode(record)
     tx.put(container_key(get_database(tx, record.database), record.id), row)
     return row

@@ -20,13 +20,12 @@ from armillary.store.rows import Change, LogEntry, LogFlag, log_key, unpack_log
 def log_put(
     tx: Writer, keep: bool, meta: Meta, rid: bytes, new: Header, old: Header | None, old_text: bytes
 ) -> None:
-    change, previous_lsn = Change.CREATE, 0
     if old is not None:
         if old.lsn == new.lsn:
             return  # changed twice in one transaction: it is still one change
-        change, previous_lsn = Change.REPLACE, old.lsn
         _supersede(tx, keep, meta, rid, old, old_text)
-    tx.put(log_key(new.lsn, rid), LogEntry(change, previous_lsn, new.ts, new.epk).pack())
+    change = Change.REPLACE if new.previous_lsn else Change.CREATE
+    tx.put(log_key(new.lsn, rid), LogEntry(change, new.previous_lsn, new.ts, new.epk).pack())
 
 
 def log_remove(

@@ -1,7 +1,13 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
-from armillary.store import catalog, operations, upkeep
+from armillary.store import catalog, move_records, moving, operations, upkeep
 
-HANDLERS: dict[str, Handler] = {**catalog.HANDLERS, **operations.HANDLERS, **upkeep.HANDLERS}
+HANDLERS: dict[str, Handler] = {
+    **catalog.HANDLERS,
+    **operations.HANDLERS,
+    **upkeep.HANDLERS,
+    **move_records.HANDLERS,
+    **moving.HANDLERS,
+}
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"

@@ -8,27 +8,28 @@
 any number of processes, may work on one container.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from random import Random
 from typing import Any, TypeVar
 
+from armillary.encoding.documents import check_id
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import epk_key, locate
 from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.engine.base import Command, Engine, Reader, SpaceGone
 from armillary.errors import (
-    BadInput,
     DbError,
     Fenced,
     NotModified,
     RangeGone,
     Stale,
-    TooLarge,
 )
-from armillary.limits import BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX
 from armillary.partition.ranges import Range
 from armillary.store import layout
+from armillary.store.batching import batch_ops, check_batch
 from armillary.store.fencing import check_fence
 from armillary.store.preparing import (
     Operation,
@@ -40,7 +41,7 @@ from armillary.store.preparing import (
     seen_text,
 )
 from armillary.store.reading import Stored, point_read, read_many
-from armillary.store.requests import Context, Done, Failed, Key, Op, from_refusal, to_refusal
+from armillary.store.requests import Context, Done, Failed, Key
 from armillary.store.rows import id_part
 from armillary.store.state import ContainerState, load_state, make_key
 from armillary.store.upkeep import (
@@ -51,7 +52,8 @@ from armillary.store.upkeep import (
     is_trim_due,
 )
 
-ROUNDS_MAX = 100  # of re-routing or looking again before giving up
+FROZEN_STEP_SECONDS = 0.005  # between two looks at a range that stands still
+ROUNDS_MAX = 1000  # of re-routing or looking again before giving up
 CHUNK_ITEMS = 100  # of one upkeep command
 
 T = TypeVar("T")
@@ -66,12 +68,14 @@ class ContainerStore:
         *,
         random: Random,
         logical_bytes_max: int,
+        wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self.engine = engine
         self.database = database
         self.name = name
         self._random = random
-        self._logical_bytes_max = logical_bytes_max
+        self.logical_bytes_max = logical_bytes_max
+        self._wait = wait
         self._state: ContainerState | None = None
 
     # --- state ----------------------------------------------------------------------------------
@@ -88,20 +92,23 @@ class ContainerStore:
         return self._state
 
     def _catch_up(self, old: ContainerState, owner: Range) -> None:
-        """After a fence: the catalog is newer than us, or newer than the space."""
+        """After a fence: the catalog is newer than us, or newer than the space, or the range stands
+        still for a moment while it splits or merges."""
         new = self.refresh()
-        if new.record.etag != old.record.etag:
+        if new.record.version != old.record.version or new.record.rid != old.record.rid:
             return
         settings = Settings(
             new.container, owner.ordinal, owner.epoch, new.record.settings, new.record.policy
         )
-        self.engine.run(owner.space, Command("items.adopt_settings", settings))
+        with suppress(SpaceGone):  # dropped since we looked: the next round finds out why
+            if not self.engine.run(owner.space, Command("items.adopt_settings", settings)):
+                self._wait(FROZEN_STEP_SECONDS)
 
     def now_s(self) -> int:
         return self.engine.now_ms() // 1000
 
     def _context(self, state: ContainerState, owner: Range) -> Context:
-        return state.context(owner, self.now_s(), self._logical_bytes_max)
+        return state.context(state.fences[owner.space], self.now_s(), self.logical_bytes_max)
 
     def _retrying(self, epk: bytes, attempt: Callable[[ContainerState, Range], T]) -> T:
         for _ in range(ROUNDS_MAX):
@@ -109,6 +116,24 @@ class ContainerStore:
             owner = state.table.find(epk)
             try:
                 return attempt(state, owner)
+            except Stale:
+                continue
+            except (Fenced, SpaceGone):
+                self._catch_up(state, owner)
+        raise RangeGone
+
+    def _retrying_key(
+        self, values: KeyValues, attempt: Callable[[ContainerState, Range, Key], T]
+    ) -> T:
+        """The same for one logical partition. The key is made anew in each round: a container that
+        was deleted and made again under its name may hash in another way.
+        """
+        for _ in range(ROUNDS_MAX):
+            state = self.state
+            epk, key = key_in(state, values)
+            owner = state.table.find(epk)
+            try:
+                return attempt(state, owner, key)
             except Stale:
                 continue
             except (Fenced, SpaceGone):
@@ -124,6 +149,16 @@ class ContainerStore:
                 return read(state, owner, reader)
 
         return self._retrying(epk, attempt)
+
+    def look_at_key(self, values: KeyValues, read: Callable[[ContainerState, Key, Reader], T]) -> T:
+        """Run `read` on a snapshot of the physical partition that holds a logical one."""
+
+        def attempt(state: ContainerState, owner: Range, key: Key) -> T:
+            with self.engine.read(owner.space) as reader:
+                check_fence(reader.meta, state.fences[owner.space])
+                return read(state, key, reader)
+
+        return self._retrying_key(values, attempt)
 
     # --- single operations ----------------------------------------------------------------------
 
@@ -149,47 +184,41 @@ class ContainerStore:
         raise RangeGone
 
     def _submit(self, state: ContainerState, prepared: Prepared) -> tuple[Future[Any], Range]:
-        epk, key = self.key(prepared.key)
+        epk, key = key_in(state, prepared.key)
         owner = state.table.find(epk)
         data = (self._context(state, owner), key, [prepared.op])
         return self.engine.submit(owner.space, Command("items.write", data)), owner
 
-    def key(self, values: KeyValues) -> tuple[bytes, Key]:
-        definition = self.state.definition
-        return make_key(check_key(values, definition.partition_key), definition)
-
     def _patch(self, operation: Operation, given: KeyValues) -> Done:
-        epk, key = self.key(given)
-        part = id_part(operation.id)
+        check_id(operation.id)
 
-        def attempt(state: ContainerState, owner: Range) -> Done:
+        def attempt(state: ContainerState, owner: Range, key: Key) -> Done:
             with self.engine.read(owner.space) as reader:
                 check_fence(reader.meta, state.fences[owner.space])
-                seen = self._see(state, reader, key, operation.id, part)
+                seen = self._see(state, reader, key, operation.id)
             op, _ = prepare_patch(state, operation, seen)
             data = (self._context(state, owner), key, [op])
             done: Done = self.engine.run(owner.space, Command("items.write", data))
             return done
 
-        return self._retrying(epk, attempt)
+        return self._retrying_key(given, attempt)
 
-    def _see(
-        self, state: ContainerState, reader: Reader, key: Key, item_id: str, part: bytes
-    ) -> Seen:
-        now_s = self.now_s()
-        wanted = [(key, item_id, part)]
-        (stored,) = read_many(reader, wanted, state.definition.default_ttl, now_s)
+    def _see(self, state: ContainerState, reader: Reader, key: Key, item_id: str) -> Seen:
+        wanted = [(key, item_id, id_part(item_id))]
+        (stored,) = read_many(reader, wanted, state.definition.default_ttl, self.now_s())
         return Seen(None, 0) if stored is None else seen_text(stored.text, stored.lsn)
 
     # --- reads ----------------------------------------------------------------------------------
 
     def read(self, item_id: str, values: KeyValues) -> Stored:
         """A point read. HOT: numbers in bench/store.py."""
-        part = id_part(item_id)
+        part = id_part(check_id(item_id))
         for _ in range(ROUNDS_MAX):
             state = self._state or self.state
             definition = state.definition
-            epk, digest = locate(values, definition.partition_key)
+            epk, digest = locate(
+                check_key(values, definition.partition_key), definition.partition_key
+            )
             owner = state.table.find(epk)
             try:
                 return Stored(
@@ -209,7 +238,7 @@ class ContainerStore:
         raise RangeGone
 
     def _read(self, operation: Operation, given: KeyValues) -> Done:
-        stored = self.read(operation.id, check_key(given, self.state.definition.partition_key))
+        stored = self.read(operation.id, given)
         if operation.if_none_match is not None and matches(operation.if_none_match, stored.etag):
             raise NotModified(etag=stored.etag)
         return Done("read", stored.text, stored.etag, stored.lsn)
@@ -222,7 +251,7 @@ class ContainerStore:
             state = self.state
             by_owner: dict[Range, list[tuple[int, Key]]] = {}
             for index in left:
-                epk, key = self.key(wanted[index][1])
+                epk, key = key_in(state, wanted[index][1])
                 by_owner.setdefault(state.table.find(epk), []).append((index, key))
             left = []
             for owner, asked in by_owner.items():
@@ -242,7 +271,7 @@ class ContainerStore:
         self, state: ContainerState, owner: Range, asked: list[tuple[Key, str]]
     ) -> list[Stored | None]:
         now_s = self.now_s()
-        parts = [(key, item_id, id_part(item_id)) for key, item_id in asked]
+        parts = [(key, item_id, id_part(check_id(item_id))) for key, item_id in asked]
         with self.engine.read(owner.space) as reader:
             check_fence(reader.meta, state.fences[owner.space])
             return read_many(reader, parts, state.definition.default_ttl, now_s)
@@ -252,59 +281,19 @@ class ContainerStore:
     def batch(self, operations: Sequence[Operation], given: KeyValues) -> list[Done] | Failed:
         """All or nothing, in one logical partition. Facts: nosql-rest 6.5."""
         check_batch(operations)
-        epk, key = self.key(given)
 
-        def attempt(state: ContainerState, owner: Range) -> list[Done] | Failed:
-            ops = self._batch_ops(state, owner, key, operations, given)
-            if sum(len(op.text) for op in ops) > BATCH_BYTES_MAX:
-                raise TooLarge
+        def attempt(state: ContainerState, owner: Range, key: Key) -> list[Done] | Failed:
+            def see(item_id: str) -> Seen:
+                with self.engine.read(owner.space) as reader:
+                    check_fence(reader.meta, state.fences[owner.space])
+                    return self._see(state, reader, key, item_id)
+
+            ops = batch_ops(state, operations, given, self._random, see)
             data = (self._context(state, owner), key, ops)
             result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
             return result
 
-        return self._retrying(epk, attempt)
-
-    def _batch_ops(
-        self,
-        state: ContainerState,
-        owner: Range,
-        key: Key,
-        operations: Sequence[Operation],
-        given: KeyValues,
-    ) -> list[Op]:
-        """Each operation prepared. A patch sees what the operations before it will have made."""
-        made: dict[str, dict[str, Any] | None] = {}
-        ops: list[Op] = []
-        for operation in operations:
-            if operation.kind == "patch":
-                if operation.id in made:
-                    seen = Seen(made[operation.id], None)
-                else:
-                    with self.engine.read(owner.space) as reader:
-                        check_fence(reader.meta, state.fences[owner.space])
-                        part = id_part(operation.id)
-                        seen = self._see(state, reader, key, operation.id, part)
-                op, item = prepare_patch(state, operation, seen)
-                made[operation.id] = item
-            else:
-                op, item = self._batch_op(state, operation, given)
-                if op.kind != "read":
-                    made[op.id] = None
-                if item is not None:
-                    made[op.new_id] = item
-            ops.append(op)
-        return ops
-
-    def _batch_op(
-        self, state: ContainerState, operation: Operation, given: KeyValues
-    ) -> tuple[Op, dict[str, Any] | None]:
-        """A bad operation fails at its place in the batch, after those before it had their turn."""
-        try:
-            prepared = prepare(state, operation, given, self._random)
-        except DbError as error:
-            part = id_part(operation.id)
-            return Op("fail", operation.id, part, refusal=to_refusal(error)), None
-        return prepared.op, prepared.item
+        return self._retrying_key(given, attempt)
 
     def bulk(
         self, operations: Iterable[tuple[Operation, KeyValues | None]]
@@ -349,23 +338,24 @@ class ContainerStore:
 
     def delete_by_key(self, values: KeyValues) -> int:
         """Delete the items a logical partition has now. Items written meanwhile stay."""
-        epk, key = self.key(values)
 
-        def newest(state: ContainerState, owner: Range, reader: Reader) -> bytes | None:
+        def newest(state: ContainerState, key: Key, reader: Reader) -> tuple[bytes, bytes | None]:
             prefix = layout.LR + key.epk_key
             rows = reader.scan(prefix, layout.after(prefix), reverse=True, limit=1)
-            return next((row[len(prefix) :] for row, _ in rows), None)
+            return state.container, next((row[len(prefix) :] for row, _ in rows), None)
 
-        last = self.look(epk, newest)
+        container, last = self.look_at_key(values, newest)
         if last is None:
             return 0
 
-        def piece(state: ContainerState, owner: Range) -> Progress:
+        def piece(state: ContainerState, owner: Range, key: Key) -> Progress:
+            if state.container != container:
+                return Progress(0, False)  # another container has the name by now
             data = (self._context(state, owner), key, last, CHUNK_ITEMS)
             return Progress(*self.engine.run(owner.space, Command("items.delete_by_key", data)))
 
         deleted = 0
-        while (progress := self._retrying(epk, piece)).more:
+        while (progress := self._retrying_key(values, piece)).more:
             deleted += progress.done
         return deleted + progress.done
 
@@ -392,7 +382,7 @@ class ContainerStore:
     def _everywhere(self, name: str, is_due: Callable[[ContainerState, Reader], bool]) -> int:
         """An upkeep command in every physical partition that needs it, piece by piece."""
         done = 0
-        for owner in self.state.table.ranges:
+        for owner in self.refresh().table.ranges:
             progress = Progress(0, True)
             while progress.more:
                 progress = self._piece(owner.start, name, progress.position, is_due)
@@ -416,12 +406,7 @@ class ContainerStore:
         return self._retrying(epk, attempt)
 
 
-def check_batch(operations: Sequence[Operation]) -> None:
-    if not operations:
-        raise BadInput("Batch request has no operations.")
-    if len(operations) > BATCH_OPERATIONS_MAX:
-        raise BadInput("Batch request has more operations than what is supported.")
-
-
-def batch_error(failed: Failed) -> DbError:
-    return from_refusal(failed.refusal)
+def key_in(state: ContainerState, values: KeyValues) -> tuple[bytes, Key]:
+    """(effective partition key, the logical partition) of a key value in this container."""
+    definition = state.definition
+    return make_key(check_key(values, definition.partition_key), definition)

@@ -15,10 +15,11 @@ from armillary.engine.base import Reader
 from armillary.errors import BadInput
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
 from armillary.store import feed
-from armillary.store.containers import ContainerStore
+from armillary.store.containers import ContainerStore, key_in
 from armillary.store.meta import unpack_meta
-from armillary.store.positions import Kind, Position, Segment, whole
+from armillary.store.positions import Kind, Position, Segment, point, whole
 from armillary.store.reading import Page, Stored, page_of_key, page_of_range
+from armillary.store.requests import Key
 from armillary.store.state import ContainerState
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ class Paged(Generic[T]):
 def check_page_size(limit: int, dynamic: int) -> int:
     if limit == -1:
         return dynamic
-    if limit < 1:
+    if type(limit) is not int or limit < 1:
         raise BadInput(PAGE_SIZE_TEXT.format(limit))
     return limit
 
@@ -66,15 +67,18 @@ def read_items_of_key(
     store: ContainerStore, values: KeyValues, position: Position | None, limit: int
 ) -> Paged[Stored]:
     """Every item of one logical partition."""
-    at = position or whole("items")
-    epk, key = store.key(values)
 
-    def read(state: ContainerState, owner: Range, reader: Reader) -> Page:
+    def read(state: ContainerState, key: Key, reader: Reader) -> Paged[Stored]:
+        at = point(key_in(state, values)[0])
+        if position is not None:
+            if position.segments[0].start != at.segments[0].start:
+                raise BadInput("Invalid Continuation Token")  # it belongs to another key
+            at = position
         ttl, now_s = state.definition.default_ttl, store.now_s()
-        return page_of_key(reader, key, _rid(at.segments[0].at), limit, ttl, now_s)
+        page = page_of_key(reader, key, _rid(at.segments[0].at), limit, ttl, now_s)
+        return Paged(page.items, _after(at, page))
 
-    page = store.look(epk, read)
-    return Paged(page.items, _after(at, page))
+    return store.look_at_key(values, read)
 
 
 def feed_now(
@@ -152,8 +156,13 @@ def _after(at: Position, page: Page) -> Position | None:
 def _feed_from(
     store: ContainerStore, kind: Kind, start: bytes, end: bytes, lsn: Callable[[Reader], int]
 ) -> Position:
+    def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[bytes, int]:
+        return owner.end, lsn(reader)
+
     segments: list[Segment] = []
-    for owner in store.state.table.overlapping(start, end):
-        found = store.look(owner.start, lambda state, owner, reader: lsn(reader))
-        segments.append(Segment(max(start, owner.start), min(end, owner.end), found))
+    while start < end:
+        # Whoever answers says how far its answer reaches: our picture of the ranges may be old.
+        reach, found = store.look(start, read)
+        segments.append(Segment(start, min(end, reach), found))
+        start = reach
     return Position(kind, tuple(segments))

@@ -4,6 +4,7 @@ A position names hashes, never physical partitions, so it stays good when partit
 at each step it is cut along the ranges of the moment. To a client it is an opaque text.
 
     items     (EPK range, last rid)     reading everything, in rid order within a range
+    key       (EPK, last rid)           reading one logical partition, in rid order
     latest    (EPK range, LSN)          the change feed
     versions  (EPK range, LSN)          the change feed with every version
 """
@@ -19,8 +20,9 @@ import msgspec
 from armillary.errors import BadInput
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, RangeTable
 
-Kind: TypeAlias = Literal["items", "latest", "versions"]
+Kind: TypeAlias = Literal["items", "key", "latest", "versions"]
 VERSION = 1
+AT_MAX = 2**63  # of a rid or an LSN; both stay far below
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,11 @@ class Position:
         return Position(self.kind, self.segments[1:]) if len(self.segments) > 1 else None
 
 
+def point(epk: bytes) -> Position:
+    """The beginning of one logical partition."""
+    return Position("key", (Segment(epk, epk + b"\x00", 0),))
+
+
 def whole(kind: Kind, at: int = 0) -> Position:
     return Position(kind, (Segment(EPK_MIN, EPK_MAX, at),))
 
@@ -81,6 +88,10 @@ def decode_position(text: str, allowed: Iterable[Kind] = get_args(Kind)) -> Posi
     except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
         raise BadInput("Invalid Continuation Token") from error
     fits = version == VERSION and kind in set(allowed) and len(cut) > 0
-    if not fits or any(one.start >= one.end or one.at < 0 for one in cut):
+    if not fits or not all(map(_is_sound, cut)):
         raise BadInput("Invalid Continuation Token")
     return Position(kind, cut)
+
+
+def _is_sound(one: Segment) -> bool:
+    return one.start < one.end <= EPK_MAX and 0 <= one.at < AT_MAX

@@ -28,7 +28,7 @@ from armillary.store.patch import apply_patch
 from armillary.store.requests import Op, to_refusal
 from armillary.store.rows import id_part
 from armillary.store.state import ContainerState
-from armillary.values import JSON
+from armillary.values import JSON, UNDEFINED
 
 Predicate: TypeAlias = Callable[[dict[str, JSON]], bool]
 
@@ -88,12 +88,17 @@ def _prepare_body(
     if operation.body is None:
         raise BadInput(f"The {operation.kind} operation needs the item.")
     body = parse_body(operation.body)
+    if given is not None:
+        given = check_key(given, state.definition.partition_key)
     synthetic = state.definition.synthetic_key
     if synthetic is not None:
-        if operation.kind == "replace":
-            body = parse_body(synthetic.apply(body.item, stored=required(given)[0]))
-        else:
-            body = parse_body(synthetic.apply(body.item, random))
+        if given == (UNDEFINED,):
+            given = None  # what a client says that looked for the key in an item without it
+        stored = UNDEFINED if given is None else given[0]
+        drawn = synthetic.is_random and extract(body.item, synthetic.path) is UNDEFINED
+        if operation.kind == "replace" and drawn:
+            stored = required(given)[0]  # by chance we would hardly find the item again
+        body = parse_body(synthetic.apply(body.item, random, stored=stored))
     key = _key_of(body, state.definition, given)
     target = operation.id if operation.kind == "replace" else body.id
     return Prepared(key, body_op(state, operation.kind, target, body, operation), body.item)

@@ -32,6 +32,8 @@ from armillary.store.meta import FENCE_BYTES
 from armillary.store.requests import Key
 from armillary.store.rows import is_cut
 
+CHUNK_ITEMS = 100  # looked up at once for a page
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -121,19 +123,16 @@ def page_of_key(
     prefix = layout.LR + key.epk_key
     rows = reader.scan(prefix + after_rid + b"\x00", layout.after(prefix))
     rids = (row[len(prefix) :] for row, _ in rows)
-    items: list[Stored] = []
-    size_bytes = 0
+    page = _PageMaker(limit)
     # A chunk at a time: an engine with round trips answers it in one.
-    while chunk := list(islice(rids, limit - len(items))):
+    while chunk := list(islice(rids, min(limit - len(page.items), CHUNK_ITEMS))):
         values = reader.get_many([layout.DOC + rid for rid in chunk])
         for rid, value in zip(chunk, values, strict=True):
             assert value is not None, "a rid without its item"
-            if value[DIGEST_SLICE] == key.digest and _is_live(value, default_ttl, now_s):
-                items.append(Stored(value))
-                size_bytes += len(value)
-                if len(items) >= limit or size_bytes >= PAGE_BYTES_MAX:
-                    return Page(items, rid)
-    return Page(items, None)
+            is_wanted = value[DIGEST_SLICE] == key.digest and _is_live(value, default_ttl, now_s)
+            if is_wanted and not page.take(rid, value):
+                return page.cut()
+    return Page(page.items, None)
 
 
 def page_of_range(
@@ -147,13 +146,35 @@ def page_of_range(
 ) -> Page:
     """Items of a space whose key lies in [start, end), in rid order."""
     rows = reader.scan(layout.DOC + after_rid + b"\x00", layout.after(layout.DOC))
-    items: list[Stored] = []
-    size_bytes = 0
+    page = _PageMaker(limit)
     for row, value in rows:
-        stored = Stored(value)
-        if start <= stored.epk_key < end and _is_live(value, default_ttl, now_s):
-            items.append(stored)
-            size_bytes += len(value)
-            if len(items) >= limit or size_bytes >= PAGE_BYTES_MAX:
-                return Page(items, row[1:])
-    return Page(items, None)
+        is_wanted = start <= Stored(value).epk_key < end and _is_live(value, default_ttl, now_s)
+        if is_wanted and not page.take(row[1:], value):
+            return page.cut()
+    return Page(page.items, None)
+
+
+class _PageMaker:
+    """Items until the page is full: by their number, or because the next would go beyond the size
+    of an answer. The first always fits.
+    """
+
+    __slots__ = ("_last", "_limit", "_size_bytes", "items")
+
+    def __init__(self, limit: int) -> None:
+        self.items: list[Stored] = []
+        self._limit = limit
+        self._size_bytes = 0
+        self._last = b""
+
+    def take(self, rid: bytes, value: bytes) -> bool:
+        """False, and not taken, when there is no room for it."""
+        self._size_bytes += len(value)
+        if len(self.items) >= self._limit or (self.items and self._size_bytes > PAGE_BYTES_MAX):
+            return False
+        self.items.append(Stored(value))
+        self._last = rid
+        return True
+
+    def cut(self) -> Page:
+        return Page(self.items, self._last)

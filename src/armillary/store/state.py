@@ -12,7 +12,7 @@ from armillary.encoding.partition_key import KeyValues
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Engine
 from armillary.errors import OwnerNotFound
-from armillary.partition.ranges import Range, RangeTable, range_table
+from armillary.partition.ranges import RangeTable, range_table
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, find_container, find_database
 from armillary.store.definitions import ContainerDefinition, parse_container
 from armillary.store.indexing import IndexPlan
@@ -34,9 +34,9 @@ class ContainerState:
     container: bytes
     self_link: str
 
-    def context(self, owner: Range, now_s: int, logical_bytes_max: int) -> Context:
+    def context(self, fence: bytes, now_s: int, logical_bytes_max: int) -> Context:
         return Context(
-            fence=self.fences[owner.space],
+            fence=fence,
             container=self.container,
             now_s=now_s,
             self_prefix=self.self_link + "docs/",

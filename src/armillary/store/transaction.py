@@ -267,7 +267,7 @@ class Work:
             logical,
             items=logical.items + items,
             size_bytes=logical.size_bytes + body + index,
-            lsn=self.lsn if is_change else logical.lsn,
+            lsn=max(logical.lsn, self.lsn) if is_change else logical.lsn,
         )
 
 

@@ -1,0 +1,357 @@
+"""Splits and merges while the application goes on: one runner, step by step.
+
+    begin     the catalog says what will become what; parents stay owners
+    claim     parents keep every change from now on (LSN L0)
+    build     children are made, empty
+    copy      items of each child, in EPK order, in short snapshots      ┐
+    history   old versions, for the all-versions feed                    │ writers go on
+    replay    what changed since L0, until little is left                ┘
+    freeze    parents stand still for a moment
+    drain     the last changes
+    finish    children open, their LSNs continue
+    switch    one catalog transaction: from here on the children are the owners
+    drop      the parents' spaces go
+
+A crash before `switch` leaves the parents as they were; after it the children are complete.
+`resume` takes over what a dead runner left: it bumps the epoch and begins again at `claim`. Each
+step is a method and says which comes next, so that a test can interleave them with writers and stop
+between any two.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from armillary import steps
+from armillary.encoding.documents import LSN
+from armillary.encoding.hashing import epk_key_bound
+from armillary.engine.base import CATALOG_SPACE, Command, Reader, Row
+from armillary.errors import Conflict, NotFound, Stale
+from armillary.limits import (
+    MOVE_BEAT_MS,
+    MOVE_FREEZE_LSNS,
+    MOVE_PIECE_BYTES,
+    MOVE_PIECE_ITEMS,
+    MOVE_SILENT_MS,
+)
+from armillary.partition.ranges import Range
+from armillary.store import layout
+from armillary.store.containers import ContainerStore
+from armillary.store.meta import Meta, State, unpack_meta
+from armillary.store.move_records import Target, decode_record, find_move
+from armillary.store.moving import Final, Piece
+from armillary.store.requests import Context
+from armillary.store.rows import Change, split_log_key, unpack_log, unpack_logical
+from armillary.store.split_points import split_point
+
+DONE = "done"
+
+T = TypeVar("T")
+
+
+def begin_move(store: ContainerStore, parents: list[int], bounds: list[bytes]) -> "Move":
+    """Ranges `parents` (neighbours) become the ranges between the inner bounds."""
+    target = target_of(store)
+    data = (target, parents, [bound.hex().upper() for bound in bounds], store.engine.now_ms())
+    _, epoch = store.engine.run(CATALOG_SPACE, Command("catalog.begin_move", data))
+    steps.reached("move.begin")
+    return Move(store, target, epoch)
+
+
+def begin_split(store: ContainerStore, ordinal: int, at: bytes | None = None) -> "Move":
+    """Cut one physical partition in two: at half of its bytes, or at a given hash."""
+    state = store.refresh()
+    owner = state.table.by_ordinal(ordinal)
+    if owner is None:
+        raise NotFound(f"The container has no physical partition {ordinal}.")
+    if at is None:
+        with store.engine.read(owner.space) as reader:
+            at = split_point(reader, state.definition.partition_key)
+    return begin_move(store, [ordinal], [at])
+
+
+def begin_merge(store: ContainerStore, ordinals: list[int]) -> "Move":
+    return begin_move(store, ordinals, [])
+
+
+def resume(store: ContainerStore, *, silent_ms: int = MOVE_SILENT_MS) -> list["Move"]:
+    """Take over the moves whose runner has not been heard of."""
+    taken: list[Move] = []
+    target = target_of(store)
+    now_ms = store.engine.now_ms()
+    for move in store.refresh().record.moves:
+        if move.beat_ms + silent_ms <= now_ms:
+            taken.append(Move(store, target, take_over(store, target, move.epoch)))
+    return taken
+
+
+def take_over(store: ContainerStore, target: Target, epoch: int) -> int:
+    data = (target, epoch, store.engine.now_ms())
+    _, new_epoch = store.engine.run(CATALOG_SPACE, Command("catalog.take_over_move", data))
+    assert isinstance(new_epoch, int)
+    return new_epoch
+
+
+def target_of(store: ContainerStore) -> Target:
+    return Target(store.database, store.name, store.refresh().record.rid)
+
+
+class Move:
+    """One runner of one move under one epoch. Lives as long as nobody takes the move over."""
+
+    def __init__(self, store: ContainerStore, target: Target, epoch: int) -> None:
+        self.store = store
+        self.engine = store.engine
+        self.target = target
+        self.next = "claim"
+        self._begin(epoch)
+
+    def _begin(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.state = self.store.refresh()
+        self.record = find_move(self.state.record, epoch)
+        self.parents = [r for r in self.state.table.ranges if r.ordinal in self.record.parents]
+        self.children = [child.to_range() for child in self.record.children]
+        self._beat_ms = self.record.beat_ms
+        self._copying: list[tuple[Range, Range, bytes]] = []
+        self._logs: dict[int, bytes] = {}
+        self._history: list[tuple[Range, bytes]] = []
+        self._finals: list[Final] = []
+        self.copied_items = 0
+
+    def run(self) -> None:
+        while self.next != DONE:
+            self.step()
+
+    def step(self) -> None:
+        """One step. Raises Stale when another runner has taken over."""
+        name = self.next
+        self._beat()
+        self.next = STEPS[name](self)
+        steps.reached(f"move.{name}")
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def _claim(self) -> str:
+        for parent in self.parents:
+            data = (self.state.container, parent.ordinal, self.epoch, self.state.record.settings)
+            lsn, settings, policy = self._run(parent.space, "move.claim", data)
+            self._settings, self._policy = settings, policy
+            self._logs[parent.space] = layout.LOG + (lsn + 1).to_bytes(8, "big")
+        return "build"
+
+    def _build(self) -> str:
+        for child in self.children:
+            row = (layout.META, self._child_meta(child).pack())
+            with suppress(Conflict):  # made before, by this same runner
+                self.engine.create_space(child.space, [row])
+        self._copying = [
+            (parent, child, layout.LR + self._bound(max(parent.start, child.start)))
+            for child in self.children
+            for parent in self.parents
+            if parent.overlaps(child.start, child.end)
+        ]
+        return "copy"
+
+    def _copy(self) -> str:
+        if not self._copying:
+            self._history = (
+                [(parent, layout.LOG) for parent in self.parents]
+                if self.state.definition.retention_s
+                else []
+            )
+            return "history"
+        parent, child, start = self._copying[0]
+        end = layout.LR + self._bound(min(parent.end, child.end))
+        with self.engine.read(parent.space) as reader:
+            pieces, last = self._read_pieces(reader, start, end)
+        if pieces:
+            self._install(child, pieces, [])
+            self.copied_items += len(pieces)
+        if last is None:
+            self._copying.pop(0)
+        else:
+            self._copying[0] = (parent, child, last + b"\x00")
+        return "copy"
+
+    def _copy_history(self) -> str:
+        if not self._history:
+            return "replay"
+        parent, start = self._history[0]
+        with self.engine.read(parent.space) as reader:
+            rows = list(reader.scan(start, layout.after(layout.LOG), limit=MOVE_PIECE_ITEMS))
+        old = [row for row in rows if not unpack_log(row[1]).is_live]
+        for child, child_rows in self._by_child(old, lambda row: unpack_log(row[1]).epk):
+            self._install(child, [], child_rows)
+        if rows:
+            self._history[0] = (parent, rows[-1][0] + b"\x00")
+        else:
+            self._history.pop(0)
+        return "history"
+
+    def _replay(self) -> str:
+        lags = [self._replay_piece(parent) for parent in self.parents]
+        return "freeze" if sum(lags) <= MOVE_FREEZE_LSNS else "replay"
+
+    def _freeze(self) -> str:
+        self._finals = []
+        for parent in self.parents:
+            data = (self.state.container, parent.ordinal, self.epoch, self._settings)
+            try:
+                self._finals.append(Final(*self._run(parent.space, "move.freeze", data)))
+            except Stale:
+                # The container's settings changed meanwhile (or we lost the move, which
+                # taking it over will tell): begin again with the new ones.
+                self._begin(take_over(self.store, self.target, self.epoch))
+                return "claim"
+        return "drain"
+
+    def _drain(self) -> str:
+        lags = [self._replay_piece(parent) for parent in self.parents]
+        return "finish" if sum(lags) == 0 else "drain"
+
+    def _finish(self) -> str:
+        final = _final(self._finals)
+        for child in self.children:
+            self._run(child.space, "move.finish", (self._context(child), final))
+        return "switch"
+
+    def _switch(self) -> str:
+        data = (self.target, self.epoch)
+        row = self._run(CATALOG_SPACE, "catalog.switch_move", data)
+        assert decode_record(row).rid == self.target.rid
+        return "drop"
+
+    def _drop(self) -> str:
+        spaces = [parent.space for parent in self.parents]
+        for space in spaces:
+            self.engine.drop_space(space)
+        self._run(CATALOG_SPACE, "catalog.forget_spaces", spaces)
+        return DONE
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _read_pieces(
+        self, reader: Reader, start: bytes, end: bytes
+    ) -> tuple[list[Piece], bytes | None]:
+        """Items of a parent between two `lr` keys, and the last key if there may be more."""
+        rows = [key for key, _ in reader.scan(start, end, limit=MOVE_PIECE_ITEMS)]
+        pieces: list[Piece] = []
+        size_bytes = 0
+        values = reader.get_many([layout.DOC + key[-8:] for key in rows])
+        for key, value in zip(rows, values, strict=True):
+            assert value is not None, "a rid without its item"
+            pieces.append(self._piece(reader, key[-8:], key[1:-8], value))
+            size_bytes += len(value)
+            if size_bytes >= MOVE_PIECE_BYTES:
+                return pieces, key
+        return pieces, rows[-1] if len(rows) == MOVE_PIECE_ITEMS else None
+
+    def _piece(self, reader: Reader, rid: bytes, epk_key: bytes, value: bytes) -> Piece:
+        row = reader.get(layout.LP + epk_key)
+        assert row is not None, "an item without its logical partition"
+        logical = unpack_logical(row)
+        return Piece(rid, lsn_of(value), value, logical.identity, logical.key_json)
+
+    def _replay_piece(self, parent: Range) -> int:
+        """Bring the next changes of a parent to the children. How many LSNs are left."""
+        with self.engine.read(parent.space) as reader:
+            start = self._logs[parent.space]
+            rows = list(reader.scan(start, layout.after(layout.LOG), limit=MOVE_PIECE_ITEMS))
+            pieces: list[tuple[bytes, Piece]] = []
+            for key, row in rows:
+                lsn, rid = split_log_key(key)
+                entry = unpack_log(row)
+                if entry.is_live:
+                    value = reader.get(layout.DOC + rid)
+                    assert value is not None, "a live log entry without its item"
+                    pieces.append((entry.epk, self._piece(reader, rid, entry.epk, value)))
+                elif entry.change is Change.DELETE:
+                    pieces.append((entry.epk, Piece(rid, lsn, None)))
+            last_lsn = unpack_meta(reader.meta).lsn
+        old = [row for row in rows if not unpack_log(row[1]).is_live]
+        by_child = dict(self._by_child(old, lambda row: unpack_log(row[1]).epk))
+        for child, items in self._by_child(pieces, lambda one: one[0]):
+            self._install(child, [piece for _, piece in items], by_child.pop(child, []))
+        for child, child_rows in by_child.items():
+            self._install(child, [], child_rows)
+        if not rows:
+            return 0
+        self._logs[parent.space] = rows[-1][0] + b"\x00"
+        if len(rows) < MOVE_PIECE_ITEMS:
+            return 0
+        return max(1, last_lsn - split_log_key(rows[-1][0])[0])
+
+    def _by_child(
+        self, things: Iterable[T], epk: Callable[[T], bytes]
+    ) -> Iterable[tuple[Range, list[T]]]:
+        """Each thing with the child that its hash falls into."""
+        starts = [self._bound(child.start) for child in self.children]
+        found: dict[Range, list[T]] = defaultdict(list)
+        for thing in things:
+            found[self.children[bisect_right(starts, epk(thing)) - 1]].append(thing)
+        return found.items()
+
+    def _install(self, child: Range, pieces: list[Piece], rows: list[Row]) -> None:
+        self._run(child.space, "move.install", (self._context(child), pieces, rows))
+
+    def _bound(self, epk: bytes) -> bytes:
+        return epk_key_bound(epk, self.state.definition.partition_key)
+
+    def _child_meta(self, child: Range) -> Meta:
+        return Meta(
+            self.state.container,
+            child.ordinal,
+            child.epoch,
+            self._settings,
+            State.BUILDING,
+            child.start,
+            child.end,
+            policy=self._policy,
+        )
+
+    def _context(self, child: Range) -> Context:
+        limit = self.store.logical_bytes_max
+        return self.state.context(self._child_meta(child).fence(), self.store.now_s(), limit)
+
+    def _run(self, space: int, name: str, data: Any) -> Any:
+        return self.engine.run(space, Command(name, data))
+
+    def _beat(self) -> None:
+        now_ms = self.engine.now_ms()
+        if now_ms - self._beat_ms >= MOVE_BEAT_MS:
+            self._run(CATALOG_SPACE, "catalog.beat_move", (self.target, self.epoch, now_ms))
+            self._beat_ms = now_ms
+
+
+STEPS: dict[str, Callable[[Move], str]] = {
+    "claim": Move._claim,
+    "build": Move._build,
+    "copy": Move._copy,
+    "history": Move._copy_history,
+    "replay": Move._replay,
+    "freeze": Move._freeze,
+    "drain": Move._drain,
+    "finish": Move._finish,
+    "switch": Move._switch,
+    "drop": Move._drop,
+}
+
+
+def _final(parents: list[Final]) -> Final:
+    """A child of a split goes on where its parent stopped. A merged range starts above all its
+    parents, under a higher session version, so that no token of theirs means anything else."""
+    if len(parents) == 1:
+        return parents[0]
+    return Final(
+        lsn=max(one.lsn for one in parents) + 1,
+        session=max(one.session for one in parents) + 1,
+        ts=max(one.ts for one in parents),
+        log_start=max(one.log_start for one in parents),
+    )
+
+
+def lsn_of(value: bytes) -> int:
+    return int(LSN.unpack_from(value)[0])
