@@ -6,6 +6,7 @@ key can't be split.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from armillary.encoding.hashing import split_epk_key
 from armillary.encoding.partition_key import PartitionKeyDefinition
@@ -22,7 +23,7 @@ def byte_median(sizes: Sequence[tuple[bytes, int]]) -> bytes:
     total = sum(size for _, size in sizes)
     left = sizes[0][1]
     best, distance = sizes[1][0], abs(total - 2 * left)
-    for (_, size), (following, _) in zip(sizes[1:], sizes[2:], strict=False):
+    for (_, size), (following, _) in pairwise(sizes[1:]):
         left += size
         if abs(total - 2 * left) < distance:
             best, distance = following, abs(total - 2 * left)

@@ -62,7 +62,7 @@ def partitions(store: ContainerStore) -> list[PartitionStatistics]:
             lsn=meta.lsn,
         )
 
-    return [store.look(owner.start, read) for owner in store.state.table.ranges]
+    return [store.look(owner.start, read) for owner in store.refresh().table.ranges]
 
 
 def logical_partitions(store: ContainerStore, top: int) -> list[LogicalPartitionStatistics]:
@@ -80,5 +80,5 @@ def logical_partitions(store: ContainerStore, top: int) -> list[LogicalPartition
             for one in largest
         ]
 
-    found = [one for owner in store.state.table.ranges for one in store.look(owner.start, read)]
+    found = [one for owner in store.refresh().table.ranges for one in store.look(owner.start, read)]
     return nlargest(top, found, key=lambda one: one.size_bytes)
