@@ -23,12 +23,13 @@ from armillary.keys import SyntheticKey
 from armillary.limits import PAGE_ITEMS_DEFAULT
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.store import paging, statistics
-from armillary.store.containers import ContainerStore, batch_error
+from armillary.store.batching import batch_error
+from armillary.store.containers import ContainerStore
 from armillary.store.feed import FeedEntry
 from armillary.store.positions import Kind, Position, Segment, decode_position, encode_position
 from armillary.store.preparing import Operation, Predicate
 from armillary.store.reading import Stored
-from armillary.store.requests import Failed
+from armillary.store.requests import Done, Failed
 from armillary.store.statistics import LogicalPartitionStatistics, PartitionStatistics
 from armillary.values import JSON
 
@@ -143,13 +144,11 @@ class Container:
         return self._read(id, partition_key).text
 
     def _read(self, id: str, partition_key: Any) -> Stored:
-        key = partition_key
-        if type(key) is not str:
-            if key is OMITTED:
-                raise BadInput("PartitionKey value must be supplied for this operation.")
-            key = check_key(coerce(key), self._store.state.definition.partition_key)
-            return self._store.read(id, key)
-        return self._store.read(id, (key,))
+        if type(partition_key) is str:
+            return self._store.read(id, (partition_key,))
+        if partition_key is OMITTED:
+            raise BadInput("PartitionKey value must be supplied for this operation.")
+        return self._store.read(id, coerce(partition_key))
 
     def _read_known(self, id: str, known: Mapping[str, JSON]) -> Item:
         candidates = self._synthetic_key().candidates(known)
@@ -194,7 +193,8 @@ class Container:
     ) -> ItemPage:
         """One page; go on with its continuation until that is None. A page may be empty."""
         limit = paging.check_page_size(max_items, PAGE_ITEMS_DEFAULT)
-        position = decode_position(continuation, ["items"]) if continuation else None
+        kind: Kind = "items" if partition_key is OMITTED else "key"
+        position = None if continuation is None else decode_position(continuation, [kind])
         if partition_key is OMITTED:
             page = paging.read_items(self._store, position, limit)
         else:
@@ -232,10 +232,8 @@ class Container:
         None for a delete, or the error. Operations that need a key besides their body (delete,
         read, patch) take it from their options: `("delete", (id,), {"partition_key": "ada"})`."""
         asked = [_bulk_operation(one, partition_key) for one in operations]
-        return [
-            done if isinstance(done, DbError) else orjson.loads(done.text) if done.text else None
-            for done in self._store.bulk(asked)
-        ]
+        done = iter(self._store.bulk(one for one in asked if not isinstance(one, DbError)))
+        return [_answer(one if isinstance(one, DbError) else next(done)) for one in asked]
 
     # --- the change feed ------------------------------------------------------------------------
 
@@ -361,8 +359,18 @@ def _operation(
     return Operation(kind, **given, **(options or {}))
 
 
-def _bulk_operation(one: Sequence[Any], key: Any) -> tuple[Operation, KeyValues | None]:
+def _bulk_operation(one: Sequence[Any], key: Any) -> tuple[Operation, KeyValues | None] | BadInput:
     kind, arguments, *rest = one
     options = dict(rest[0]) if rest else {}
     key = options.pop("partition_key", key)
-    return _operation(kind, arguments, options), None if key is OMITTED else coerce(key)
+    try:
+        return _operation(kind, arguments, options), None if key is OMITTED else coerce(key)
+    except BadInput as error:
+        return error
+
+
+def _answer(done: Done | DbError) -> Item | DbError | None:
+    if isinstance(done, DbError):
+        return done
+    item: Item | None = orjson.loads(done.text) if done.text else None
+    return item

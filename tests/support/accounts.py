@@ -68,13 +68,13 @@ class World:
 @contextmanager
 def open_world(address: str, **options: Any) -> Iterator[World]:
     clock = VirtualClock()
-    options = {
+    chosen: dict[str, Any] = {
         "clock": clock,
         "seed": SEED,
         "durability": "relaxed",
         "housekeeping": False,
     } | options
-    with open_account(address, **options) as account:
+    with open_account(address, **chosen) as account:
         yield World(address, account, account.create_database_if_not_exists("shop"), clock)
 
 

@@ -249,8 +249,10 @@ def check_id(text: JSON) -> str:
         _refuse_characters(text, "/\\")
     if text[-1] == " ":
         raise BadInput("The resource name can't end with space.")
+    if not text.isascii():
+        _check_unicode(text)
     if len(text) * 4 > ID_BYTES_MAX:
-        size = len(text.encode("utf-8", "surrogatepass"))
+        size = len(text.encode())
         if size > ID_BYTES_MAX:
             raise BadInput(f"The 'id' has {size} bytes; allowed are {ID_BYTES_MAX}.")
     return text
@@ -267,7 +269,15 @@ def check_name(text: JSON) -> str:
         raise BadInput(
             f"The resource name has {len(text)} characters; allowed are {NAME_CHARACTERS_MAX}."
         )
+    _check_unicode(text)
     return text
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput("The 'id' is not valid Unicode: it has half of a surrogate pair.") from error
 
 
 def _refuse_characters(text: str, forbidden: str) -> None:

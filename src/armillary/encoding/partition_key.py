@@ -76,8 +76,11 @@ def parse_definition(source: JSON) -> PartitionKeyDefinition:
     if type(system_key) is not bool:
         raise BadInput("The partition key property 'systemKey' must be true or false.")
     _check_paths(paths, kind, version)
-    if system_key and (kind != "Hash" or paths != (("_partitionKey",),)):
-        raise BadInput("A system partition key is kind 'Hash' with the one path '/_partitionKey'.")
+    # Version 1 as well: "no key" has an empty EPK, and only V1 marks the end of an EPK in a key.
+    if system_key and (kind != "Hash" or version != 1 or paths != (("_partitionKey",),)):
+        raise BadInput(
+            "A system partition key is kind 'Hash', version 1, with the one path '/_partitionKey'."
+        )
     return PartitionKeyDefinition(paths, kind, version, system_key, deepcopy(source))
 
 
