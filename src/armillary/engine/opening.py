@@ -36,7 +36,7 @@ def open_engine(
 
         return MemoryEngine(handlers, clock=clock, **options)
     if isinstance(address, str) and address.startswith(POSTGRES_SCHEMES):
-        return _open_postgres(address, handlers, options)
+        return _open_postgres(address, handlers, {"durability": durability, **options})
     if isinstance(address, str) and "://" in address:
         raise BadInput(
             f"{address.partition('://')[0]}:// is no engine. Give a folder, :memory: or "

@@ -1,0 +1,1 @@
+"""The NoSQL (SQL) API: requests in, responses out, translation in between. No sockets here."""

@@ -1,0 +1,37 @@
+"""A request and a response of the NoSQL API, without sockets: what `server/` gives and takes."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    target: str
+    """The path as it came, still percent-encoded, query string included."""
+    headers: dict[str, str]
+    """Names in lower case; of a repeated header the last."""
+    body: bytes = b""
+    secure: bool = False
+    """It came over TLS; the account document answers with the scheme the client used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    """Without Content-Length, Date and Connection, which the server adds."""
+    body: bytes = b""
+
+
+class Service(Protocol):
+    """What a server serves."""
+
+    def is_quick(self, request: Request) -> bool:
+        """Whether `handle` answers in microseconds without waiting (a point read on a local
+        engine). Such a request is answered on the event loop, all others in worker threads."""
+        ...
+
+    def handle(self, request: Request) -> Response:
+        """Never raises for anything a client can send."""
+        ...
