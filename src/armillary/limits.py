@@ -25,7 +25,7 @@ PARTITION_RU_MAX = 10_000  # RU/s of one physical partition; configurable
 
 # --- throughput (partitioning 1.4, 1.6, 1.8) ---
 THROUGHPUT_RU_MAX = 1_000_000  # RU/s of a container or shared database
-SHARED_CONTAINERS_MAX = 25  # containers that share a database's throughput without raising its minimum
+SHARED_CONTAINERS_MAX = 25  # that share the throughput of one database
 BURST_RU_MAX = 3000  # RU/s while spending the bank; partitions with as much of their own have none
 BURST_SECONDS = 300  # of unused throughput that the bank holds
 METADATA_RU = 240  # RU/s of an account for calls about databases, containers and throughput
