@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import wait
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -130,22 +131,25 @@ def test_the_turnstile_is_free_again_once_the_writer_is_inside(
 
 WRITE_IN_A_LOOP = """
 engine = LmdbEngine(folder, HANDLERS)
+environment = engine._environment
 print("ready", flush=True)
 sys.stdin.readline()
 end = time.monotonic() + 1.5
-count = 0
 while time.monotonic() < end:
-    engine.run(1, command(("put", b"k%d" % os.getpid(), b"v" * 2000)))
-    count += 1
+    with environment.write() as transaction:
+        transaction.put(b"turn%08d" % transaction.id(), b"%d" % os.getpid())
+        for row in range(1000):
+            transaction.put(b"x%d.%d" % (os.getpid(), row), b"v" * 100)
+        transaction.commit()
 engine.close()
-print(count, flush=True)
 """
 
 
 def test_two_writing_processes_take_turns(open_lmdb: OpenLmdb, tmp_path: Path) -> None:
-    """Without the turnstile one of two busy writers gets a small part of the turns."""
-    engine = open_lmdb()
-    engine.create_space(1, first_rows())
+    """LMDB's own lock goes to whoever is running: one of two busy writers then has it several times
+    in a row, and the other waits.
+    """
+    open_lmdb().close()
     children = [start_child(WRITE_IN_A_LOOP, tmp_path / "data") for _ in range(2)]
     for child in children:
         wait_for_line(child, "ready")
@@ -153,8 +157,19 @@ def test_two_writing_processes_take_turns(open_lmdb: OpenLmdb, tmp_path: Path) -
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
-    counts = [int(child.communicate(timeout=60)[0]) for child in children]
-    assert min(counts) > 0.5 * max(counts), counts
+    for child in children:
+        _, errors = child.communicate(timeout=60)
+        assert child.returncode == 0, errors
+    with open_lmdb()._environment.lmdb.begin() as transaction:
+        rows = [row for row in transaction.cursor() if row[0].startswith(b"turn")]
+    turns = [process for _, process in rows]
+    first, last = (
+        [order.index(b"%d" % child.pid) for child in children] for order in (turns, turns[::-1])
+    )
+    both = turns[max(first) : len(turns) - max(last)]  # while both were at it
+    assert len(both) > 10
+    repeats = sum(left == right for left, right in pairwise(both))
+    assert repeats <= len(both) // 10, f"{repeats} of {len(both)} turns went to the same again"
 
 
 def test_a_full_map_refuses_writes_while_reads_go_on_and_recovers(open_lmdb: OpenLmdb) -> None:
