@@ -87,6 +87,42 @@ MOVE_BEAT_MS = 1_000  # how often a runner says that it is alive
 MOVE_SILENT_MS = 5_000  # a move whose runner was silent for this long may be taken over
 FROZEN_WAIT_MS = 10_000  # how long a request waits for a frozen range before it gives up
 
+# --- budgets and statistics that processes share ---
+LEDGER_SLOTS = 16_384  # budgets in a ledger file; beyond, the stalest makes room
+LEDGER_PROBES_MAX = 64  # slots in which one budget may live
+LEDGER_DIRECT_RU = 2_000  # RU/s below which every operation is charged to the file at once
+LEDGER_SLICES_FILE = 50  # slices of a second's budget that processes take from the file
+LEDGER_SLICES_POSTGRES = 20  # or from the database
+LEDGER_CONNECTIONS_MAX = 4  # PostgreSQL
+CLOCK_STEP_SECONDS = 2  # a ledger written further in the future than this is not believed
+COUNTER_PARTITIONS_MAX = 10_000  # physical partitions with statistics, per process
+COUNTER_SKETCHES_MAX = 200  # of them with top keys, per process
+COUNTER_KEYS = 100  # counters of one such sketch
+COUNTER_KEYS_SECONDS = 300  # after which the sketch of top keys begins again; the last one is kept
+
+# --- server ---
+TARGET_BYTES_MAX = 16 * KB  # path and query string of a request; longer is 414
+HEAD_BYTES_MAX = 64 * KB  # target and headers; tokens of all kinds travel there; more is 431
+HEADERS_MAX = 200
+BODY_BYTES_MAX = 4 * MB  # twice the largest legal request, so that the API can say what is wrong
+PIPELINE_MAX = 64  # requests of one connection waiting for their turn; then we stop reading
+PARALLEL_MAX = 8  # of them running at once
+INLINE_MAX = 32  # answers on the event loop before other connections have their turn
+CONNECTIONS_MAX = 16_384
+FIRST_BYTE_SECONDS = 120.0  # a new connection may be silent for this long
+HANDSHAKE_SECONDS = 10.0  # TLS
+IDLE_SECONDS = 300.0  # between two requests; longer than the pools of the SDKs keep a connection
+HEAD_SECONDS = 20.0  # from the first byte of a request to the end of its headers
+BODY_SECONDS = 60.0  # from there to the end of its body
+WRITE_SECONDS = 60.0  # without the client taking a single byte of its answer
+LINGER_SECONDS = 2.0  # to read on after a refusal, so that the client sees it and no reset
+DRAIN_SECONDS = 30.0  # for requests under way when the server is told to stop
+WRITE_BUFFER_BYTES = 256 * KB  # answers not yet taken by the client; above, nothing more is started
+THREADS_MAX = 64  # for requests that wait; each is mostly asleep
+WAITING_MAX = 4_096  # requests waiting for a thread; more are 503
+WAITING_BYTES_MAX = 256 * MB  # their bodies together
+WORKERS_MAX = 256
+
 # --- terms in index keys ---
 TERM_CUT_BYTES = (
     200  # longer strings are cut, marked and hashed; filters are re-checked on the item
@@ -94,5 +130,8 @@ TERM_CUT_BYTES = (
 SHAPES_MAX = 256  # distinct sets of paths counted per physical partition
 
 assert BATCH_BYTES_MAX >= ITEM_BYTES_MAX
+assert BODY_BYTES_MAX > BATCH_BYTES_MAX, "the API refuses before the server does"
+assert HEAD_BYTES_MAX > TARGET_BYTES_MAX
 assert SYNTHETIC_CANDIDATES_MAX >= SYNTHETIC_SUFFIXES_MAX, "one group must be readable"
 assert 1 + 8 + (1 + 2 * TERM_CUT_BYTES + 2 + 8) + 8 <= KEY_BYTES_MAX, "an index key must fit"
+assert LEDGER_SLOTS > PHYSICAL_PARTITIONS_MAX, "the largest container must fit the ledger"
