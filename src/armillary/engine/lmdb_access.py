@@ -27,7 +27,7 @@ from armillary.errors import SnapshotExpired
 from armillary.limits import KEY_BYTES_MAX
 
 CHUNK_ROWS_FIRST = 4
-CHUNK_ROWS_MAX = 64
+CHUNK_ROWS_MAX = 32
 CHUNK_BYTES = 256 * 1024
 
 _key_of = itemgetter(0)
