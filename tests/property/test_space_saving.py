@@ -1,0 +1,68 @@
+"""The promises of the sketch, for any stream: bounds that hold, and no heavy key lost."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from armillary.partition.space_saving import SpaceSaving
+
+# Quarters: their sums are exact in doubles, so that the bounds can be compared without slack.
+WEIGHT = st.integers(0, 400).map(lambda number: number / 4)
+STREAM = st.lists(st.tuples(st.integers(0, 30), WEIGHT), max_size=300)
+CAPACITY = st.integers(1, 12)
+
+
+def sketch_of(stream: list[tuple[int, float]], capacity: int) -> SpaceSaving[int]:
+    sketch: SpaceSaving[int] = SpaceSaving(capacity)
+    for key, weight in stream:
+        sketch.add(key, weight)
+    return sketch
+
+
+def check_promises(sketch: SpaceSaving[int], stream: list[tuple[int, float]]) -> None:
+    true: Counter[int] = Counter()
+    for key, weight in stream:
+        true[key] += weight  # type: ignore[assignment]
+    total = sum(weight for _, weight in stream)
+    assert sketch.total == total
+    assert len(sketch) <= sketch.capacity
+    assert sketch.unseen * sketch.capacity <= total
+    kept = {heavy.key: heavy for heavy in sketch.top()}
+    for heavy in kept.values():
+        assert heavy.certain <= true[heavy.key] <= heavy.count
+        assert heavy.error * sketch.capacity <= total
+    for key, weight in true.items():
+        if key not in kept:
+            assert weight <= sketch.unseen
+        if weight * sketch.capacity > total:
+            assert key in kept
+
+
+@given(stream=STREAM, capacity=CAPACITY)
+def test_the_bounds_hold_and_heavy_keys_are_kept(
+    stream: list[tuple[int, float]], capacity: int
+) -> None:
+    check_promises(sketch_of(stream, capacity), stream)
+
+
+@given(left=STREAM, right=STREAM, after=STREAM, capacities=st.tuples(CAPACITY, CAPACITY))
+def test_a_merge_keeps_every_promise_and_so_does_what_follows(
+    left: list[tuple[int, float]],
+    right: list[tuple[int, float]],
+    after: list[tuple[int, float]],
+    capacities: tuple[int, int],
+) -> None:
+    merged = sketch_of(left, capacities[0]).merge(sketch_of(right, capacities[1]))
+    check_promises(merged, left + right)
+    for key, weight in after:
+        merged.add(key, weight)
+    check_promises(merged, left + right + after)
+
+
+@given(streams=st.lists(STREAM, min_size=2, max_size=4), capacity=CAPACITY)
+def test_many_parts_merge_like_one(streams: list[list[tuple[int, float]]], capacity: int) -> None:
+    merged = sketch_of(streams[0], capacity)
+    for stream in streams[1:]:
+        merged = merged.merge(sketch_of(stream, capacity))
+    check_promises(merged, [row for stream in streams for row in stream])
