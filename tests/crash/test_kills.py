@@ -2,24 +2,61 @@
 
 SIGKILL leaves the page cache alone: this shows that our own steps are in the right order, not that
 the disk has anything. For that see test_durability.py.
+
+In all 40 kills, and each is followed by a full check. A thousand are in test_soak.py.
 """
 
 from pathlib import Path
+from random import Random
 
-from tests.support.crash import AtStep, Killer, every_step, mixed, moments
+import pytest
+from tests.support.crash import AfterMoment, AtStep, Killer, every_step, mixed, moments
 
 SEED = 20
+WRITER = "tests.support.crash_writer:HANDLERS"
 
 
 def test_kills_at_random_moments_and_at_every_step(tmp_path: Path) -> None:
+    """15 + 9 kills of one store, each going on with what the kill before has left."""
     with Killer(tmp_path / "data", SEED) as killer:
-        kills = [*every_step(1, 2, 7), *moments(killer.random, 10)]
-        tally = killer.rounds(list(mixed(killer.random, kills)))
-    print(tally)
+        kills = [*every_step(1, 3, 12), *moments(killer.random, 9)]
+        tally = killer.rounds(mixed(killer.random, kills))
     assert min(tally.by_step.values()) == 3
     # A kill that hits nothing shows nothing.
-    assert tally.acknowledged > 50
-    assert tally.unacknowledged > 20
+    assert tally.acknowledged > 100
+    assert tally.unacknowledged > 30
+
+
+def test_a_kill_while_a_new_folder_is_made(tmp_path: Path) -> None:
+    """2 kills of fresh stores, while their first writes are under way."""
+    for number, step in enumerate(("group.committed", "batch.operation")):
+        with Killer(tmp_path / str(number), SEED + number, writers=2) as killer:
+            killer.rounds([AtStep(step, 1)])
+
+
+def test_the_writer_process_is_killed(tmp_path: Path) -> None:
+    """5 kills: whoever waited is told that nobody knows, and it is one or the other."""
+    with Killer(tmp_path / "data", SEED, victim="writer", writer=WRITER) as killer:
+        steps = [AtStep(f"group.{at}", 6) for at in ("begin", "applied", "committed")]
+        tally = killer.rounds([*steps, AtStep("batch.operation", 9), AfterMoment("ready", 20_000)])
+    assert tally.acknowledged > 20
+
+
+def test_a_worker_of_a_writer_process_is_killed(tmp_path: Path) -> None:
+    """3 kills: the writer finishes what it was given, and then ends because nobody is left."""
+    with Killer(tmp_path / "data", SEED, writer=WRITER) as killer:
+        killer.rounds([AfterMoment("ready", us) for us in (3_000, 15_000, 40_000)])
+
+
+@pytest.mark.postgres
+def test_a_client_of_postgresql_is_killed() -> None:
+    """6 kills: five at steps, one at a random moment."""
+    from tests.support.crash_postgres import own_address, wait_for_backends
+
+    address, name = own_address()
+    with Killer(address, SEED, before_check=lambda: wait_for_backends(address, name)) as killer:
+        tally = killer.rounds([*every_step(4), *moments(Random(SEED), 1)])
+    assert tally.acknowledged > 10
 
 
 def test_an_acknowledgement_before_the_commit_is_found_out(tmp_path: Path) -> None:

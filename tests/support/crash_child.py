@@ -1,7 +1,7 @@
 """The process that gets killed: threads that write, and tell the parent before and after.
 
     stdin    one Job as JSON, then nothing
-    stdout   opening · ready · then, in any order of the threads:
+    stdout   opening · writer <pid> (if it has such a process) · ready · then, in any order:
              i <action>          about to do this                  (intent)
              a <owner> <number>  the store acknowledged it
              f <owner> <number> <error>   it did not; this owner stops here
@@ -19,6 +19,7 @@ import signal
 import sys
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -27,11 +28,15 @@ from tests.support.workload import IDS, KEEPER, KEYS_PER_OWNER, State, apply, ch
 from tests.support.workload_actions import Target, without_system
 
 from armillary import steps
-from armillary.account import open_account
+from armillary.account import Account, open_account
+from armillary.clock import new_random
 from armillary.engine.base import Durability
+from armillary.engine.lmdb_worker import open_with_writer_process
 from armillary.errors import DbError, NotFound
+from armillary.limits import LOGICAL_BYTES_MAX
 
 PIPE_BUF = 4096  # POSIX asks for 512, Linux has this
+WRITER_STEP = "ARMILLARY_TEST_WRITER_STEP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,8 @@ class Job:
     actions: int = 1_000_000
     durability: Durability = "full"
     options: dict[str, Any] = field(default_factory=dict)
+    writer: str = ""
+    """Write through a writer process, which finds its handlers here."""
     lies: bool = False
     """Say `a` before it is true. Whoever checks must find out."""
 
@@ -58,7 +65,7 @@ def say(line: str) -> None:
 
 
 class Suicide:
-    """Kills this process at the n-th pass of a step. Armed once the workload runs."""
+    """Kills this process at the n-th pass of a step."""
 
     def __init__(self, step: str, passes: int) -> None:
         self._step = step
@@ -107,13 +114,23 @@ def read_back(target: Target, random: Random, owner: str, number: int, state: St
         say(f"f {owner} {number} read {found!s:.300} instead of {wanted!s:.300}")
 
 
+def open_job(job: Job) -> Account:
+    if not job.writer:
+        return open_account(job.address, durability=job.durability, **job.options)
+    os.environ[WRITER_STEP] = f"{job.step} {job.passes}"
+    engine = open_with_writer_process(Path(job.address), job.writer, durability=job.durability)
+    assert engine._writer is not None
+    say(f"writer {engine._writer.process.pid}")
+    return Account(engine, new_random(job.seed), LOGICAL_BYTES_MAX, housekeeping=False)
+
+
 def main() -> None:
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     say("opening")
-    account = open_account(job.address, durability=job.durability, **job.options)
+    account = open_job(job)
     targets = {owner: Target(account) for owner in job.states}
     say("ready")
-    if job.step:
+    if job.step and not job.writer:
         steps.listen(Suicide(job.step, job.passes))
     threads = [
         threading.Thread(target=work, args=(target, job, owner), name=owner)
