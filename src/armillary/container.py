@@ -279,7 +279,13 @@ class Container:
 
     def _scope(self, partition_key: Any, feed_range: FeedRange | None) -> tuple[bytes, bytes]:
         if feed_range is not None:
-            return parse_epk_hex(feed_range.start), parse_epk_hex(feed_range.end)
+            start, end = parse_epk_hex(feed_range.start), parse_epk_hex(feed_range.end)
+            if not start < end <= EPK_MAX:
+                raise BadInput(
+                    f"The feed range '{feed_range.start}' to '{feed_range.end}' is invalid: it "
+                    "must end after its start, and at 'FF' at the latest."
+                )
+            return start, end
         if partition_key is OMITTED:
             return EPK_MIN, EPK_MAX
         definition = self._store.state.definition.partition_key
