@@ -47,6 +47,15 @@ class PartitionKeyMismatch(BadInput):
     )
 
 
+class NotRepresentable(BadInput):
+    """A query computed NaN or Infinity and wants to return it; JSON has no word for either."""
+
+    text = (
+        "The query result contains a number that can't be represented in JSON (NaN or Infinity). "
+        "Use IS_FINITE_NUMBER to leave such values out."
+    )
+
+
 class TooLarge(DbError):
     text = "The size of the request exceeded the maximum allowed size."
 

@@ -1,63 +1,51 @@
 """The system functions of the query language: one table, name → what runs.
 
 Names are looked up upper-cased and without underscores, so `ARRAY_LENGTH`, `ArrayLength` and
-`arraylength` are one function (reference 1). The binder needs only `SIGNATURES`.
+`arraylength` are one function (reference 1); a leading underscore, which marks the functions that
+only rewritten queries use, stays. Packages that take long to import (shapely, numpy, regex,
+snowballstemmer) are loaded by the first call that needs them.
 """
+
+from armillary.query.functions import (
+    aggregates,
+    array,
+    conditional,
+    conversions,
+    dates,
+    full_text,
+    items,
+    mathematics,
+    patterns,
+    spatial,
+    strings,
+    types,
+    vectors,
+)
+from armillary.query.functions.base import Context, Function
+
+__all__ = ["FUNCTIONS", "SIGNATURES", "Context", "Function"]
+
+FUNCTIONS: dict[str, Function] = {
+    function.key: function
+    for module in (
+        aggregates,
+        array,
+        conditional,
+        conversions,
+        dates,
+        full_text,
+        items,
+        mathematics,
+        patterns,
+        spatial,
+        strings,
+        types,
+        vectors,
+    )
+    for function in module.FUNCTIONS
+}
 
 #: Name → fewest and most arguments; None means any number.
 SIGNATURES: dict[str, tuple[int, int | None]] = {
-    **dict.fromkeys(
-        (
-            "ISARRAY ISBOOL ISBOOLEAN ISDEFINED ISNULL ISNUMBER ISOBJECT ISSTRING ISPRIMITIVE "
-            "ISINTEGER ISFINITENUMBER ISDATETIME "
-            "ARRAYLENGTH ARRAYSUM ARRAYAVG ARRAYMEDIAN ARRAYMIN ARRAYMAX DOCUMENTID "
-            "ABS SIGN SQUARE CEILING FLOOR TRUNC SQRT EXP LOG10 SIN COS TAN COT ASIN ACOS ATAN "
-            "DEGREES RADIANS INTBITNOT "
-            "YEAR MONTH DAY DATETIMETOTICKS DATETIMETOTIMESTAMP TICKSTODATETIME "
-            "TIMESTAMPTODATETIME "
-            "LENGTH LOWER UPPER REVERSE STRINGTOARRAY STRINGTOBOOLEAN STRINGTONULL STRINGTONUMBER "
-            "STRINGTOOBJECT TOSTRING STISVALID STISVALIDDETAILED STAREA "
-            "COUNT SUM AVG MIN MAX MAKELIST MAKESET COUNTIF"
-        ).split(),
-        (1, 1),
-    ),
-    **dict.fromkeys(
-        (
-            "SETUNION SETINTERSECT SETDIFFERENCE SETEQUAL POWER ATN2 INTADD INTSUB INTMUL INTDIV "
-            "INTMOD INTBITAND INTBITOR INTBITXOR INTBITLEFTSHIFT INTBITRIGHTSHIFT DATETIMEPART "
-            "DATETIMEFORMAT AGO LEFT RIGHT REPLICATE STRINGSPLIT STRINGJOIN SUBSTRINGBEFORE "
-            "SUBSTRINGAFTER LASTSUBSTRINGBEFORE LASTSUBSTRINGAFTER STDISTANCE STWITHIN "
-            "STINTERSECTS FULLTEXTCONTAINS"
-        ).split(),
-        (2, 2),
-    ),
-    **dict.fromkeys("PI RAND".split(), (0, 0)),
-    **dict.fromkeys(
-        (
-            "GETCURRENTDATETIME GETCURRENTTIMESTAMP GETCURRENTTICKS GETCURRENTDATETIMESTATIC "
-            "GETCURRENTTIMESTAMPSTATIC GETCURRENTTICKSSTATIC"
-        ).split(),
-        (0, 0),
-    ),
-    **dict.fromkeys("HASH ROUND LOG NUMBERBIN LTRIM RTRIM TRIM".split(), (1, 2)),
-    **dict.fromkeys(
-        (
-            "ARRAYCONTAINS ARRAYSLICE CONTAINS STARTSWITH ENDSWITH STRINGEQUALS INDEXOF "
-            "LASTINDEXOF REGEXMATCH"
-        ).split(),
-        (2, 3),
-    ),
-    **dict.fromkeys("IIF DATETIMEADD DATETIMEDIFF REPLACE SUBSTRING".split(), (3, 3)),
-    **dict.fromkeys(
-        (
-            "ARRAYCONCAT ARRAYCONTAINSANY ARRAYCONTAINSALL CHOOSE CONCAT CONTAINSANYCS "
-            "CONTAINSANYCI CONTAINSALLCS CONTAINSALLCI FULLTEXTCONTAINSALL FULLTEXTCONTAINSANY "
-            "FULLTEXTSCORE RRF"
-        ).split(),
-        (2, None),
-    ),
-    **dict.fromkeys("DATETIMEBIN REGEXEXTRACT REGEXEXTRACTALL VECTORDISTANCE".split(), (2, 4)),
-    "OBJECTTOARRAY": (1, 3),
-    "NOW": (0, 2),
-    "DATETIMEFROMPARTS": (3, 7),
+    key: (function.min_args, function.max_args) for key, function in FUNCTIONS.items()
 }
