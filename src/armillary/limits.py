@@ -46,6 +46,7 @@ QUERY_JOINS_MAX = 10
 QUERY_UDF_CALLS_MAX = 10
 QUERY_IN_ITEMS_MAX = 16_000
 QUERY_LOGICAL_TERMS_MAX = 2_000  # operands of AND, and of OR, in one query
+QUERY_ERRORS_MAX = 100  # reported for one text
 QUERY_COUNT_MAX = 4_294_967_295  # TOP, OFFSET and LIMIT
 
 # --- engine ---

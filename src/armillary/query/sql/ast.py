@@ -339,14 +339,22 @@ class Query(Node):
     top: Top | None = None
 
 
+_PLAIN = frozenset({"start", "end", "name_end", "function", "name", "kind", "operator"})
+_child_fields: dict[type, tuple[str, ...]] = {}
+
+
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below, in the order of the fields."""
-    for each in fields(node):
-        value = getattr(node, each.name)
+    names = _child_fields.get(type(node))
+    if names is None:
+        names = tuple(each.name for each in fields(node) if each.name not in _PLAIN)
+        _child_fields[type(node)] = names
+    for name in names:
+        value = getattr(node, name)
         if isinstance(value, Node):
             yield value
         elif isinstance(value, tuple):
-            yield from (item for item in value if isinstance(item, Node))
+            yield from value
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -358,3 +366,10 @@ def walk(node: Node) -> Iterator[Node]:
         node = waiting.pop()
         yield node
         waiting.extend(reversed(list(children(node))))
+
+
+def path_root(expr: Expr) -> Identifier | None:
+    """The identifier under a path of members and indexes; None when it is no such path."""
+    while isinstance(expr, Member | Index):
+        expr = expr.base
+    return expr if isinstance(expr, Identifier) else None
