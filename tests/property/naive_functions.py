@@ -132,8 +132,27 @@ def ieee(run: Callable[..., float]) -> Run:
     return typed("n", guarded)
 
 
+def rounding(run: Callable[[float], int]) -> Run:
+    return typed("n", lambda x: run(x) if math.isfinite(x) else x)
+
+
+def raised(base: float, exponent: float) -> float:
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf if base > 0 or exponent % 2 == 0 else -math.inf
+    except ValueError:
+        return math.inf if base == 0 else math.nan
+
+
+def logarithm(value: float, base: float = math.e) -> float:
+    if base == 1:
+        return math.nan
+    return -math.inf if value == 0 else math.log(value) / math.log(base)
+
+
 def away_from_zero(value: Any, places: int = 0) -> Any:
-    if isinstance(value, int) and places >= 0:
+    if places >= 0 and (isinstance(value, int) or abs(value) >= 2**53):
         return value
     step = Decimal(10) ** -places
     return float((Decimal(repr(value)) / step).quantize(Decimal(1), ROUND_HALF_UP) * step)
@@ -294,14 +313,14 @@ OWN: dict[str, Run] = {
     "ABS": typed("n", abs),
     "SIGN": typed("n", lambda x: 0 if x == 0 else math.copysign(1, x)),
     "SQUARE": ieee(lambda x: x * x),
-    "CEILING": typed("n", math.ceil),
-    "FLOOR": typed("n", math.floor),
-    "TRUNC": typed("n", math.trunc),
+    "CEILING": rounding(math.ceil),
+    "FLOOR": rounding(math.floor),
+    "TRUNC": rounding(math.trunc),
     "ROUND": typed("ni", away_from_zero),
-    "POWER": ieee(math.pow),
+    "POWER": ieee(raised),
     "SQRT": ieee(math.sqrt),
     "EXP": ieee(math.exp),
-    "LOG": ieee(lambda x, base=math.e: -math.inf if x == 0 else math.log(x) / math.log(base)),
+    "LOG": ieee(logarithm),
     "LOG10": ieee(lambda x: -math.inf if x == 0 else math.log10(x)),
     "SIN": ieee(math.sin),
     "COS": ieee(math.cos),

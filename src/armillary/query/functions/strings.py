@@ -145,7 +145,7 @@ def replicate(text: JSON, times: JSON) -> JSON:
         return UNDEFINED
     if count(text) * int(times) > REPLICATE_CHARACTERS_MAX:
         return UNDEFINED
-    return text * int(times)
+    return text * int(times) if text else ""  # nothing may be repeated 1e300 times
 
 
 def split(text: JSON, delimiter: JSON) -> JSON:

@@ -20,9 +20,14 @@ _TYPES = ("float32", "float16", "int8", "uint8")
 _MULTIPLIERS = ("searchListSizeMultiplier", "quantizedVectorListMultiplier")
 
 
-def distance(left: JSON, right: JSON, brute_force: JSON = False, options: JSON = None) -> JSON:
+_NO_OPTIONS: dict[str, JSON] = {}
+
+
+def distance(
+    left: JSON, right: JSON, brute_force: JSON = False, options: JSON = _NO_OPTIONS
+) -> JSON:
     """Different lengths or something that is no vector: undefined (unverified)."""
-    metric = metric_of({} if options is None else options)
+    metric = metric_of(options)
     if metric is None or type(brute_force) is not bool:
         return UNDEFINED
     if not _is_vector(left) or not _is_vector(right) or len(left) != len(right):
