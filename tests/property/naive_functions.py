@@ -347,7 +347,7 @@ OWN: dict[str, Run] = {
     "INTBITNOT": wrapped(lambda a: -a - 1),
     "INTBITLEFTSHIFT": wrapped(lambda a, n: a * 2 ** (n % 64)),
     "INTBITRIGHTSHIFT": wrapped(lambda a, n: a // 2 ** (n % 64)),
-    "CONCAT": typed("s", lambda *texts: "".join(texts)),
+    "CONCAT": typed("s", lambda *texts: from_units(units("".join(texts)))),
     "CONTAINS": contains,
     "STARTSWITH": cased(lambda text, other: text[: len(other)] == other),
     "ENDSWITH": cased(lambda text, other: other == "" or text[-len(other) :] == other),

@@ -72,6 +72,8 @@ def leaving(value: Any) -> Any:
         if not math.isfinite(value):
             raise QueryFailed(f"{value} has no JSON form")
         return int(value) if value == int(value) and abs(value) <= 2**53 else value
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
         return [leaving(each) for each in value]
     if isinstance(value, dict):

@@ -207,7 +207,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "<<": bits(lambda a, b: a << (b % 32)),
     ">>": bits(lambda a, b: a >> (b % 32)),
     ">>>": unsigned_shift,
-    "||": lambda a, b: a + b if both("string", a, b) else UNDEFINED,
+    "||": lambda a, b: from_units(units(a) + units(b)) if both("string", a, b) else UNDEFINED,
     "??": lambda a, b: b if a is UNDEFINED else a,
 }
 

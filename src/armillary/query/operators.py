@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from armillary.errors import BadInput
 from armillary.limits import QUERY_STRING_CHARACTERS_MAX
+from armillary.query.units import gather
 from armillary.values import JSON, UNDEFINED, Undefined, same, utf16_units
 
 Logic: TypeAlias = bool | Undefined
@@ -281,7 +282,7 @@ def concatenate(left: JSON, right: JSON) -> JSON:
             f"`||` would return a string of {len(left) + len(right)} characters; "
             f"at most {QUERY_STRING_CHARACTERS_MAX} are allowed."
         )
-    return left + right
+    return gather(left + right)
 
 
 BINARY: dict[str, Callable[[JSON, JSON], JSON]] = {

@@ -9,7 +9,7 @@ and merging states gives what adding all values to one would. Undefined values a
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from armillary.query.functions.base import Function, check_array, is_number
 from armillary.query.operators import identity, order_key
@@ -95,18 +95,19 @@ class Minimum:
     """Types are ordered null < boolean < number < string. One array or object spoils the whole."""
 
     value: JSON = UNDEFINED
+    key: tuple[Any, ...] = ()
     spoiled: bool = False
 
-    def better(self, value: JSON) -> bool:
-        return order_key(value) < order_key(self.value)
+    def better(self, key: tuple[Any, ...]) -> bool:
+        return key < self.key
 
     def add(self, value: JSON) -> None:
         if value is UNDEFINED:
             return
         if type(value) is list or type(value) is dict:
             self.spoiled = True
-        elif self.value is UNDEFINED or self.better(value):
-            self.value = value
+        elif not self.key or self.better(order_key(value)):
+            self.value, self.key = value, order_key(value)
 
     def merge(self, other: Self) -> None:
         self.add(other.value)
@@ -118,8 +119,8 @@ class Minimum:
 
 @dataclass(slots=True)
 class Maximum(Minimum):
-    def better(self, value: JSON) -> bool:
-        return order_key(value) > order_key(self.value)
+    def better(self, key: tuple[Any, ...]) -> bool:
+        return key > self.key
 
 
 @dataclass(slots=True)

@@ -1,7 +1,9 @@
 """Array and set functions (reference 6.2). Equality is deep and keeps types apart."""
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 from itertools import chain
+from operator import add
 
 from armillary.query.functions.base import (
     INT64_MAX,
@@ -66,15 +68,20 @@ def _numbers(array: JSON) -> list[float] | None:
     return [float(each) for each in array]
 
 
+def _added(numbers: list[float]) -> float:
+    """Plain double addition: Python's own `sum` corrects rounding errors since 3.12."""
+    return reduce(add, numbers, 0.0)
+
+
 def total(array: JSON) -> JSON:
     """The sum of nothing is 0 (unverified)."""
     numbers = _numbers(array)
-    return UNDEFINED if numbers is None else sum(numbers)
+    return UNDEFINED if numbers is None else _added(numbers)
 
 
 def average(array: JSON) -> JSON:
     numbers = _numbers(array)
-    return sum(numbers) / len(numbers) if numbers else UNDEFINED
+    return _added(numbers) / len(numbers) if numbers else UNDEFINED
 
 
 def median(array: JSON) -> JSON:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -61,21 +61,26 @@ def _stemmer(algorithm: str) -> Callable[[Sequence[str]], list[str]]:
 
 def contains(context: Context, text: JSON, term: JSON) -> Logic:
     """A word, a phrase, or `{"term": …, "distance": n}` for words a few letters away."""
-    wanted, distance = _term(term)
-    if wanted is None or text is UNDEFINED:
-        return UNDEFINED
-    if type(text) is not str:
-        return False
-    phrase, words = tokens(wanted, context.language), tokens(text, context.language)
-    return bool(phrase) and _occurrences(words, phrase, distance) > 0
+    return next(_tests(context, text, (term,)))
 
 
 def contains_all(context: Context, text: JSON, *terms: JSON) -> Logic:
-    return all_of(contains(context, text, term) for term in terms)
+    return all_of(_tests(context, text, terms))
 
 
 def contains_any(context: Context, text: JSON, *terms: JSON) -> Logic:
-    return any_of(contains(context, text, term) for term in terms)
+    return any_of(_tests(context, text, terms))
+
+
+def _tests(context: Context, text: JSON, terms: Sequence[JSON]) -> Iterator[Logic]:
+    """One answer per term. The text is read once; what is no string holds no words."""
+    words = tokens(text, context.language) if type(text) is str else []
+    for term in terms:
+        wanted, distance = _term(term)
+        if wanted is None or text is UNDEFINED:
+            yield UNDEFINED
+        else:
+            yield _occurrences(words, _phrase(wanted, context.language), distance) > 0
 
 
 def _term(term: JSON) -> tuple[str | None, int]:
@@ -87,7 +92,17 @@ def _term(term: JSON) -> tuple[str | None, int]:
     return term, distance
 
 
-def _occurrences(words: list[str], phrase: list[str], distance: int) -> int:
+@lru_cache(maxsize=1024)
+def _phrase(term: str, language: str) -> tuple[str, ...]:
+    """The tokens of a term: the same few terms are asked of every item."""
+    return tuple(tokens(term, language))
+
+
+def _occurrences(words: list[str], phrase: Sequence[str], distance: int) -> int:
+    if not phrase:
+        return 0
+    if len(phrase) == 1 and not distance:
+        return words.count(phrase[0])
     near: Callable[[str, str], bool] = str.__eq__
     if distance:
         near = lambda one, other: edits(one, other, distance) <= distance  # noqa: E731
@@ -137,8 +152,7 @@ def score(
         wanted, distance = _term(term)
         if wanted is None or holding is None:
             return UNDEFINED
-        phrase = tokens(wanted, context.language)
-        times = _occurrences(found, phrase, distance) if phrase else 0
+        times = _occurrences(found, _phrase(wanted, context.language), distance)
         result += bm25(times, len(found), mean, holding, count)
     return result
 

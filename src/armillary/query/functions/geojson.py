@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import orjson
 
 from armillary.limits import POLYGON_POINTS_MAX
 from armillary.query.functions.base import is_number
@@ -48,6 +51,26 @@ def read(value: JSON, geography: bool) -> Shape:
     kind, coordinates = value["type"], value.get("coordinates")
     if kind not in _READERS:
         raise Invalid(f"The GeoJSON type '{kind}' is not supported.")
+    if kind == "Point":
+        return _shape(kind, coordinates, geography)
+    # A query compares one shape of its text with every item; its corners are checked once.
+    try:
+        written = orjson.dumps(coordinates)
+    except orjson.JSONEncodeError:  # half a character, or nested without end
+        raise Invalid("The coordinates are not arrays of numbers.") from None
+    return _remembered(kind, written, geography)
+
+
+@lru_cache(maxsize=64)
+def _remembered(kind: str, coordinates: bytes, geography: bool) -> Shape:
+    import shapely
+
+    shape = _shape(kind, orjson.loads(coordinates), geography)
+    shapely.prepare(shape.planar)
+    return shape
+
+
+def _shape(kind: str, coordinates: JSON, geography: bool) -> Shape:
     parts = _READERS[kind](coordinates, geography)
     return Shape(kind, parts, _planar(kind, parts, geography))
 

@@ -20,7 +20,7 @@ from armillary.values import JSON, UNDEFINED
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
-_EDGE_METRES = 50_000.0  # longer edges are cut, so that a straight line in the projection is close
+_EDGE_METRES = 500_000.0  # longer edges are cut, or the projection would bend them too much
 _EDGE_PIECES_MAX = 64
 _ROUNDS_MAX = 8
 _CLOSE_METRES = 1e-6
@@ -49,12 +49,20 @@ def _pair(context: Context, left: JSON, right: JSON) -> tuple[Shape, Shape] | No
     return (first, second) if first and second else None
 
 
-def _around_the_world(shape: Shape, geography: bool) -> list[BaseGeometry]:
-    """The shape and its copies one turn east and west: an unwrapped shape may lie beyond 180."""
+def _copies(shape: Shape, other: Shape, geography: bool) -> list[BaseGeometry]:
+    """The shape and, when one of the two reaches the antimeridian, its copies a turn east and west:
+    an unwrapped shape may lie beyond 180.
+    """
     from shapely.affinity import translate
 
-    turns = (0, -360, 360) if geography else (0,)
-    return [translate(shape.planar, turn) if turn else shape.planar for turn in turns]
+    if not geography or not (_reaches(shape) or _reaches(other)):
+        return [shape.planar]
+    return [shape.planar, translate(shape.planar, -360), translate(shape.planar, 360)]
+
+
+def _reaches(shape: Shape) -> bool:
+    west, _, east, _ = shape.planar.bounds
+    return bool(west <= -180 or east >= 180)
 
 
 def within(context: Context, inner: JSON, outer: JSON) -> Logic:
@@ -65,7 +73,8 @@ def within(context: Context, inner: JSON, outer: JSON) -> Logic:
     first, second = pair
     if not second.polygonal:
         return UNDEFINED
-    return any(c.within(second.planar) for c in _around_the_world(first, context.geography))
+    copies = _copies(first, second, context.geography)
+    return any(second.planar.contains(each) for each in copies)
 
 
 def intersects(context: Context, left: JSON, right: JSON) -> Logic:
@@ -74,7 +83,7 @@ def intersects(context: Context, left: JSON, right: JSON) -> Logic:
 
 
 def _touch(first: Shape, second: Shape, geography: bool) -> bool:
-    return any(c.intersects(second.planar) for c in _around_the_world(first, geography))
+    return any(second.planar.intersects(each) for each in _copies(first, second, geography))
 
 
 def distance(context: Context, left: JSON, right: JSON) -> JSON:

@@ -17,7 +17,7 @@ from armillary.query.functions.base import (
     is_number,
     strings,
 )
-from armillary.query.functions.units import count, gather, lower, spread, upper
+from armillary.query.units import count, gather, lower, spread, upper
 from armillary.values import JSON, UNDEFINED
 
 
@@ -119,7 +119,7 @@ def concat(*texts: JSON) -> JSON:
     if not strings(texts):
         return UNDEFINED
     check_string(sum(map(len, texts)))
-    return "".join(texts)
+    return gather("".join(texts))
 
 
 def _strip(sides: Callable[[str, str | None], str]) -> Callable[..., JSON]:
@@ -161,7 +161,7 @@ def join(array: JSON, separator: JSON) -> JSON:
     if type(array) is not list or type(separator) is not str or not strings(array):
         return UNDEFINED
     check_string(sum(map(len, array)) + len(separator) * len(array))
-    return separator.join(array)
+    return gather(separator.join(array))
 
 
 FUNCTIONS = (

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_NUMBERS = frozenset((int, float))
 METRICS = ("cosine", "dotproduct", "euclidean")
 _TYPES = ("float32", "float16", "int8", "uint8")
 _MULTIPLIERS = ("searchListSizeMultiplier", "quantizedVectorListMultiplier")
@@ -62,7 +63,7 @@ def metric_of(options: JSON) -> str | None:
 
 
 def _is_vector(value: JSON) -> bool:
-    return type(value) is list and all(map(is_number, value))
+    return type(value) is list and _NUMBERS.issuperset(map(type, value))
 
 
 def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:

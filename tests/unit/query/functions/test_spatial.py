@@ -86,3 +86,14 @@ def test_a_geometry_container_measures_in_its_own_plane() -> None:
 def test_positions_must_be_finite() -> None:
     assert ask("STISVALID", point(math.nan, 0)) is False
     assert ask("STISVALID", point(0, math.inf), context=GEOMETRY) is False
+
+
+def test_distance_to_long_edges_follows_the_geodesic() -> None:
+    """The straight line from 60° west to 60° east at 50° north bends far to the north."""
+    line = shape("LineString", [[-60, 50], [60, 50]])
+    highest = max(
+        (ask("STDISTANCE", point(0, y / 10), line), y) for y in range(600, 780, 5)
+    )  # some distance on each side of the line, and none on it
+    lowest = min((ask("STDISTANCE", point(0, y / 10), line), y) for y in range(600, 780, 5))
+    assert lowest[0] < 60_000 < highest[0]
+    assert 650 < lowest[1] < 700

@@ -16,7 +16,7 @@ def spread(text: str) -> str:
 
 
 def gather(text: str) -> str:
-    """Back to ordinary characters; a surrogate that lost its partner stays alone."""
+    """Back to ordinary characters: two halves that meet become one, a half alone stays alone."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -28,12 +28,19 @@ def count(text: str) -> int:
 
 def lower(text: str) -> str:
     """Invariant culture: one character becomes one character, and İ (U+0130) is left alone."""
-    return text.lower() if text.isascii() else "".join(map(_lower_one, text))
+    # Only İ grows and only Σ looks at its neighbours; without them the fast way is the same.
+    if "İ" not in text and "Σ" not in text:
+        return text.lower()
+    return "".join(map(_lower_one, text))
 
 
 def upper(text: str) -> str:
     """As `lower`: ß stays ß, and so does ı (U+0131)."""
-    return text.upper() if text.isascii() else "".join(map(_upper_one, text))
+    changed = text.upper()
+    # Characters only ever grow: the same length means that each became one.
+    if len(changed) == len(text) and "ı" not in text:
+        return changed
+    return "".join(map(_upper_one, text))
 
 
 def _lower_one(character: str) -> str:
