@@ -43,24 +43,25 @@ class ExpressionParser(Cursor, ABC):
 
     def expression(self) -> ast.Expr:
         self.nest()
-        tests: list[tuple[ast.Expr, ast.Expr]] = []
+        # Tests that wait: alone for their ':', then with their first branch for the second.
+        waiting: list[tuple[ast.Expr, ast.Expr | None]] = []
         while True:
             parts = [self._boolean()]
             while self.accept("??"):
                 parts.append(self._boolean())
-            value = parts.pop()
-            while parts:
-                left = parts.pop()
-                value = ast.Binary("??", left, value, start=left.start, end=value.end)
-            if not self.accept("?"):
-                break
-            then = self.expression()
-            self.expect(":")
-            tests.append((value, then))
-        for test, then in reversed(tests):
-            value = ast.Conditional(test, then, value, start=test.start, end=value.end)
-        self.unnest()
-        return value
+            value = _coalesce(parts)
+            while waiting and self.token.kind != "?":
+                test, then = waiting.pop()
+                if then is None:
+                    self.expect(":")
+                    waiting.append((test, value))
+                    break
+                value = ast.Conditional(test, then, value, start=test.start, end=value.end)
+            else:
+                if not self.accept("?"):
+                    self.unnest()
+                    return value
+                waiting.append((value, None))
 
     def expressions(self) -> tuple[ast.Expr, ...]:
         """One or more, separated by commas."""
@@ -132,9 +133,7 @@ class ExpressionParser(Cursor, ABC):
         while self.token.kind in PREFIX:
             signs.append(self.take())
         start = self.token.start
-        kind = self.token.kind
-        is_call = kind == "name" and self.peek().kind == "("
-        primary = PRIMARY.get("call" if is_call else kind)
+        primary = PRIMARY.get(self._primary_kind())
         if primary is None:
             self.fail()
         value = primary(self)
@@ -153,6 +152,14 @@ class ExpressionParser(Cursor, ABC):
         return value
 
     # --- primaries: each is at its first token ---
+
+    def _primary_kind(self) -> str:
+        """The token's kind, but for a name what it is the name of."""
+        kind = self.token.kind
+        if kind != "name" or self.peek().kind != "(":
+            return kind
+        is_word = str(self.token.value).upper() in QUERY_WORDS
+        return "subquery" if is_word and self.peek(2).kind == "SELECT" else "call"
 
     def _literal(self) -> ast.Expr:
         token = self.take()
@@ -175,11 +182,6 @@ class ExpressionParser(Cursor, ABC):
         if name in NUMBER_WORDS:
             return ast.Literal(NUMBER_WORDS[name], start=token.start, end=token.end)
         return ast.Identifier(name, start=token.start, end=token.end)
-
-    def _call(self) -> ast.Expr:
-        if str(self.token.value).upper() in QUERY_WORDS and self.peek(2).kind == "SELECT":
-            return self._word_subquery()
-        return self.call()
 
     def call(self) -> ast.Call | ast.UdfCall:
         # The loops here and in `_array` stand in place: a shared function would be one more call
@@ -275,6 +277,15 @@ def _reduce(operands: list[ast.Expr], operators: list[str]) -> None:
     operands.append(ast.Binary(operator, left, right, start=left.start, end=right.end))
 
 
+def _coalesce(parts: list[ast.Expr]) -> ast.Expr:
+    """From the right: `a ?? (b ?? c)`."""
+    value = parts.pop()
+    while parts:
+        left = parts.pop()
+        value = ast.Binary("??", left, value, start=left.start, end=value.end)
+    return value
+
+
 def _logical(operator: ast.LogicalOperator, terms: list[ast.Expr]) -> ast.Expr:
     if len(terms) == 1:
         return terms[0]
@@ -288,11 +299,9 @@ PRIMARY: Final[dict[str, Callable[[ExpressionParser], ast.Expr]]] = {
     **dict.fromkeys(CONSTANTS, ExpressionParser._constant),
     "parameter": ExpressionParser._parameter,
     "name": ExpressionParser._named,
-    **dict.fromkeys(("call", "LEFT", "RIGHT"), ExpressionParser._call),
-    "UDF": ExpressionParser.call,
+    **dict.fromkeys(("call", "LEFT", "RIGHT", "UDF"), ExpressionParser.call),
     "[": ExpressionParser._array,
     "{": ExpressionParser._object,
     "(": ExpressionParser._parenthesised,
-    "EXISTS": ExpressionParser._word_subquery,
-    "ARRAY": ExpressionParser._word_subquery,
+    **dict.fromkeys(("subquery", "EXISTS", "ARRAY"), ExpressionParser._word_subquery),
 }

@@ -33,7 +33,9 @@ _LEVELS: Final[dict[type[ast.Node], int]] = {
         ),
         0,
     ),
-    ast.Subquery: SUBQUERY_LEVELS,
+    # As deep as the brackets that the printer writes, so that printed text can be read again.
+    ast.In: 2,
+    ast.Subquery: SUBQUERY_LEVELS + 1,
 }
 
 
