@@ -150,6 +150,7 @@ def test_equal_subqueries_are_told_apart_by_place() -> None:
         "SELECT VALUE {k: c.a, n: SUM(c.b), o: ARRAY(SELECT x FROM x IN c.a)} FROM c GROUP BY c.a",
         "SELECT c.id, (SELECT c.id, COUNT(1) AS n FROM t IN c.tags) FROM c",
         "SELECT COUNT(1), (LET x = 1 IN x), EXISTS(SELECT p FROM p IN p.q) FROM p GROUP BY p.q",
+        "SELECT COUNT(1), (LET c = 1 IN c) FROM c",
         "SELECT VALUE COUNT(1) FROM c ORDER BY c.a",
         "SELECT c.a FROM c GROUP BY c.a ORDER BY c.a",
         "SELECT VALUE COUNT(1)",
@@ -160,7 +161,7 @@ def test_equal_subqueries_are_told_apart_by_place() -> None:
         "SELECT TOP 5 * FROM c ORDER BY VectorDistance(c.v, [1, 2])",
         "SELECT * FROM c ORDER BY _FullTextScore(c.t, ['a'], 1, 2, [3]) DESC",
         "SELECT * FROM c ORDER BY RANK VectorDistance(c.v, @v, true, {dataType: 'int8'})",
-        "SELECT 1 FROM c ORDER BY RANK RRF(FullTextScore(c.t, @t), VectorDistance(c.v, 1), [-1, 2])",
+        "SELECT c FROM c ORDER BY RANK RRF(FullTextScore(c.t, 1), VectorDistance(c.v, 1), [-1, 2])",
         "SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.t, 'a'), FullTextScore(c.t, 'b'))",
         # Counts
         "SELECT TOP 4294967295 * FROM c",
