@@ -51,6 +51,15 @@ class NotTargetable(BadInput):
     """Too little is known to compute partition keys: ask every partition, or say more."""
 
 
+class NotRepresentable(BadInput):
+    """A query computed NaN or Infinity and wants to return it; JSON has no word for either."""
+
+    text = (
+        "The query result contains a number that can't be represented in JSON (NaN or Infinity). "
+        "Use IS_FINITE_NUMBER to leave such values out."
+    )
+
+
 class TooLarge(DbError):
     text = "The size of the request exceeded the maximum allowed size."
 

@@ -55,6 +55,16 @@ DATABASES_AND_CONTAINERS_MAX = 500
 FEED_RETENTION_SECONDS_MAX = 30 * 24 * 3600
 PHYSICAL_PARTITIONS_MAX = 10_000  # of one container, at creation
 
+# --- query text (nosql-query 8) ---
+QUERY_CHARACTERS_MAX = 512 * KB
+QUERY_DEPTH_MAX = 128  # nesting of a query text; more could not be walked or compiled by recursion
+QUERY_JOINS_MAX = 10
+QUERY_UDF_CALLS_MAX = 10
+QUERY_IN_ITEMS_MAX = 16_000
+QUERY_LOGICAL_TERMS_MAX = 2_000  # operands of AND, and of OR, in one query
+QUERY_ERRORS_MAX = 100  # reported for one text
+QUERY_COUNT_MAX = 4_294_967_295  # TOP, OFFSET and LIMIT
+
 # --- engine ---
 KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
 GROUP_COMMANDS_MAX = 64  # commands in one commit
@@ -128,6 +138,15 @@ TERM_CUT_BYTES = (
     200  # longer strings are cut, marked and hashed; filters are re-checked on the item
 )
 SHAPES_MAX = 256  # distinct sets of paths counted per physical partition
+
+# --- functions of a query (nosql-query 6; the bounds on size are ours) ---
+REPLICATE_CHARACTERS_MAX = 10_000
+QUERY_STRING_CHARACTERS_MAX = 4 * MB  # of one function's result: more could not leave in a page
+QUERY_ARRAY_ITEMS_MAX = 1_000_000
+REGEX_SECONDS_MAX = 0.5  # of one match
+REGEX_CHARACTERS_MAX = 4096  # of one pattern
+POLYGON_POINTS_MAX = 4096  # limits page
+FUZZY_DISTANCE_MAX = 2  # edits of a full-text term
 
 assert BATCH_BYTES_MAX >= ITEM_BYTES_MAX
 assert BODY_BYTES_MAX > BATCH_BYTES_MAX, "the API refuses before the server does"

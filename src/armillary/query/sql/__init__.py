@@ -1,0 +1,1 @@
+"""The SQL front end: text → tokens → AST → bound query, and AST → text."""

@@ -1,0 +1,67 @@
+"""Nothing a stranger writes may run for ever, fill the memory, or slow the start."""
+
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from armillary.errors import BadInput
+from armillary.limits import REGEX_SECONDS_MAX
+from armillary.query.functions import FUNCTIONS
+from armillary.values import UNDEFINED
+
+
+def call(key: str, *arguments: Any) -> Any:
+    run = FUNCTIONS[key].run
+    assert run is not None
+    return run(*arguments)
+
+
+@pytest.mark.parametrize("key", ["REGEXMATCH", "REGEXEXTRACT", "REGEXEXTRACTALL"])
+def test_a_pattern_that_backtracks_for_ever_is_stopped(key: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(BadInput, match="took longer than"):
+        call(key, "1" * 30, r"^(?:(1+)\1*)+x|(11+?)\2+y")
+    assert time.monotonic() - started < REGEX_SECONDS_MAX + 2
+
+
+def test_a_very_long_pattern_is_refused() -> None:
+    with pytest.raises(BadInput, match="characters"):
+        call("REGEXMATCH", "a", "a" * 5000)
+
+
+def test_deeply_nested_patterns_are_undefined_not_a_crash() -> None:
+    assert call("REGEXMATCH", "a", "(" * 2000 + "a" + ")" * 2000) in (True, UNDEFINED)
+
+
+def test_results_are_bounded() -> None:
+    """REPLACE of each letter by ten thousand, twice, would be a terabyte."""
+    text = "a" * 10_000
+    with pytest.raises(BadInput, match="at most"):
+        call("REPLACE", text, "a", text)
+    with pytest.raises(BadInput, match="at most"):
+        call("CONCAT", *[text * 100] * 5)
+    with pytest.raises(BadInput, match="at most"):
+        call("STRINGJOIN", [text] * 500, "")
+    with pytest.raises(BadInput, match="at most"):
+        call("ARRAYCONCAT", *[[0] * 300_000] * 4)
+
+
+def test_deep_json_text_is_undefined() -> None:
+    """Everything that walks values relies on the depth an item may have."""
+    assert call("STRINGTOARRAY", "[" * 128 + "]" * 128) is not UNDEFINED
+    assert call("STRINGTOARRAY", "[" * 129 + "]" * 129) is UNDEFINED
+    assert call("STRINGTOARRAY", "[" * 100_000 + "]" * 100_000) is UNDEFINED
+
+
+def test_heavy_packages_load_on_first_use() -> None:
+    """Starting a server must not wait for geometry."""
+    code = (
+        "import sys, armillary.query.functions\n"
+        "heavy = {'shapely', 'numpy', 'regex', 'snowballstemmer', 'geographiclib'}\n"
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
