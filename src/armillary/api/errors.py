@@ -25,6 +25,7 @@ from armillary.errors import (
     Locked,
     NotFound,
     NotModified,
+    NotRepresentable,
     NotSplittable,
     NotSupported,
     NotTargetable,
@@ -45,6 +46,7 @@ from armillary.errors import (
     UniqueKeyConflict,
     WriteUncertain,
 )
+from armillary.query.sql.errors import BadQuery, RefusedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,9 @@ WIRE: dict[type[DbError], Wire] = {
     BadInput: Wire(400, "BadRequest"),
     PartitionKeyMismatch: Wire(400, "BadRequest"),
     NotTargetable: Wire(400, "BadRequest"),
+    NotRepresentable: Wire(400, "BadRequest"),
+    BadQuery: Wire(400, "BadRequest"),
+    RefusedQuery: Wire(400, "BadRequest"),
     # The original answers 400 to what an account can't do. 501 is in none of its tables.
     NotSupported: Wire(400, "BadRequest"),
     TooLarge: Wire(413, "RequestEntityTooLarge"),
