@@ -52,6 +52,8 @@ class Job:
     actions: int = 1_000_000
     durability: Durability = "full"
     options: dict[str, Any] = field(default_factory=dict)
+    faults: str = ""
+    """A folder: the fault shim is preloaded, and is told here when to begin and of each ack."""
     writer: str = ""
     """Write through a writer process, which finds its handlers here."""
     lies: bool = False
@@ -95,6 +97,8 @@ def work(target: Target, job: Job, owner: str) -> None:
         except (DbError, AssertionError) as error:
             say(f"f {owner} {number} {type(error).__name__}: {error}"[:1000].replace("\n", " "))
             return
+        if job.faults and action.kind != "refused":
+            tell_shim(job, "fault-ack")
         if not job.lies:
             say(f"a {owner} {number}")
         state = apply(state, action)
@@ -114,6 +118,11 @@ def read_back(target: Target, random: Random, owner: str, number: int, state: St
         say(f"f {owner} {number} read {found!s:.300} instead of {wanted!s:.300}")
 
 
+def tell_shim(job: Job, name: str) -> None:
+    with (Path(job.faults) / name).open("ab", buffering=0) as file:
+        file.write(b"x")
+
+
 def open_job(job: Job) -> Account:
     if not job.writer:
         return open_account(job.address, durability=job.durability, **job.options)
@@ -130,6 +139,8 @@ def main() -> None:
     account = open_job(job)
     targets = {owner: Target(account) for owner in job.states}
     say("ready")
+    if job.faults:
+        tell_shim(job, "fault-arm")
     if job.step and not job.writer:
         steps.listen(Suicide(job.step, job.passes))
     threads = [

@@ -25,8 +25,8 @@ class Ledger:
     """Lines that are not about actions: how far the child has come."""
 
     @classmethod
-    def new(cls, writers: int) -> Ledger:
-        owners = [*(f"o{number}" for number in range(writers)), KEEPER]
+    def new(cls, writers: int, keeper: bool = True) -> Ledger:
+        owners = [f"o{number}" for number in range(writers)] + [KEEPER] * keeper
         return cls({owner: {} for owner in owners}, dict.fromkeys(owners, 0))
 
     def hear(self, line: str) -> None:

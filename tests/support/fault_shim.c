@@ -109,6 +109,12 @@ ssize_t write(int fd, const void *bytes, size_t size) {
     return real(fd, bytes, size);
 }
 
+/* LMDB writes a run of several pages so, after an lseek. */
+ssize_t writev(int fd, const struct iovec *parts, int count) {
+    REAL(writev);
+    return write_fails(fd, lseek(fd, 0, SEEK_CUR)) ? -1 : real(fd, parts, count);
+}
+
 ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset) {
     REAL(pwrite);
     return write_fails(fd, offset) ? -1 : real(fd, bytes, size, offset);

@@ -1,0 +1,100 @@
+"""Without these, "acknowledged" could mean "in memory", and a failing disk be believed.
+
+A preloaded library watches every write and sync of the data file, or makes the n-th one fail, under
+the whole account. Power loss itself is not tested; docs/durability.md says so.
+"""
+
+from pathlib import Path
+
+import pytest
+from tests.support.crash_check import check
+from tests.support.crash_faults import (
+    Ended,
+    before_each_ack,
+    run_on_faulty_disk,
+    why_not_durable,
+)
+from tests.support.crash_ledger import Ledger
+from tests.support.fault_shim import build_fault_shim
+
+from armillary.engine.lmdb_errors import EXIT_PANIC
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_fault_shim(tmp_path_factory.mktemp("shim"))
+
+
+def assert_kept(folder: Path, ledger: Ledger) -> int:
+    """How many actions have happened although they failed."""
+    assert ledger.acknowledged > 0
+    found, happened = check(folder / "data", ledger)
+    assert found == []
+    return happened
+
+
+def test_under_full_each_acknowledgement_follows_its_syncs(shim: Path, tmp_path: Path) -> None:
+    # One writer: with several, the pages of the next group lie between a commit and its ack.
+    ledger = Ledger.new(writers=1, keeper=False)
+    ended = run_on_faulty_disk(shim, tmp_path / "it", ledger, 40)
+    assert (ended.code, ended.failed, ended.done) == (0, {}, True), ended.errors
+    acks = before_each_ack(ended.log)
+    assert len(acks) > 30
+    assert [why for why in map(why_not_durable, acks) if why] == []
+    assert_kept(tmp_path / "it", ledger)
+
+
+def test_under_full_containers_are_durable_too(shim: Path, tmp_path: Path) -> None:
+    ledger = Ledger.new(writers=0)
+    ended = run_on_faulty_disk(shim, tmp_path / "it", ledger, 20)
+    assert (ended.code, ended.failed) == (0, {}), ended.errors
+    acks = before_each_ack(ended.log)
+    assert len(acks) == 20
+    assert [why for why in map(why_not_durable, acks) if why] == []
+
+
+def test_under_relaxed_no_such_thing_is_promised(shim: Path, tmp_path: Path) -> None:
+    """Which also shows that the trace can tell."""
+    ledger = Ledger.new(writers=1, keeper=False)
+    ended = run_on_faulty_disk(shim, tmp_path / "it", ledger, 20, "relaxed")
+    assert (ended.code, ended.failed) == (0, {}), ended.errors
+    assert all(why_not_durable(events) for events in before_each_ack(ended.log))
+
+
+def fail(shim: Path, folder: Path, keeper: bool = True, **faults: str) -> tuple[Ended, Ledger]:
+    ledger = Ledger.new(writers=3, keeper=keeper)
+    return run_on_faulty_disk(shim, folder, ledger, 15, **faults), ledger
+
+
+@pytest.mark.parametrize("turn", ["2", "5", "11"])
+def test_a_failed_sync_is_told_and_costs_nothing_acknowledged(
+    shim: Path, tmp_path: Path, turn: str
+) -> None:
+    ended, ledger = fail(shim, tmp_path / "it", FAULT_SYNC=turn)
+    # Whoever was not in that commit goes on, and the account closes as usual.
+    assert (ended.code, ended.done) == (0, True), ended.errors
+    assert set(ended.failed.values()) == {"WriteUncertain"}
+    assert_kept(tmp_path / "it", ledger)
+
+
+@pytest.mark.parametrize("turn", ["2", "5", "11"])
+def test_a_failed_meta_page_ends_the_process_and_costs_nothing_acknowledged(
+    shim: Path, tmp_path: Path, turn: str
+) -> None:
+    ended, ledger = fail(shim, tmp_path / "it", FAULT_META=turn)
+    assert (ended.code, ended.done) == (EXIT_PANIC, False), ended.errors
+    assert "this process ends" in ended.errors
+    # Not everybody hears of it before the end; who does, hears the truth.
+    assert set(ended.failed.values()) <= {"WriteUncertain"}
+    assert_kept(tmp_path / "it", ledger)
+
+
+@pytest.mark.parametrize("turn", ["3", "9"])
+def test_a_full_disk_is_told_and_nothing_of_the_group_is_there(
+    shim: Path, tmp_path: Path, turn: str
+) -> None:
+    # Without the keeper, whose actions take several commits.
+    ended, ledger = fail(shim, tmp_path / "it", keeper=False, FAULT_DATA=turn)
+    assert (ended.code, ended.done) == (0, True), ended.errors
+    assert set(ended.failed.values()) == {"StorageFull"}
+    assert assert_kept(tmp_path / "it", ledger) == 0
