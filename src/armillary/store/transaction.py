@@ -199,6 +199,8 @@ class Work:
             else:
                 self.tx.delete(logical_key(epk_key))
         if is_change:
+            if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
+                self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
             self.meta.lsn = self.lsn
             self.meta.ts = self.ts
         self.tx.put(layout.META, self.meta.pack())

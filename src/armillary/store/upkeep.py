@@ -11,7 +11,7 @@ from typing import NamedTuple
 from armillary.encoding.documents import MOMENT
 from armillary.engine.base import Handler, Reader, Writer
 from armillary.store import layout
-from armillary.store.expiring import TTL_OFF
+from armillary.store.expiring import TTL_NONE, TTL_OFF
 from armillary.store.meta import unpack_meta
 from armillary.store.requests import Context, Key
 from armillary.store.rows import U64, split_log_key, unpack_log
@@ -32,17 +32,18 @@ def sweep_expired(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
     if context.default_ttl == TTL_OFF:
         return Progress(0, False)
     rids = list(_own_ttl_over(tx, context.now_s, limit))
-    swept = work.meta.swept
-    if context.default_ttl > 0 and len(rids) < limit:
-        more, swept = _default_ttl_over(tx, context, swept, limit - len(rids))
-        rids += more
-    for rid in dict.fromkeys(rids):
+    more = len(rids) >= limit
+    if context.default_ttl > 0 and not more:
+        others, swept, more = _default_ttl_over(tx, context, work.meta.swept, limit)
+        rids += others
+        if swept != work.meta.swept:  # to be kept also when nothing was there to be removed
+            work.meta.swept = swept
+            tx.put(layout.META, work.meta.pack())
+    for rid in rids:
         found = work.load(rid)
-        if work.is_expired(found):
-            work.remove_item(found, work.indexed(found), expired=True)
-    work.meta.swept = swept
+        work.remove_item(found, work.indexed(found), expired=True)
     work.finish()
-    return Progress(len(rids), len(rids) >= limit)
+    return Progress(len(rids), more)
 
 
 def is_sweep_due(reader: Reader, default_ttl: int, now_s: int) -> bool:
@@ -77,21 +78,26 @@ def _own_ttl_over(tx: Reader, now_s: int, limit: int) -> Iterator[bytes]:
 
 def _default_ttl_over(
     tx: Reader, context: Context, swept: int, limit: int
-) -> tuple[list[bytes], int]:
-    """Live items without a ttl of their own, oldest change first, and how far was looked."""
+) -> tuple[list[bytes], int, bool]:
+    """Items without a ttl of their own that are over, oldest first; the LSN up to which everything
+    has been looked at; and whether `limit` ended the look. Changes of one LSN stay together."""
     rids: list[bytes] = []
-    for key, row in tx.scan(layout.LOG + U64.pack(swept + 1), layout.after(layout.LOG)):
+    rows = tx.scan(layout.LOG + U64.pack(swept + 1), layout.after(layout.LOG))
+    for count, (key, row) in enumerate(rows):
         lsn, rid = split_log_key(key)
         entry = unpack_log(row)
-        if entry.ts + context.default_ttl > context.now_s or len(rids) >= limit:
-            break
+        if lsn != swept:
+            if count >= limit:
+                return rids, swept, True
+            if entry.ts + context.default_ttl > context.now_s:
+                break
+            swept = lsn
         if entry.is_live:
             value = tx.get(layout.DOC + rid)
             assert value is not None, "a live log entry without its item"
-            if MOMENT.unpack_from(value)[2] == 0:
+            if MOMENT.unpack_from(value)[2] == TTL_NONE:
                 rids.append(rid)
-        swept = lsn - 1  # a batch shares one LSN: stay before it until it is passed
-    return rids, swept
+    return rids, swept, False
 
 
 def delete_by_key(tx: Writer, data: tuple[Context, Key, bytes, int]) -> Progress:
@@ -100,14 +106,16 @@ def delete_by_key(tx: Writer, data: tuple[Context, Key, bytes, int]) -> Progress
     work = Work(tx, context)
     prefix = layout.LR + key.epk_key
     rows = list(tx.scan(prefix, prefix + last + b"\x00", limit=limit))
-    done = 0
+    done = removed = 0
     for row, _ in rows:
         found = work.load(row[len(prefix) :])
         if found.header.digest == key.digest:
-            work.remove_item(found, work.indexed(found))
-            done += 1
+            expired = work.is_expired(found)
+            work.remove_item(found, work.indexed(found), expired=expired)
+            removed += 1
+            done += not expired
     work.finish()
-    return Progress(done, len(rows) >= limit and done > 0)
+    return Progress(done, len(rows) >= limit and removed > 0)
 
 
 def trim_log(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
@@ -116,22 +124,25 @@ def trim_log(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
     work = Work(tx, context)
     if work.meta.keep_log:
         return Progress(0, False)
-    start = layout.LOG + U64.pack(work.meta.log_start + 1)
-    rows = list(tx.scan(start, layout.after(layout.LOG), limit=limit))
-    done, log_start = 0, work.meta.log_start
-    for key, row in rows:
+    log_start = work.meta.log_start
+    gone: list[bytes] = []
+    more = False
+    rows = tx.scan(layout.LOG + U64.pack(log_start + 1), layout.after(layout.LOG))
+    for count, (key, row) in enumerate(rows):
         lsn, _ = split_log_key(key)
         entry = unpack_log(row)
-        if entry.ts + context.retention_s > context.now_s:
-            break
+        if lsn != log_start:  # changes of one LSN stay together
+            more = count >= limit
+            if more or entry.ts + context.retention_s > context.now_s:
+                break
+            log_start = lsn
         if not entry.is_live:
-            tx.delete(key)
-            done += 1
-        log_start = lsn
+            gone.append(key)
+    tx.delete_many(gone)
     if log_start != work.meta.log_start:
         work.meta.log_start = log_start
         tx.put(layout.META, work.meta.pack())
-    return Progress(done, len(rows) >= limit and done > 0)
+    return Progress(len(gone), more)
 
 
 def reindex(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
