@@ -135,7 +135,7 @@ class Budget:
                 self._balance += boundaries * ru
                 left = 0.0
             else:
-                left = self._balance + repaid * ru + (boundaries - repaid - 1) * ru
+                left = max(0.0, self._balance + (boundaries - 1) * ru)
                 self._balance = ru
         else:
             left = self._balance + (boundaries - 1) * ru

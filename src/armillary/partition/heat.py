@@ -129,9 +129,12 @@ def _hot_windows(
     """Hot stretches of each range that has any."""
     if len(history) < 2:
         return {}
+    busy = [max(values) >= HOT_PERCENT for values in zip(*history.values(), strict=True)]
     spans: dict[int, list[tuple[int, int]]] = {}
     for start in range(minutes - WINDOW_MINUTES + 1):
         end = start + WINDOW_MINUTES
+        if 2 * sum(busy[start:end]) < WINDOW_MINUTES:
+            continue  # no median can be hot: quiet weeks of thousands of ranges cost little
         medians = {i: median(series[start:end]) for i, series in history.items()}
         ordered = sorted(medians.values())
         for ordinal, own in medians.items():

@@ -8,6 +8,7 @@ Time comes in as a number. A late record (another thread, a clock that stepped b
 newest second: history is never rewritten.
 """
 
+from array import array
 from typing import NamedTuple
 
 from armillary.partition.normalised import normalised
@@ -47,8 +48,9 @@ class History:
         self._ru = float(ru)
         self._second = now_ms // 1000
         self._used = 0.0
-        self._seconds = [0.0] * SECONDS_KEPT
-        self._second_slots = [-1] * SECONDS_KEPT
+        # Arrays, because a container may have thousands of ranges: 5 KB each instead of 20.
+        self._seconds = array("d", [0.0]) * SECONDS_KEPT
+        self._second_slots = array("q", [-1]) * SECONDS_KEPT
         self._minutes = [Minute(-1)] * MINUTES_KEPT
         self._minute = self._second // 60
         self._normalised = self._total = 0.0

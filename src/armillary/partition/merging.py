@@ -78,11 +78,12 @@ def plan_merge(
 
 def _group(sizes: Sequence[int], least: int, cap: int) -> list[int]:
     """How many neighbours go into each group: as few groups as `cap` allows, at least `least`, and
-    with that number of groups the smallest possible fullest one.
+    with that number of groups the smallest possible fullest one. A range above `cap` stays alone.
     """
-    # One more per range, so that empty ranges are spread evenly too.
-    weights = [size + 1 for size in sizes]
-    low, high = max(weights), max(cap + len(sizes), *weights)
+    # Among groups of equal bytes the number of ranges decides, so that empty ones spread evenly.
+    scale = len(sizes) + 1
+    weights = [size * scale + 1 for size in sizes]
+    low, high = 1, cap * scale + len(sizes)
     wanted = min(len(sizes), max(least, len(_pack(weights, high))))
     while low < high:
         middle = (low + high) // 2

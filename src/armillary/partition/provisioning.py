@@ -26,6 +26,7 @@ GB = 1000**3  # decimal, as in every limit of the original
 ContainerKind: TypeAlias = Literal["fixed", "unlimited"]
 OfferKind: TypeAlias = Literal["manual", "autoscale"]
 
+CREATION_TENTHS = 6  # manual: 6,000 of 10,000 RU/s in each partition of a new container
 FIXED_GROWS_RU = 1000  # a fixed container with a key and this much at creation is unlimited
 
 
@@ -41,11 +42,6 @@ class PartitionLimits:
         for name in ("bytes", "ru", "logical_bytes"):
             if getattr(self, name) <= 0:
                 raise BadInput(f"partition.{name} has to be a positive number.")
-
-    @property
-    def creation_ru(self) -> float:
-        """RU/s per partition of a new container with manual throughput: 6,000 of 10,000."""
-        return self.ru * 6 / 10
 
     @property
     def serverless_ru(self) -> float:
@@ -84,12 +80,18 @@ def partitions_at_creation(
     autoscale. `classic`: the plain T/t of the old documents.
     """
     roomy = kind == "manual" and not shared and not classic
-    return max(1, math.ceil(ru / (of.creation_ru if roomy else of.ru)))
+    tenths = CREATION_TENTHS if roomy else 10
+    return max(1, math.ceil(ru * 10 / (of.ru * tenths)))
 
 
 def partitions_needed(ru: float, stored_bytes: float, *, of: PartitionLimits = LIMITS) -> int:
     """The lower bound at any time. What exists already is not taken away."""
     return max(1, math.ceil(ru / of.ru), math.ceil(stored_bytes / of.bytes))
+
+
+def needs_split(stored_bytes: float, *, of: PartitionLimits = LIMITS) -> bool:
+    """One physical partition is full. Whether it can be split depends on its keys."""
+    return stored_bytes >= of.bytes
 
 
 def instant_maximum(partitions: int, *, of: PartitionLimits = LIMITS) -> int:

@@ -51,6 +51,12 @@ def test_a_full_one_stays_as_it_is() -> None:
     assert plan.layout == ((0, 1 * GB), (1, 45 * GB), (4, 5 * GB))
 
 
+def test_a_full_one_is_no_licence_to_fill_others_as_much() -> None:
+    ranges = [(0, 45 * GB), (1, 21 * GB), (2, 20 * GB), (3, 0), (4, 0), (5, 0)]
+    plan = plan_merge(400, ranges, next_ordinal=6)
+    assert plan.layout == ((0, 45 * GB), (1, 21 * GB), (6, 20 * GB))
+
+
 def test_neighbours_are_those_of_the_hash_space_not_of_the_ids() -> None:
     plan = plan_merge(400, [(7, GB), (2, GB), (9, GB)], next_ordinal=10)
     assert plan.merges == (Merge((7, 2, 9), 10, 3 * GB),)

@@ -16,6 +16,7 @@ from armillary.partition.provisioning import (
     ingest_seconds,
     instant_maximum,
     may_split,
+    needs_split,
     partitions_at_creation,
     partitions_for_ingest,
     partitions_needed,
@@ -59,6 +60,15 @@ def test_throughput_and_storage_both_need(ru: int, gigabytes: int, partitions: i
 
 def test_five_partitions_give_fifty_thousand_at_once() -> None:
     assert instant_maximum(5) == 50_000
+
+
+def test_a_partition_splits_when_it_reaches_its_bytes() -> None:
+    assert [needs_split(size, of=LAPTOP) for size in (1_999_999, 2_000_000)] == [False, True]
+
+
+@pytest.mark.parametrize("ru", range(1, 200))
+def test_whole_multiples_need_no_extra_partition(ru: int) -> None:
+    assert partitions_at_creation(6 * ru, of=PartitionLimits(ru=10)) == ru
 
 
 def test_small_limits_keep_the_proportions() -> None:
