@@ -63,7 +63,7 @@ def test_under_relaxed_no_such_thing_is_promised(shim: Path, tmp_path: Path) -> 
 
 def fail(shim: Path, folder: Path, keeper: bool = True, **faults: str) -> tuple[Ended, Ledger]:
     ledger = Ledger.new(writers=3, keeper=keeper)
-    return run_on_faulty_disk(shim, folder, ledger, 15, **faults), ledger
+    return run_on_faulty_disk(shim, folder, ledger, 15, "full", **faults), ledger
 
 
 @pytest.mark.parametrize("turn", ["2", "5", "11"])

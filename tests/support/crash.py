@@ -32,6 +32,7 @@ from armillary.account import open_account
 from armillary.steps import STEPS
 
 ROOT = Path(__file__).resolve().parents[2]
+PATHS = os.pathsep.join([str(ROOT), str(ROOT / "src")])
 DEADLINE_SECONDS = 20.0
 
 
@@ -92,7 +93,7 @@ def start_child(environment: dict[str, str] | None = None) -> subprocess.Popen[b
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+        env={**os.environ, "PYTHONPATH": PATHS, **(environment or {})},
     )
 
 

@@ -247,8 +247,9 @@ class LmdbEngine(LmdbStore):
             failure = translate(error)
             failure.__cause__ = error
             job.future.set_exception(failure)
-            if isinstance(error, lmdb.PanicError):
-                self._panic(error)
+            panic = self._environment.panic() or error
+            if isinstance(panic, lmdb.PanicError):
+                self._panic(panic)
         except Exception as error:  # noqa: BLE001 - handed to the caller
             job.future.set_exception(error)
         else:

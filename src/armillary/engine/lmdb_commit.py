@@ -131,28 +131,19 @@ class GroupCommit:
             transaction.commit()
         except lmdb.Error as error:
             failure = translate(error)
-            if isinstance(failure, StorageFull) and not self._is_broken():
+            if isinstance(failure, StorageFull) and self._environment.panic() is None:
                 raise failure from error
             raise uncertain(error) from error
         steps.reached("group.committed")
-
-    def _is_broken(self) -> bool:
-        """After a failed write of the meta page LMDB panics for ever; after a full disk it does
-        not, and nothing was committed.
-        """
-        try:
-            self._environment.begin(None, None, True).abort()
-        except lmdb.PanicError:
-            return True
-        return False
 
     def _fail(self, jobs: list[Job], failure: DbError, cause: lmdb.Error | None = None) -> None:
         for job in jobs:
             # One each: an exception raised in several threads would mix their tracebacks.
             own = type(failure)(failure.message, **failure.facts)
             job.future.set_exception(_caused(own, cause or failure.__cause__))
-        if isinstance(cause, lmdb.PanicError):
-            self._panic(cause)
+        panic = self._environment.panic() or cause
+        if isinstance(panic, lmdb.PanicError):
+            self._panic(panic)
 
 
 def _caused(failure: DbError, cause: BaseException | None) -> DbError:

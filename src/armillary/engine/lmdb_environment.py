@@ -93,6 +93,16 @@ class Environment:
             self.lmdb.reader_check()
             return self.begin(db)
 
+    def panic(self) -> lmdb.PanicError | None:
+        """After a failed write of a meta page LMDB refuses everything for ever, reads too, so the
+        process had better end now than at its next write. After a full disk it does not.
+        """
+        try:
+            self.read().abort()  # a read, because a write might wait for another process
+        except lmdb.PanicError as error:
+            return error
+        return None
+
     def refuse_when_full(self, pages_used: Callable[[], int]) -> None:
         """Raise StorageFull while there is still room enough to free something. Costs two system
         calls a group. `pages_used` is asked only near the end of the map, because LMDB's own mark
