@@ -1,0 +1,77 @@
+"""Responses into bytes, one object each, and what the server itself has to say.
+
+The server adds what belongs to the connection: Content-Length, Date, Connection. A 204 and a 304
+have no body and no length; the answer to HEAD has the length of the body it leaves out.
+"""
+
+import json
+from email.utils import formatdate
+from http import HTTPStatus
+
+from armillary.api.nosql.messages import Response
+from armillary.server.wire import Refusal
+
+CONTINUE_BYTES = b"HTTP/1.1 100 Continue\r\n\r\n"
+BODILESS = frozenset({204, 304})
+
+_STATUS_LINES = {one.value: f"HTTP/1.1 {one.value} {one.phrase}\r\n" for one in HTTPStatus}
+_CODES = {
+    400: "BadRequest",
+    403: "Forbidden",
+    413: "RequestEntityTooLarge",
+    414: "RequestUriTooLong",
+    431: "RequestHeaderFieldsTooLarge",
+    500: "InternalServerError",
+    501: "NotImplemented",
+    503: "ServiceUnavailable",
+    505: "HttpVersionNotSupported",
+}
+
+
+class DateLine:
+    """The Date header, formatted once per second."""
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._line = ""
+
+    def at(self, now_s: int) -> str:
+        if now_s != self._second:
+            self._second = now_s
+            self._line = f"Date: {formatdate(now_s, usegmt=True)}\r\n"
+        return self._line
+
+
+def encode(
+    response: Response, date_line: str, *, head: bool = False, closing: bool = False, old: bool
+) -> bytes:
+    """The bytes of an answer. ValueError if a header would break out of its line."""
+    status = response.status
+    lines = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n"
+    for name, value in response.headers.items():
+        lines += f"{name}: {value}\r\n"
+    lines += date_line
+    body = response.body
+    if status in BODILESS:
+        body = b""
+    else:
+        lines += f"Content-Length: {len(body)}\r\n"
+    if closing:
+        lines += "Connection: close\r\n"
+    elif old:
+        lines += "Connection: keep-alive\r\n"
+    breaks = 2 + len(response.headers) + (status not in BODILESS) + (closing or old)
+    if lines.count("\n") != breaks or lines.count("\r") != breaks:
+        raise ValueError("a header contains a line break")
+    text = (lines + "\r\n").encode("latin-1")
+    return text if head else text + body
+
+
+def says(status: int, message: str) -> Response:
+    """An answer of the server itself, in the form in which the API reports errors."""
+    body = json.dumps({"code": _CODES[status], "message": message}).encode()
+    return Response(status, {"Content-Type": "application/json"}, body)
+
+
+def refuses(refusal: Refusal) -> Response:
+    return says(refusal.status, refusal.message)

@@ -1,0 +1,251 @@
+"""One client: bytes to the reader, requests to the service, answers in order.
+
+    data ──▶ RequestReader ──▶ Pipeline ──▶ answered here, or in a thread ──▶ one write
+
+A client that does not take its answers stops our reading (`pause_writing`), and nothing more is
+started for it. Whatever we wait for has a deadline, by phase: a head or a body that trickles in
+does not move it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from functools import partial
+from typing import cast
+
+from armillary.api.nosql.messages import Response
+from armillary.server.answers import CONTINUE_BYTES, encode, refuses, says
+from armillary.server.hub import Hub, log
+from armillary.server.pipeline import Pipeline, Slot
+from armillary.server.wire import Continue, Event, Incoming, Refusal, RequestReader
+
+IDLE, HEAD, BODY, BUSY, WRITE, LINGER = range(6)
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, hub: Hub, *, secure: bool) -> None:
+        bounds = hub.bounds
+        self._hub = hub
+        self._bounds = bounds
+        self._reader = RequestReader(bounds, secure=secure)
+        self._pipeline = Pipeline(bounds.parallel)
+        self._secure = secure
+        self._transport: asyncio.Transport | None = None
+        self._writing_paused = False
+        self._reading_paused = False
+        self._hanging_up = False  # close as soon as every answer is out
+        self._refusal: Response | None = None  # the last answer, when the others are out
+        self._pump_planned = False
+        self._unsent_bytes = 0
+        self._phase = IDLE
+        self.deadline = math.inf
+        # Forever for a request under way: the API bounds its own time.
+        self._seconds = (
+            bounds.idle_s,
+            bounds.head_s,
+            bounds.body_s,
+            math.inf,
+            bounds.write_s,
+            bounds.linger_s,
+        )
+
+    # --- called by the transport ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(self._bounds.write_buffer_bytes)
+        self._hub.enter(self)
+        self._set_deadline()
+        if self._hub.draining:
+            self.drain()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._pipeline.forget_waiting()
+        self._reader.close()
+        self._hub.leave(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._phase == LINGER:
+            return
+        events = self._reader.receive(data)
+        for event in events:
+            self._take(event)
+        self._pump()
+        if events and self._phase != LINGER:
+            self._phase = -1  # a new request: its deadlines begin now
+        self._set_deadline()
+
+    def eof_received(self) -> bool:
+        if self._phase == LINGER or not len(self._pipeline):
+            return False
+        self._hanging_up = True
+        # Answers under way still go out; TLS has no half-closed state to do it in.
+        return not self._secure
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._set_reading()
+        self._set_deadline()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._pump()
+        self._set_deadline()
+
+    # --- requests -------------------------------------------------------------------------------
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Incoming():
+                self._pipeline.add(event)
+            case Continue():
+                # With answers still to come the client has not asked for it yet: it knows to
+                # send after a while.
+                if not len(self._pipeline):
+                    self._write(CONTINUE_BYTES)
+            case Refusal():
+                self._refusal = refuses(event)
+
+    def _pump(self) -> None:
+        """Start what may start."""
+        pipeline = self._pipeline
+        budget = self._bounds.inline
+        while self._transport is not None and not self._writing_paused:
+            if budget == 0:
+                self._pump_soon()
+                break
+            slot = pipeline.start()
+            if slot is None:
+                break
+            request = slot.incoming.request
+            response = self._hub.answer_here(request)
+            if response is None:
+                self._hub.answer_later(request, partial(self._answered_later, slot))
+            else:
+                budget -= 1
+                self._answered(slot, response)
+        self._set_reading()
+        if not len(pipeline):
+            self._all_answered()
+
+    def _pump_soon(self) -> None:
+        """Other connections first."""
+        if not self._pump_planned:
+            self._pump_planned = True
+            self._hub.loop.call_soon(self._pump_planned_now)
+
+    def _pump_planned_now(self) -> None:
+        self._pump_planned = False
+        self._pump()
+        self._set_deadline()
+
+    def _answered_later(self, slot: Slot, response: Response) -> None:
+        self._answered(slot, response)
+        if not self._pump_planned:
+            self._pump()
+            self._set_deadline()
+
+    def _answered(self, slot: Slot, response: Response) -> None:
+        if self._transport is None:
+            return  # the client went away
+        incoming = slot.incoming
+        closing = not incoming.keep_alive or (self._hub.draining and self._pipeline.is_last(slot))
+        if not incoming.keep_alive:
+            self._hanging_up = True
+        for answer in self._pipeline.finish(slot, self._encode(response, incoming, closing)):
+            self._write(answer)
+
+    def _encode(self, response: Response, incoming: Incoming, closing: bool) -> bytes:
+        date = self._hub.dates.at(int(time.time()))
+        head = incoming.request.method == "HEAD"
+        try:
+            return encode(response, date, head=head, closing=closing, old=incoming.old)
+        except ValueError:  # and UnicodeEncodeError
+            log.exception("a bug: headers of %s", incoming.request.target)
+            ours = says(500, "The server made a mistake; its log says more.")
+            return encode(ours, date, head=head, closing=closing, old=incoming.old)
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def _all_answered(self) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        if self._refusal is not None:
+            date = self._hub.dates.at(int(time.time()))
+            transport.write(encode(self._refusal, date, closing=True, old=False))
+            self._refusal = None
+            self._linger(transport)
+        elif self._phase != LINGER and (
+            self._hanging_up or (self._hub.draining and not self._reader.in_request)
+        ):
+            transport.close()
+
+    def _linger(self, transport: asyncio.Transport) -> None:
+        """Closing with unread bytes resets the connection, and the client may lose the answer that
+        says why. So say that we are done and go on reading for a moment."""
+        self._phase = LINGER
+        self.deadline = self._hub.loop.time() + self._bounds.linger_s
+        self._set_reading()
+        if transport.can_write_eof():
+            transport.write_eof()
+
+    # --- bounds ---------------------------------------------------------------------------------
+
+    def _set_reading(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        full = len(self._pipeline) >= self._bounds.pipeline or self._refusal is not None
+        pause = self._phase != LINGER and (self._writing_paused or full)
+        if pause != self._reading_paused:
+            self._reading_paused = pause
+            if pause:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _set_deadline(self) -> None:
+        if self._phase == LINGER:
+            return
+        if self._writing_paused:
+            phase = WRITE
+        elif len(self._pipeline):
+            phase = BUSY
+        elif self._reader.in_body:
+            phase = BODY
+        else:
+            phase = HEAD if self._reader.in_request else IDLE
+        if phase != self._phase or self.deadline == math.inf:
+            self._phase = phase
+            self.deadline = self._hub.loop.time() + self._seconds[phase]
+            if phase == WRITE and self._transport is not None:
+                self._unsent_bytes = self._transport.get_write_buffer_size()
+
+    def expire(self, now: float) -> None:
+        if self._transport is None:
+            return
+        if self._phase == WRITE:
+            unsent = self._transport.get_write_buffer_size()
+            if unsent < self._unsent_bytes:  # slow, but alive
+                self._unsent_bytes = unsent
+                self.deadline = now + self._bounds.write_s
+                return
+        if self._phase == IDLE:
+            self._transport.close()  # politely: TLS says goodbye
+        else:
+            self.abort()
+
+    def drain(self) -> None:
+        if self._transport is None:
+            return
+        if not len(self._pipeline) and not self._reader.in_request and self._phase != LINGER:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

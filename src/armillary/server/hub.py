@@ -1,0 +1,161 @@
+"""What the connections of one worker share: the service, the threads, the clock of deadlines.
+
+    quick request ──▶ service, on the loop            (microseconds: a point read)
+    any other     ──▶ service, in one of a few threads (it waits: for the writer, for PostgreSQL)
+
+One sweep looks at all deadlines, instead of a timer per request; without connections there is no
+sweep either, so an idle server sleeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from armillary.api.nosql.messages import Request, Response, Service
+from armillary.server import health
+from armillary.server.answers import DateLine, says
+from armillary.server.bounds import Bounds
+from armillary.server.hosts import HostCheck
+
+log = logging.getLogger("armillary.server")
+
+Done = Callable[[Response], None]
+
+
+class Guest(Protocol):
+    """Something with a deadline: a connection, or a socket nobody has heard of yet."""
+
+    deadline: float
+
+    def expire(self, now: float) -> None: ...
+
+    def drain(self) -> None:
+        """End as soon as nothing is under way."""
+        ...
+
+    def abort(self) -> None: ...
+
+
+class Hub:
+    def __init__(
+        self,
+        service: Service,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        bounds: Bounds | None = None,
+        hosts: HostCheck | None = None,
+    ) -> None:
+        self.service = service
+        self.loop = loop
+        self.bounds = bounds or Bounds()
+        self.hosts = hosts or HostCheck()
+        self.dates = DateLine()
+        self.draining = False
+        self.guests: set[Guest] = set()
+        self._threads = ThreadPoolExecutor(self.bounds.threads, "request")
+        self._waiting = 0
+        self._waiting_bytes = 0
+        self._sweep: asyncio.TimerHandle | None = None
+        self._empty = asyncio.Event()
+
+    # --- requests -------------------------------------------------------------------------------
+
+    def answer_here(self, request: Request) -> Response | None:
+        """What needs no thread: probes, strange hosts, quick requests."""
+        # An HTTP/1.0 request without a Host is no browser's.
+        if (why := self.hosts.refuses(request.headers.get("host", "localhost"))) is not None:
+            return says(403, why)
+        if request.target in health.PATHS:
+            return health.answer(request, ready=not self.draining)
+        try:
+            if not self.service.is_quick(request):
+                return None
+        except Exception:  # noqa: BLE001 - see _bug
+            return self._bug(request)
+        return self.handle(request)
+
+    def handle(self, request: Request) -> Response:
+        try:
+            return self.service.handle(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            return self._bug(request)
+
+    def answer_later(self, request: Request, done: Done) -> None:
+        """Answer in a thread; `done` is called on the loop."""
+        size = len(request.body)
+        if (
+            self._waiting >= self.bounds.waiting
+            or self._waiting_bytes + size > self.bounds.waiting_bytes
+        ):
+            done(says(503, "The server has too much to do. Try again in a moment."))
+            return
+        self._waiting += 1
+        self._waiting_bytes += size
+        self._threads.submit(self._work, request, done)
+
+    def _work(self, request: Request, done: Done) -> None:
+        response = self.handle(request)
+        self.loop.call_soon_threadsafe(self._worked, len(request.body), done, response)
+
+    def _worked(self, size: int, done: Done, response: Response) -> None:
+        self._waiting -= 1
+        self._waiting_bytes -= size
+        done(response)
+
+    @staticmethod
+    def _bug(request: Request) -> Response:
+        """A service answers whatever a client sends, so an exception is a mistake of ours."""
+        log.exception("a bug: %s %s", request.method, request.target)
+        return says(500, "The server made a mistake; its log says more.")
+
+    # --- guests ---------------------------------------------------------------------------------
+
+    def is_full(self) -> bool:
+        return len(self.guests) >= self.bounds.connections
+
+    def enter(self, guest: Guest) -> None:
+        self.guests.add(guest)
+        if self._sweep is None:
+            self._sweep = self.loop.call_later(self.bounds.sweep_s, self._look)
+
+    def leave(self, guest: Guest) -> None:
+        self.guests.discard(guest)
+        if not self.guests:
+            self._empty.set()
+
+    def _look(self) -> None:
+        now = self.loop.time()
+        for guest in [one for one in self.guests if one.deadline <= now]:
+            guest.expire(now)
+        self._sweep = self.loop.call_later(self.bounds.sweep_s, self._look) if self.guests else None
+
+    # --- the end --------------------------------------------------------------------------------
+
+    async def drain(self) -> None:
+        """Let requests under way finish, within bounds, and end everything else."""
+        self.draining = True
+        for guest in list(self.guests):
+            guest.drain()
+        await self._until_empty(self.bounds.drain_s)
+        for guest in list(self.guests):
+            guest.abort()
+        await self._until_empty(1.0)
+        if self._sweep is not None:
+            self._sweep.cancel()
+        # A thread in the middle of something may not be cut; what did not begin is dropped.
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await self.loop.run_in_executor(None, self._threads.shutdown)
+
+    async def _until_empty(self, seconds: float) -> None:
+        if not self.guests:
+            return
+        self._empty.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,250 @@
+"""HTTP/1.1 requests out of bytes. No socket, no clock: a test can cut the stream anywhere.
+
+    bytes ──▶ RequestReader ──▶ Incoming   a whole request
+                           └──▶ Continue   the client waits for a word before it sends the body
+                           └──▶ Refusal    nothing after it is read; answer it and hang up
+
+llhttp (through httptools) does the parsing, strictly: obsolete line folding, bare line feeds, two
+lengths, or a length beside chunks are refused, because two readings of one stream are how requests
+are smuggled. What it leaves to its caller is here: every bound, and what a request must have.
+
+Answers are in `answers.py`, their order in `pipeline.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import httptools
+
+from armillary.api.nosql.messages import Request
+from armillary.server.bounds import Bounds
+
+
+class Incoming:
+    """A request and what its answer depends on. Not frozen: it is made once per request."""
+
+    __slots__ = ("keep_alive", "old", "request")
+
+    def __init__(self, request: Request, keep_alive: bool, old: bool) -> None:
+        self.request = request
+        self.keep_alive = keep_alive
+        self.old = old
+        """HTTP/1.0, where staying connected has to be said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """`Expect: 100-continue`, and the headers are fine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    status: int
+    message: str
+
+
+Event = Incoming | Continue | Refusal
+
+CONTINUE = Continue()
+NAMES_KEPT_MAX = 512
+#: Header names as they came → in lower case. Clients send the same few dozen for ever.
+_names: dict[bytes, str] = {}
+
+
+class _Stop(Exception):
+    """Leaves the parser from inside a callback; the refusal is noted already."""
+
+
+class RequestReader:
+    """Bytes in, events out. `close` it: parser and reader hold each other."""
+
+    def __init__(self, bounds: Bounds, *, secure: bool = False) -> None:
+        self._bounds = bounds
+        self._secure = secure
+        self._events: list[Event] = []
+        self._ended = False
+        self.in_request = False
+        """The first byte of a request is here, its last is not."""
+        self.in_body = False
+        self._seen = 0  # bytes that callbacks have told us of, ever
+        self._unseen = 0  # bytes fed since the last callback
+        self._head_end = 0  # the value of _seen that a head may not pass
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._body = b""
+        self._pieces: list[bytes] | None = None
+        self._body_bytes = 0
+        self._upgrade = False
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
+
+    def receive(self, data: bytes) -> list[Event]:
+        """The events that `data` completes."""
+        if self._ended or self._parser is None:
+            return []
+        before = self._seen
+        try:
+            self._feed(self._parser, data)
+        except httptools.HttpParserError as error:
+            if not self._ended:
+                self._note(400, f"This is not HTTP/1.1: {error}.")
+        if self._seen != before:
+            self._unseen = 0
+        else:
+            # A header, a trailer or the extension of a chunk that never ends makes no callback.
+            self._unseen += len(data)
+            if self._unseen > self._bounds.head_bytes and not self._ended:
+                self._note(431, self._head_text())
+        events, self._events = self._events, []
+        return events
+
+    def close(self) -> None:
+        self._ended = True
+        self._parser = None
+
+    @staticmethod
+    def _feed(parser: httptools.HttpRequestParser, data: bytes) -> None:
+        while data:
+            try:
+                parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                # Nobody has to follow an offer to speak something else (JDK clients offer h2c).
+                data = data[upgrade.args[0] :]
+            else:
+                return
+
+    # --- called by the parser -------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        if self._ended:
+            raise _Stop
+        self.in_request = True
+        self._seen += 1
+        self._head_end = self._seen + self._bounds.head_bytes
+        self._url = b""
+        self._headers = {}
+        self._body = b""
+        self._pieces = None
+        self._body_bytes = 0
+        self._upgrade = False
+
+    def on_url(self, url: bytes) -> None:
+        self._seen += len(url)
+        self._url = self._url + url if self._url else url
+        if len(self._url) > self._bounds.target_bytes:
+            self._refuse(
+                414, f"The path is too long; {self._bounds.target_bytes} bytes are allowed."
+            )
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # HOT: some ten times per request.
+        self._seen += len(name) + len(value) + 4
+        if self._seen > self._head_end:
+            self._refuse(431, self._head_text())
+        if self.in_body:
+            return  # a trailer: it must not pass for a header (an Authorization, say)
+        text = _names.get(name) or _lower(name)
+        if text == "host" and "host" in self._headers:
+            self._refuse(400, "There are two Host headers; one is allowed.")
+        self._headers[text] = value.decode("latin-1").rstrip(" \t")
+
+    def on_headers_complete(self) -> None:
+        headers = self._headers
+        if len(headers) > self._bounds.headers:
+            self._refuse(431, f"There are too many headers; {self._bounds.headers} are allowed.")
+        parser = self._parser
+        assert parser is not None
+        self._upgrade = parser.should_upgrade()
+        if "content-length" in headers or "transfer-encoding" in headers:
+            self._check_body(headers)
+        self.in_body = True
+
+    def on_body(self, body: bytes) -> None:
+        self._seen += len(body)
+        self._head_end += len(body)  # what is left of the head's allowance is for trailers
+        self._body_bytes += len(body)
+        if self._body_bytes > self._bounds.body_bytes:
+            self._refuse(413, self._body_text())
+        if self._pieces is not None:
+            self._pieces.append(body)
+        elif self._body:
+            self._pieces = [self._body, body]
+        else:
+            self._body = body
+
+    def on_message_complete(self) -> None:
+        parser = self._parser
+        assert parser is not None
+        headers = self._headers
+        keep_alive = parser.should_keep_alive()
+        old = False
+        # The version costs a format; without a Connection header keep-alive says it is 1.1.
+        if not keep_alive or "connection" in headers:
+            old = self._check_version(parser.get_http_version())
+        target = self._url.decode("latin-1")
+        if not target.startswith("/"):
+            target = self._origin_form(target)
+        if "host" not in headers and not old:
+            self._refuse(400, "The Host header is missing.")
+        body = self._body if self._pieces is None else b"".join(self._pieces)
+        request = Request(parser.get_method().decode(), target, headers, body, self._secure)
+        self._events.append(Incoming(request, keep_alive, old))
+        self.in_request = self.in_body = False
+        self._pieces = None
+        self._body = b""
+        if not keep_alive:
+            self._ended = True
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _check_body(self, headers: dict[str, str]) -> None:
+        length = headers.get("content-length", "0")
+        if self._upgrade and length != "0":
+            # llhttp takes the body of an upgrade for the other protocol; we would for a request.
+            self._refuse(501, "A request with a body can't ask for an upgrade.")
+        coding = headers.get("transfer-encoding")
+        if coding is not None and (self._upgrade or coding.lower() != "chunked"):
+            self._refuse(501, "The only transfer encoding is chunked, without an upgrade.")
+        # Before the body: a hostile length must not make us wait for it.
+        if int(length) > self._bounds.body_bytes:
+            self._refuse(413, self._body_text())
+        if headers.get("expect", "").lower() == "100-continue" and (coding or length != "0"):
+            self._events.append(CONTINUE)
+
+    def _check_version(self, version: str) -> bool:
+        if version not in ("1.1", "1.0"):
+            self._refuse(505, f"This server speaks HTTP/1.1, not HTTP/{version}.")
+        return version == "1.0"
+
+    def _origin_form(self, target: str) -> str:
+        """`http://host/path` is what proxies are sent; its host is the one that counts."""
+        scheme, separator, rest = target.partition("://")
+        if separator and scheme.lower() in ("http", "https"):
+            host, slash, path = rest.partition("/")
+            self._headers["host"] = host
+            return slash + path or "/"
+        if target == "*":
+            return target
+        self._refuse(400, "The path has to begin with a slash.")
+        return target
+
+    def _refuse(self, status: int, message: str) -> None:
+        self._note(status, message)
+        raise _Stop
+
+    def _note(self, status: int, message: str) -> None:
+        self._events.append(Refusal(status, message))
+        self._ended = True
+
+    def _head_text(self) -> str:
+        return f"The headers are too large; {self._bounds.head_bytes} bytes are allowed."
+
+    def _body_text(self) -> str:
+        return f"The body is too large; {self._bounds.body_bytes} bytes are allowed."
+
+
+def _lower(name: bytes) -> str:
+    text = name.decode("latin-1").lower()
+    if len(_names) < NAMES_KEPT_MAX and len(name) <= 64:
+        _names[name] = text
+    return text
