@@ -24,6 +24,8 @@ from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict
 from armillary.keys import SyntheticKey
 from armillary.limits import LOGICAL_BYTES_MAX
+from armillary.partition.offers import requested
+from armillary.partition.provisioning import PartitionLimits
 from armillary.store.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 from armillary.store.housekeeping import Housekeeper
@@ -48,7 +50,8 @@ def open_account(
     """
     engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
     try:
-        return Account(engine, new_random(seed), logical_bytes, housekeeping)
+        limits = PartitionLimits(logical_bytes=logical_bytes)
+        return Account(engine, new_random(seed), limits, housekeeping)
     except BaseException:
         engine.close()
         raise
@@ -58,14 +61,17 @@ class Account:
     """Databases by name. Close it, or use it in a `with` block."""
 
     def __init__(
-        self, engine: Engine, random: Random, logical_bytes: int, housekeeping: bool
+        self, engine: Engine, random: Random, limits: PartitionLimits, housekeeping: bool
     ) -> None:
         self._engine = engine
-        self._store = AccountStore(engine, random=random, logical_bytes_max=logical_bytes)
+        self._store = AccountStore(engine, random=random, limits=limits)
         self._housekeeper = Housekeeper(self._store) if housekeeping else None
 
-    def create_database(self, id: str) -> Database:
-        self._store.create_database(id)
+    def create_database(
+        self, id: str, *, throughput: int | None = None, autoscale_max: int | None = None
+    ) -> Database:
+        """With throughput of its own, its containers share it unless they bring theirs."""
+        self._store.create_database(id, requested(throughput, autoscale_max))
         return Database(self._store, id)
 
     def create_database_if_not_exists(self, id: str) -> Database:
@@ -119,7 +125,9 @@ class Database:
         default_ttl: int | None = None,
         synthetic_key: SyntheticKey | dict[str, JSON] | None = None,
         change_feed_retention_minutes: int | None = None,
-        physical_partitions: int = 1,
+        throughput: int | None = None,
+        autoscale_max: int | None = None,
+        physical_partitions: int | None = None,
     ) -> Container:
         """A new container.
 
@@ -143,7 +151,12 @@ class Database:
             body["defaultTtl"] = default_ttl
         if change_feed_retention_minutes is not None:
             body["changeFeedPolicy"] = {"retentionDuration": change_feed_retention_minutes}
-        self._store.create_container(self.id, body, physical_partitions=physical_partitions)
+        self._store.create_container(
+            self.id,
+            body,
+            throughput=requested(throughput, autoscale_max),
+            physical_partitions=physical_partitions,
+        )
         return self._container(id)
 
     def create_container_if_not_exists(

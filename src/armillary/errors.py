@@ -68,6 +68,53 @@ class NotSupported(DbError):
     """A real feature of the original that is not built here (yet)."""
 
 
+class UnknownMethod(DbError):
+    """The path is right, what should be done with it is not."""
+
+    text = "The requested verb is not supported."
+
+
+class WrongContainer(BadInput):
+    """The name belongs to another container than the caller thinks: it was made again."""
+
+    sub_status = 1024
+    text = (
+        "The container of this name is not the one the request was meant for. "
+        "Read the container again."
+    )
+
+
+class NeedsMerge(BadInput):
+    """A query over several partitions whose partial results the client has to put together.
+    `plan` says how."""
+
+    sub_status = 1004
+    text = (
+        "The provided cross partition query can not be directly served by the gateway. This is a "
+        "first chance (internal) exception that all newer clients will know how to handle "
+        "gracefully. This exception is traced, but unless you see it bubble up as an exception "
+        "(which only happens on older SDK clients), then you can safely ignore this message."
+    )
+
+
+# --- the caller is not allowed to: show another key -----------------------------------------------
+
+
+class Unauthorized(DbError):
+    """Nobody we know signed this."""
+
+    text = "Required Header authorization is missing. Ensure a valid Authorization token is passed."
+
+
+class Forbidden(DbError):
+    """We know who it is, and that is not enough."""
+
+    text = (
+        "Insufficient permissions provided in the authorization header for the corresponding "
+        "request. Please retry with another authorization header."
+    )
+
+
 # --- the state of the data says no: look again ----------------------------------------------------
 
 
@@ -83,6 +130,13 @@ class OwnerNotFound(NotFound):
 
     sub_status = 1003
     text = "Owner resource does not exist"
+
+
+class SessionNotAvailable(NotFound):
+    """The caller has seen something newer than what we have."""
+
+    sub_status = 1002
+    text = "The read session is not available for the input session token."
 
 
 class Conflict(DbError):
@@ -120,6 +174,16 @@ class PartitionKeyFull(DbError):
 
     sub_status = 1014
     text = "Partition key reached maximum size."
+
+
+class SharedContainersFull(DbError):
+    """A database's throughput is shared by as many containers as are allowed."""
+
+    sub_status = 1019
+    text = (
+        "The database shares its throughput among the maximum number of containers. "
+        "Give the container its own throughput."
+    )
 
 
 class NotSplittable(DbError):

@@ -10,7 +10,7 @@ What a crash leaves behind is in the list of spaces that nobody owns; `clean_up`
 
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,24 +19,39 @@ from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine
-from armillary.errors import BadInput, NotFound, PreconditionFailed, Stale
-from armillary.limits import PHYSICAL_PARTITIONS_MAX
+from armillary.errors import BadInput, NotFound, PreconditionFailed, SharedContainersFull, Stale
+from armillary.limits import PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
+from armillary.partition.offers import check_throughput, minimum_throughput
+from armillary.partition.provisioning import LIMITS, PartitionLimits, partitions_at_creation
 from armillary.partition.ranges import even_ranges
 from armillary.store import catalog
-from armillary.store.catalog import ContainerRecord, DatabaseRecord, range_record
+from armillary.store.catalog import ContainerRecord, DatabaseRecord, Throughput, range_record
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.definitions import ContainerDefinition, check_replacement, parse_container
 from armillary.store.layout import META
 from armillary.store.meta import Meta
+from armillary.store.metering import Meter
+from armillary.store.offers import find_offer
 
+THROUGHPUT_DEFAULT: Final[Throughput] = ("manual", 400)
 ORPHAN_SECONDS = 60  # a space nobody owns for this long was left behind by a crash
 
 
 class AccountStore:
-    def __init__(self, engine: Engine, *, random: Random, logical_bytes_max: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        random: Random,
+        limits: PartitionLimits = LIMITS,
+        classic: bool = False,
+        meter: Meter | None = None,
+    ) -> None:
         self.engine = engine
+        self.limits = limits
+        self.classic = classic
+        self.meter = meter
         self._random = random
-        self._logical_bytes_max = logical_bytes_max
         catalog.ensure_catalog(engine)
         self.clean_up()
 
@@ -46,14 +61,17 @@ class AccountStore:
             database,
             name,
             random=self._random,
-            logical_bytes_max=self._logical_bytes_max,
+            logical_bytes_max=self.limits.logical_bytes,
+            meter=self.meter,
         )
 
     # --- databases ------------------------------------------------------------------------------
 
-    def create_database(self, name: str) -> DatabaseRecord:
+    def create_database(self, name: str, throughput: Throughput | None = None) -> DatabaseRecord:
+        """With `throughput`, its containers share it unless they have their own."""
         check_name(name)
-        row = self._run("catalog.create_database", (name, self._now_s()))
+        _check_throughput(throughput)
+        row = self._run("catalog.create_database", (name, throughput, self._now_s()))
         return msgspec.json.decode(row, type=DatabaseRecord)
 
     def read_database(self, name: str) -> DatabaseRecord:
@@ -70,9 +88,20 @@ class AccountStore:
     # --- containers -----------------------------------------------------------------------------
 
     def create_container(
-        self, database: str, body: Any, *, physical_partitions: int = 1
+        self,
+        database: str,
+        body: Any,
+        *,
+        throughput: Throughput | None = None,
+        physical_partitions: int | None = None,
     ) -> ContainerRecord:
+        """Without `throughput` it shares the database's, or gets the smallest of its own. The
+        number of physical partitions follows from the throughput unless it is given.
+        """
         definition = parse_container(body)
+        _check_throughput(throughput)
+        throughput, count = self._provision(database, definition, throughput)
+        physical_partitions = count if physical_partitions is None else physical_partitions
         self._check_partitions(definition, physical_partitions)
         now_s = self._now_s()
         first, rid = self._run(
@@ -93,7 +122,8 @@ class AccountStore:
             ordinals=len(ranges),
         )
         try:
-            row = self._run("catalog.create_container", (msgspec.json.encode(record), now_s))
+            data = (msgspec.json.encode(record), throughput, now_s)
+            row = self._run("catalog.create_container", data)
         except Exception:
             self._drop([one.space for one in ranges])
             raise
@@ -151,6 +181,37 @@ class AccountStore:
     def _now_s(self) -> int:
         return self.engine.now_ms() // 1000
 
+    def _provision(
+        self, database: str, definition: ContainerDefinition, asked: Throughput | None
+    ) -> tuple[Throughput | None, int]:
+        """(throughput of its own, physical partitions)."""
+        if asked is None:
+            with self.engine.read(CATALOG_SPACE) as reader:
+                owner = catalog.find_database(reader, database)
+                offer = None if owner is None else find_offer(reader, owner.rid)
+                sharing = 0
+                if offer is not None:
+                    sharing = sum(
+                        find_offer(reader, one.rid) is None
+                        for one in catalog.list_containers(reader, database)
+                    )
+            if offer is not None:
+                if definition.partition_key.system_key:
+                    raise BadInput("A container that shares throughput needs a partition key.")
+                if sharing >= SHARED_CONTAINERS_MAX:
+                    raise SharedContainersFull
+                count = partitions_at_creation(offer.ru, offer.kind, shared=True, of=self.limits)
+                return None, count
+            asked = THROUGHPUT_DEFAULT
+        kind, ru = asked
+        if definition.partition_key.system_key:
+            if ru > self.limits.ru:
+                raise BadInput(
+                    f"A container without a partition key serves at most {self.limits.ru:,} RU/s."
+                )
+            return asked, 1
+        return asked, partitions_at_creation(ru, kind, classic=self.classic, of=self.limits)
+
     def _check_partitions(self, definition: ContainerDefinition, count: int) -> None:
         if not 1 <= count <= PHYSICAL_PARTITIONS_MAX:
             raise BadInput(
@@ -173,3 +234,9 @@ def _with_definition(current: ContainerRecord, new: ContainerDefinition) -> Cont
     version = current.policy + 1
     policies = current.policies | {version: new.policy().decode()}
     return replace(record, policy=version, policies=policies)
+
+
+def _check_throughput(throughput: Throughput | None) -> None:
+    if throughput is not None:
+        kind, ru = throughput
+        check_throughput(ru, kind, minimum=minimum_throughput(kind))

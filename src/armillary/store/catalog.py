@@ -5,6 +5,7 @@
     container  database, name  → ContainerRecord, its range table inside
     by rid     rid             → the key of the record
     space      number          → a space that no container owns (yet, or any more)
+    offer      rid of an owner → OfferRecord (store/offers.py)
 
 A container record is one row, so a change of its ranges is one compare-and-set. A space is listed
 under `space` before it is made and until a record owns it; after a crash, what is still listed
@@ -17,7 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -26,9 +27,13 @@ from armillary.encoding.rids import container_rid, database_rid, rid_bytes
 from armillary.engine.base import Engine, Handler, Reader, Writer
 from armillary.errors import Conflict, NotFound, OwnerNotFound, PreconditionFailed, Stale
 from armillary.limits import DATABASES_AND_CONTAINERS_MAX
+from armillary.partition.provisioning import OfferKind
 from armillary.partition.ranges import Range
 from armillary.store.layout import META, after
+from armillary.store.offers import OfferRecord, put_offer, remove_offer
 from armillary.store.rows import id_part
+
+Throughput: TypeAlias = tuple[OfferKind, int]
 
 DATABASE = b"\x11"
 CONTAINER = b"\x21"
@@ -48,6 +53,7 @@ class CatalogMeta:
     spaces: int = 0
     resources: int = 0
     """Databases and containers alive."""
+    offers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +210,8 @@ def _check_room(meta: CatalogMeta) -> None:
         )
 
 
-def _create_database(tx: Writer, data: tuple[str, int]) -> bytes:
-    name, now_s = data
+def _create_database(tx: Writer, data: tuple[str, Throughput | None, int]) -> bytes:
+    name, throughput, now_s = data
     meta = _meta(tx)
     if tx.get(database_key(name)) is not None:
         raise Conflict
@@ -217,7 +223,19 @@ def _create_database(tx: Writer, data: tuple[str, int]) -> bytes:
     row = _encode(record)
     tx.put(database_key(name), row)
     tx.put(BY_RID + rid_bytes(rid), database_key(name))
+    _add_offer(tx, rid, f"dbs/{rid}/", throughput, now_s)
     return row
+
+
+def _add_offer(
+    tx: Writer, owner: str, resource: str, throughput: Throughput | None, now_s: int
+) -> None:
+    if throughput is None:
+        return
+    kind, ru = throughput
+    meta = _meta(tx)
+    meta = _save(tx, meta, offers=meta.offers + 1)
+    put_offer(tx, OfferRecord(owner, resource, kind, ru), meta.offers, now_s)
 
 
 def _delete_database(tx: Writer, name: str) -> list[int]:
@@ -230,6 +248,7 @@ def _delete_database(tx: Writer, name: str) -> list[int]:
     ]
     tx.delete(database_key(name))
     tx.delete(BY_RID + rid_bytes(record.rid))
+    remove_offer(tx, record.rid)
     meta = _meta(tx)
     _save(tx, meta, resources=meta.resources - 1)
     return spaces
@@ -260,8 +279,8 @@ def new_spaces(tx: Writer, count: int, now_s: int) -> int:
     return first
 
 
-def _create_container(tx: Writer, data: tuple[bytes, int]) -> bytes:
-    source, now_s = data
+def _create_container(tx: Writer, data: tuple[bytes, Throughput | None, int]) -> bytes:
+    source, throughput, now_s = data
     record = msgspec.json.decode(source, type=ContainerRecord)
     owner = find_database(tx, record.database)
     if owner is None:
@@ -277,6 +296,7 @@ def _create_container(tx: Writer, data: tuple[bytes, int]) -> bytes:
     row = _encode(record)
     tx.put(key, row)
     tx.put(BY_RID + rid_bytes(record.rid), key)
+    _add_offer(tx, record.rid, f"dbs/{owner.rid}/colls/{record.rid}/", throughput, now_s)
     return row
 
 
@@ -321,6 +341,7 @@ def _delete_container(tx: Writer, data: tuple[str, str]) -> list[int]:
 def _remove_container(tx: Writer, owner: DatabaseRecord, record: ContainerRecord) -> list[int]:
     tx.delete(container_key(owner, record.id))
     tx.delete(BY_RID + rid_bytes(record.rid))
+    remove_offer(tx, record.rid)
     spaces = [one.space for one in record.ranges]
     spaces += (child.space for move in record.moves for child in move.children)
     doom_spaces(tx, spaces)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from armillary.encoding.documents import check_id
+from armillary.encoding.documents import BODY_BYTES, check_id
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import epk_key, locate
 from armillary.encoding.partition_key import KeyValues, check_key
@@ -23,14 +23,19 @@ from armillary.engine.base import Command, Engine, Reader, SpaceGone
 from armillary.errors import (
     DbError,
     Fenced,
+    NotFound,
     NotModified,
     RangeGone,
     Stale,
 )
 from armillary.partition.ranges import Range
+from armillary.partition.request_units import read_ru
 from armillary.store import layout
 from armillary.store.batching import batch_ops, check_batch
 from armillary.store.fencing import check_fence
+from armillary.store.gate import Gate
+from armillary.store.metering import Meter
+from armillary.store.patch import modified_paths
 from armillary.store.preparing import (
     Operation,
     Prepared,
@@ -43,7 +48,7 @@ from armillary.store.preparing import (
 from armillary.store.reading import Stored, point_read, read_many
 from armillary.store.requests import Context, Done, Failed, Key
 from armillary.store.rows import id_part
-from armillary.store.state import ContainerState, load_state, make_key
+from armillary.store.state import ContainerState, key_json, load_state, make_key
 from armillary.store.upkeep import (
     Progress,
     Settings,
@@ -68,6 +73,7 @@ class ContainerStore:
         *,
         random: Random,
         logical_bytes_max: int,
+        meter: Meter | None = None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self.engine = engine
@@ -75,6 +81,7 @@ class ContainerStore:
         self.name = name
         self._random = random
         self.logical_bytes_max = logical_bytes_max
+        self.meter = meter
         self._wait = wait
         self._state: ContainerState | None = None
 
@@ -140,13 +147,27 @@ class ContainerStore:
                 self._catch_up(state, owner)
         raise RangeGone
 
-    def look(self, epk: bytes, read: Callable[[ContainerState, Range, Reader], T]) -> T:
-        """Run `read` on a snapshot of the physical partition that owns `epk`."""
+    def look(
+        self,
+        epk: bytes,
+        read: Callable[[ContainerState, Range, Reader], T],
+        *,
+        cost: Callable[[T], float] | None = None,
+        operation: str = "read",
+    ) -> T:
+        """Run `read` on a snapshot of the physical partition that owns `epk`. With a `cost` it is a
+        request of a user: admitted before, charged after."""
 
         def attempt(state: ContainerState, owner: Range) -> T:
+            gate = self._gate(state, owner, b"", operation)
+            if cost is not None:
+                gate.admit()
             with self.engine.read(owner.space) as reader:
                 check_fence(reader.meta, state.fences[owner.space])
-                return read(state, owner, reader)
+                found = read(state, owner, reader)
+            if cost is not None:
+                gate.charge(cost(found))
+            return found
 
         return self._retrying(epk, attempt)
 
@@ -174,32 +195,44 @@ class ContainerStore:
         for _ in range(ROUNDS_MAX):
             state = self.state
             prepared = prepare(state, operation, given, self._random)
-            future, owner = self._submit(state, prepared)
+            sent = self._submit(state, operation, prepared)
             try:
-                done: Done = future.result()
+                return self._received(sent)
             except (Fenced, SpaceGone):
-                self._catch_up(state, owner)
-            else:
-                return done
+                self._catch_up(state, sent.owner)
         raise RangeGone
 
-    def _submit(self, state: ContainerState, prepared: Prepared) -> tuple[Future[Any], Range]:
+    def _submit(self, state: ContainerState, operation: Operation, prepared: Prepared) -> "_Sent":
         epk, key = key_in(state, prepared.key)
         owner = state.table.find(epk)
+        gate = self._gate(state, owner, key.json, operation.kind)
+        gate.admit()
         data = (self._context(state, owner), key, [prepared.op])
-        return self.engine.submit(owner.space, Command("items.write", data)), owner
+        return _Sent(self.engine.submit(owner.space, Command("items.write", data)), owner, gate)
+
+    def _received(self, sent: "_Sent") -> Done:
+        try:
+            done: Done = sent.future.result()
+        except DbError as error:
+            raise sent.gate.failed(error) from None
+        return sent.gate.passed(done, sent.patched_paths)
+
+    def _gate(self, state: ContainerState, owner: Range, key: bytes, operation: str) -> Gate:
+        return Gate(self.meter, state, owner, key, operation, self.engine.now_ms)
 
     def _patch(self, operation: Operation, given: KeyValues) -> Done:
         check_id(operation.id)
 
         def attempt(state: ContainerState, owner: Range, key: Key) -> Done:
+            gate = self._gate(state, owner, key.json, "patch")
+            gate.admit()
             with self.engine.read(owner.space) as reader:
                 check_fence(reader.meta, state.fences[owner.space])
                 seen = self._see(state, reader, key, operation.id)
             op, _ = prepare_patch(state, operation, seen)
             data = (self._context(state, owner), key, [op])
-            done: Done = self.engine.run(owner.space, Command("items.write", data))
-            return done
+            future = self.engine.submit(owner.space, Command("items.write", data))
+            return self._received(_Sent(future, owner, gate, modified_paths(operation.patch)))
 
         return self._retrying_key(given, attempt)
 
@@ -220,21 +253,29 @@ class ContainerStore:
                 check_key(values, definition.partition_key), definition.partition_key
             )
             owner = state.table.find(epk)
+            gate = None
+            if self.meter is not None:
+                gate = self._gate(state, owner, key_json(values), "read")
+                gate.admit()
             try:
-                return Stored(
-                    point_read(
-                        self.engine,
-                        owner.space,
-                        state.fences[owner.space],
-                        epk_key(epk, definition.partition_key),
-                        digest,
-                        item_id,
-                        part,
-                        definition.default_ttl,
-                    )
+                value = point_read(
+                    self.engine,
+                    owner.space,
+                    state.fences[owner.space],
+                    epk_key(epk, definition.partition_key),
+                    digest,
+                    item_id,
+                    part,
+                    definition.default_ttl,
                 )
             except (Fenced, SpaceGone):
                 self._catch_up(state, owner)
+                continue
+            except NotFound as error:
+                raise (gate.failed(error) if gate is not None else error) from None
+            if gate is not None:
+                gate.charge(read_ru(BODY_BYTES.unpack_from(value)[0], profile=gate.profile))
+            return Stored(value)
         raise RangeGone
 
     def _read(self, operation: Operation, given: KeyValues) -> Done:
@@ -288,10 +329,12 @@ class ContainerStore:
                     check_fence(reader.meta, state.fences[owner.space])
                     return self._see(state, reader, key, item_id)
 
+            gate = self._gate(state, owner, key.json, "batch")
+            gate.admit()
             ops = batch_ops(state, operations, given, self._random, see)
             data = (self._context(state, owner), key, ops)
             result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
-            return result
+            return result if isinstance(result, Failed) else gate.passed_all(result)
 
         return self._retrying_key(given, attempt)
 
@@ -299,7 +342,7 @@ class ContainerStore:
         self, operations: Iterable[tuple[Operation, KeyValues | None]]
     ) -> list[Done | DbError]:
         """Each operation for itself, in any order of completion; answers in the order given."""
-        pending: list[tuple[Operation, KeyValues | None, Future[Any] | DbError | None]] = []
+        pending: list[tuple[Operation, KeyValues | None, _Sent | DbError | None]] = []
         state = self.state
         for operation, given in operations:
             try:
@@ -307,7 +350,7 @@ class ContainerStore:
                     pending.append((operation, given, None))
                 else:
                     prepared = prepare(state, operation, given, self._random)
-                    pending.append((operation, given, self._submit(state, prepared)[0]))
+                    pending.append((operation, given, self._submit(state, operation, prepared)))
             except SpaceGone:
                 pending.append((operation, given, None))
             except DbError as error:
@@ -318,18 +361,14 @@ class ContainerStore:
         self,
         operation: Operation,
         given: KeyValues | None,
-        outcome: Future[Any] | DbError | None,
+        outcome: "_Sent | DbError | None",
     ) -> Done | DbError:
         if isinstance(outcome, DbError):
             return outcome
         try:
             if outcome is not None:
-                try:
-                    done: Done = outcome.result()
-                except (Fenced, SpaceGone):
-                    pass
-                else:
-                    return done
+                with suppress(Fenced, SpaceGone):
+                    return self._received(outcome)
             return self.run(operation, given)
         except DbError as error:
             return error
@@ -404,6 +443,15 @@ class ContainerStore:
             return Progress(*self.engine.run(owner.space, Command(name, data)))
 
         return self._retrying(epk, attempt)
+
+
+class _Sent(NamedTuple):
+    """A write on its way."""
+
+    future: Future[Any]
+    owner: Range
+    gate: Gate
+    patched_paths: int = 0
 
 
 def key_in(state: ContainerState, values: KeyValues) -> tuple[bytes, Key]:

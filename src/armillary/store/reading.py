@@ -124,8 +124,9 @@ def page_of_key(
     rows = reader.scan(prefix + after_rid + b"\x00", layout.after(prefix))
     rids = (row[len(prefix) :] for row, _ in rows)
     page = _PageMaker(limit)
-    # A chunk at a time: an engine with round trips answers it in one.
-    while chunk := list(islice(rids, min(limit - len(page.items), CHUNK_ITEMS))):
+    # A chunk at a time: an engine with round trips answers it in one. And one more than there is
+    # room for, to know whether anything follows.
+    while chunk := list(islice(rids, min(limit - len(page.items) + 1, CHUNK_ITEMS))):
         values = reader.get_many([layout.DOC + rid for rid in chunk])
         for rid, value in zip(chunk, values, strict=True):
             assert value is not None, "a rid without its item"

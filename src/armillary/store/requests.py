@@ -72,6 +72,8 @@ class Done(NamedTuple):
     new_bytes: int = 0
     leaves_removed: int = 0
     leaves_added: int = 0
+    charge_ru: float = 0.0
+    """Filled in by the caller's side, which knows the formula."""
 
 
 class Failed(NamedTuple):

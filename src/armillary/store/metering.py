@@ -1,0 +1,157 @@
+"""Request units at the door of every physical partition: admit, then charge what it really cost.
+
+    admit   the budget of the range that owns the key: a share of the container's throughput, or of
+    the
+            database's when it is shared; a refusal is `Throttled` with the milliseconds to wait
+    charge  the exact cost, after the work; also of refused and failed requests
+    record  who used how much: partitions, keys, latency
+
+Budgets live in a ledger that all processes share. What a container has provisioned is read from the
+catalog at most once a second. With `enforce="off"` nothing is refused; costs are recorded all the
+same.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+from armillary.engine.base import CATALOG_SPACE, Engine
+from armillary.errors import Throttled
+from armillary.partition.ledger import Allowance, Ledger
+from armillary.partition.provisioning import LIMITS, PartitionLimits, has_burst
+from armillary.partition.ranges import Range
+from armillary.partition.request_units import DEFAULT, Coefficients
+from armillary.store.catalog import find_database
+from armillary.store.offers import OfferRecord, find_offer
+from armillary.store.state import ContainerState
+
+Enforce: TypeAlias = Literal["on", "off", "report"]
+
+OFFER_SECONDS = 1  # how long what was provisioned is believed
+
+
+class Recorder(Protocol):
+    """Statistics as they happen; `partition/counters.py` has the real ones."""
+
+    def record(
+        self,
+        partition: int,
+        key: bytes,
+        ru: float,
+        status: int,
+        latency_ms: float,
+        operation: str,
+        now_ms: int,
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Provision:
+    """An offer as it was at some second, and who owns it."""
+
+    second: int
+    offer: OfferRecord | None
+    shared: bool
+
+
+class Meter:
+    def __init__(
+        self,
+        engine: Engine,
+        ledger: Ledger,
+        recorder: Recorder | None = None,
+        *,
+        enforce: Enforce = "on",
+        burst: bool = False,
+        limits: PartitionLimits = LIMITS,
+        profile: Coefficients = DEFAULT,
+    ) -> None:
+        self._engine = engine
+        self._ledger = ledger
+        self._recorder = recorder
+        self._enforce = enforce
+        self._burst = burst
+        self._limits = limits
+        self.profile = profile
+        self._provisions: dict[str, _Provision] = {}
+
+    def admit(self, state: ContainerState, owner: Range, *, low: bool = False) -> None:
+        """Raise Throttled when the range has nothing left in this second."""
+        if self._enforce != "on":
+            return
+        now_ms = self._engine.now_ms()
+        allowance = self.allowance(state, owner, now_ms)
+        if allowance is None:
+            return
+        wait_ms = self._ledger.admit(allowance, now_ms, low=low)
+        if wait_ms is not None:
+            if self._recorder is not None:
+                self._recorder.record(owner.space, b"", 0.0, 429, 0.0, "throttled", now_ms)
+            raise Throttled(retry_after_ms=wait_ms)
+
+    def charge(
+        self,
+        state: ContainerState,
+        owner: Range,
+        key: bytes,
+        ru: float,
+        *,
+        operation: str,
+        status: int = 200,
+        latency_ms: float = 0.0,
+    ) -> None:
+        now_ms = self._engine.now_ms()
+        if self._enforce != "off":
+            allowance = self.allowance(state, owner, now_ms)
+            if allowance is not None:
+                self._ledger.charge(allowance, ru, now_ms)
+        if self._recorder is not None:
+            self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
+
+    def allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
+        """The budget that a range draws on. None: unlimited."""
+        provision = self._provision(state, now_ms // 1000)
+        offer = provision.offer
+        if offer is None:
+            return None
+        if provision.shared:
+            return self._shared(offer, owner)
+        ordinals = [one.ordinal for one in state.table.ranges]
+        ru = offer.distribution(ordinals).of(owner.ordinal)
+        return Allowance(owner.space, ru, self._burst and has_burst(ru))
+
+    def forget(self, state: ContainerState) -> None:
+        """The throughput was changed here: look again at once."""
+        self._provisions.pop(state.record.rid, None)
+
+    def _provision(self, state: ContainerState, second: int) -> _Provision:
+        known = self._provisions.get(state.record.rid)
+        if known is not None and second < known.second + OFFER_SECONDS:
+            return known
+        with self._engine.read(CATALOG_SPACE) as reader:
+            offer = find_offer(reader, state.record.rid)
+            shared = offer is None
+            if shared:
+                database = find_database(reader, state.record.database)
+                offer = None if database is None else find_offer(reader, database.rid)
+        fresh = _Provision(second, offer, shared)
+        self._provisions[state.record.rid] = fresh
+        return fresh
+
+    def _shared(self, offer: OfferRecord, owner: Range) -> Allowance:
+        """A shared database has budgets of its own, each covering a slice of the hashes; a range
+        draws on the one that covers its beginning."""
+        count = max(1, -(-offer.ru // self._limits.ru))
+        share = min(count - 1, _position(owner.start) * count // (1 << 16))
+        ru = offer.ru / count
+        return Allowance(_shared_key(offer, share), ru, self._burst and has_burst(ru))
+
+
+def _position(epk: bytes) -> int:
+    """Where a hash lies between the first and the last, in 65,536 parts."""
+    return min((1 << 16) - 1, int.from_bytes(epk[:2].ljust(2, b"\0"), "big") << 2)
+
+
+def _shared_key(offer: OfferRecord, share: int) -> int:
+    """A number no space has: spaces are counted from 1 in 31 bits."""
+    owner = int.from_bytes(offer.owner.encode()[:6], "big")
+    return 1 << 62 | owner << 12 | share
