@@ -22,7 +22,9 @@ from armillary.errors import DbError
 KNOWN_CODES = {
     400: {"BadRequest"},
     403: {"Forbidden"},
+    401: {"Unauthorized"},
     404: {"NotFound"},
+    405: {"MethodNotAllowed"},
     408: {"RequestTimeout"},
     409: {"Conflict"},
     410: {"Gone"},
