@@ -14,21 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from armillary.clock import Clock, new_random
 from armillary.container import Container
-from armillary.engine.base import Durability, Engine
+from armillary.engine.base import Durability
 from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict
 from armillary.keys import SyntheticKey
-from armillary.limits import LOGICAL_BYTES_MAX
+from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
+from armillary.partition.ledger import Ledger
+from armillary.partition.ledgers import open_ledger
 from armillary.partition.offers import requested
 from armillary.partition.provisioning import PartitionLimits
+from armillary.partition.request_units import PROFILES
 from armillary.store.accounts import AccountStore
 from armillary.store.commands import HANDLERS
-from armillary.store.housekeeping import Housekeeper
+from armillary.store.housekeeping import Housekeeper, keep_house
+from armillary.store.metering import Enforce, Meter
 from armillary.values import JSON
 
 
@@ -38,20 +41,48 @@ def open_account(
     durability: Durability = "full",
     clock: Clock | None = None,
     seed: int | None = None,
+    partition_bytes: int = PARTITION_BYTES_MAX,
+    partition_ru: int = PARTITION_RU_MAX,
     logical_bytes: int = LOGICAL_BYTES_MAX,
+    enforce: Enforce = "off",
+    burst: bool = False,
+    profile: str = "default",
     housekeeping: bool = True,
 ) -> Account:
     """Open an account, making it if it is new.
 
     `address` is a folder, `":memory:"`, or a `postgresql://` URL. `durability="relaxed"` is quicker
     and loses the last writes when the machine dies; use it for throw-away data. `clock` and `seed`
-    make a run repeatable. `logical_bytes` is the size limit of one partition key value. With
-    `housekeeping` a background thread removes expired items.
+    make a run repeatable.
+
+    `partition_bytes` and `partition_ru` are what a physical partition holds and serves before it
+    splits, `logical_bytes` the size limit of one partition key value; lower them to watch splits on
+    a laptop. With `enforce="on"` requests above the provisioned throughput are refused, as in the
+    cloud. With `housekeeping` a background thread splits partitions and removes expired items;
+    without it, call `settle` when you want that done.
     """
+    if profile not in PROFILES:
+        raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
+    limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
     engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
     try:
-        limits = PartitionLimits(logical_bytes=logical_bytes)
-        return Account(engine, new_random(seed), limits, housekeeping)
+        ledger = open_ledger(address, enforce)
+        meter = Meter(
+            engine,
+            ledger,
+            enforce=enforce,
+            burst=burst,
+            limits=limits,
+            profile=PROFILES[profile],
+        )
+        store = AccountStore(
+            engine,
+            random=new_random(seed),
+            limits=limits,
+            classic=profile == "classic",
+            meter=meter if enforce != "off" else None,
+        )
+        return Account(store, ledger, housekeeping)
     except BaseException:
         engine.close()
         raise
@@ -60,12 +91,15 @@ def open_account(
 class Account:
     """Databases by name. Close it, or use it in a `with` block."""
 
-    def __init__(
-        self, engine: Engine, random: Random, limits: PartitionLimits, housekeeping: bool
-    ) -> None:
-        self._engine = engine
-        self._store = AccountStore(engine, random=random, limits=limits)
-        self._housekeeper = Housekeeper(self._store) if housekeeping else None
+    def __init__(self, store: AccountStore, ledger: Ledger, housekeeping: bool) -> None:
+        self._store = store
+        self._engine = store.engine
+        self._ledger = ledger
+        self._housekeeper = Housekeeper(store) if housekeeping else None
+
+    def settle(self) -> None:
+        """Do now what is done in the background: splits, scaling, expiry, upkeep of indexes."""
+        keep_house(self._store)
 
     def create_database(
         self, id: str, *, throughput: int | None = None, autoscale_max: int | None = None
@@ -99,6 +133,7 @@ class Account:
         if self._housekeeper is not None:
             self._housekeeper.close()
             self._housekeeper = None
+        self._ledger.close()
         self._engine.close()
 
     def __enter__(self) -> Account:
@@ -191,7 +226,7 @@ class Database:
         self._store.delete_container(self.id, id)
 
     def _container(self, id: str) -> Container:
-        return Container(self._store.container(self.id, id))
+        return Container(self._store.container(self.id, id), self._store.limits)
 
 
 def _key_definition(key: str | Sequence[str] | dict[str, JSON]) -> dict[str, JSON]:

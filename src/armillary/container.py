@@ -21,11 +21,13 @@ from armillary.encoding.partition_key import KeyValues, check_key, coerce
 from armillary.errors import BadInput, BatchFailed, DbError, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import PAGE_ITEMS_DEFAULT
+from armillary.partition.provisioning import LIMITS, PartitionLimits
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
-from armillary.store import paging, statistics
+from armillary.store import moves, paging, statistics, throughput
 from armillary.store.batching import batch_error
 from armillary.store.containers import ContainerStore
 from armillary.store.feed import FeedEntry
+from armillary.store.offers import OfferRecord
 from armillary.store.positions import Kind, Position, Segment, decode_position, encode_position
 from armillary.store.preparing import Operation, Predicate
 from armillary.store.reading import Stored
@@ -73,8 +75,9 @@ class FeedRange:
 
 
 class Container:
-    def __init__(self, store: ContainerStore) -> None:
+    def __init__(self, store: ContainerStore, limits: PartitionLimits = LIMITS) -> None:
         self._store = store
+        self._limits = limits
 
     @property
     def id(self) -> str:
@@ -316,6 +319,27 @@ class Container:
     def logical_partitions(self, top: int = 20) -> list[LogicalPartitionStatistics]:
         """The largest partition key values."""
         return statistics.logical_partitions(self._store, top)
+
+    def read_throughput(self) -> OfferRecord:
+        """What is provisioned for this container alone; NotFound when it shares its database's."""
+        return throughput.read_offer(self._store.engine, self._store.refresh().record.rid)
+
+    def replace_throughput(self, ru: int) -> OfferRecord:
+        """Ask for other RU/s (autoscale: another maximum). Above what the physical partitions can
+        serve they are split first, in the background or by `Account.settle`; until then the answer
+        has a `pending` operation, and another change is refused.
+        """
+        offer = throughput.change_throughput(self._store, ru, of=self._limits)
+        self._store.note_write()
+        return offer
+
+    def split(self, partition: str | int) -> None:
+        """Split a physical partition in two at half of its bytes, now. Reads and writes go on."""
+        moves.begin_split(self._store, int(partition)).run()
+
+    def merge(self, partitions: Sequence[str | int]) -> None:
+        """Merge neighbouring physical partitions into one, now. Reads and writes go on."""
+        moves.begin_merge(self._store, [int(one) for one in partitions]).run()
 
     # --- inside ---------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from armillary.partition.offers import check_throughput, minimum_throughput
 from armillary.partition.provisioning import LIMITS, PartitionLimits, partitions_at_creation
 from armillary.partition.ranges import even_ranges
 from armillary.store import catalog
+from armillary.store.activity import Activity
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, Throughput, range_record
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.definitions import ContainerDefinition, check_replacement, parse_container
@@ -51,6 +52,7 @@ class AccountStore:
         self.limits = limits
         self.classic = classic
         self.meter = meter
+        self.activity = Activity()
         self._random = random
         catalog.ensure_catalog(engine)
         self.clean_up()
@@ -63,6 +65,7 @@ class AccountStore:
             random=self._random,
             logical_bytes_max=self.limits.logical_bytes,
             meter=self.meter,
+            note_write=self.activity.note,
         )
 
     # --- databases ------------------------------------------------------------------------------

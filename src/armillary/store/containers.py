@@ -74,6 +74,7 @@ class ContainerStore:
         random: Random,
         logical_bytes_max: int,
         meter: Meter | None = None,
+        note_write: Callable[[str, str], None] = lambda database, container: None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self.engine = engine
@@ -82,6 +83,7 @@ class ContainerStore:
         self._random = random
         self.logical_bytes_max = logical_bytes_max
         self.meter = meter
+        self._note_write = note_write
         self._wait = wait
         self._state: ContainerState | None = None
 
@@ -111,10 +113,15 @@ class ContainerStore:
             if not self.engine.run(owner.space, Command("items.adopt_settings", settings)):
                 self._wait(FROZEN_STEP_SECONDS)
 
+    def note_write(self) -> None:
+        """Background work should have a look soon."""
+        self._note_write(self.database, self.name)
+
     def now_s(self) -> int:
         return self.engine.now_ms() // 1000
 
     def _context(self, state: ContainerState, owner: Range) -> Context:
+        self.note_write()
         return state.context(state.fences[owner.space], self.now_s(), self.logical_bytes_max)
 
     def _retrying(self, epk: bytes, attempt: Callable[[ContainerState, Range], T]) -> T:

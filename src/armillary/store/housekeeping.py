@@ -1,51 +1,101 @@
-"""Background work of one process: expired items are removed, old versions forgotten, indexes
-finished.
+"""Background work of one process, container by container.
 
-Each piece is a bounded command that does no harm when two processes do it at once. Nothing depends
-on it happening soon: readers never see an expired item. It sleeps on an event, so an idle account
-costs nothing.
+    splits     of physical partitions that are full, or that a change of throughput needs
+    take-over  of splits and merges whose runner has died
+    expiry     of items past their time to live; readers do not see them anyway
+    the rest   old versions past their retention, index entries after a change of policy
+
+Each piece does no harm when two processes do it at once. A container is looked at soon after it was
+written to, and all of them now and then; an idle account costs nothing in between.
 """
 
 import logging
 import threading
 
-from armillary.errors import DbError, NotFound
+from armillary.errors import DbError, Locked, NotFound, NotSplittable, Stale
 from armillary.store.accounts import AccountStore
+from armillary.store.containers import ContainerStore
+from armillary.store.moves import begin_split, resume
+from armillary.store.throughput import run_scaling, stored_bytes
 
-INTERVAL_SECONDS = 10.0
+ROUND_SECONDS = 10.0  # between two looks at every container
+PAUSE_SECONDS = 0.5  # between two looks at a container that is being written to
 log = logging.getLogger("armillary.housekeeping")
 
 
 class Housekeeper:
-    def __init__(self, account: AccountStore, interval_s: float = INTERVAL_SECONDS) -> None:
+    def __init__(
+        self,
+        account: AccountStore,
+        *,
+        round_s: float = ROUND_SECONDS,
+        pause_s: float = PAUSE_SECONDS,
+    ) -> None:
         self._account = account
-        self._interval_s = interval_s
+        self._round_s = round_s
+        self._pause_s = pause_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="housekeeper", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._stop.set()
+        self._account.activity.wake()
         self._thread.join()
 
     def _loop(self) -> None:
-        while not self._stop.wait(self._interval_s):
+        while not self._stop.is_set():
+            noted = self._account.activity.wait(self._round_s)
+            if self._stop.wait(self._pause_s if noted else 0):
+                return
             try:
-                keep_house(self._account)
+                keep_house(self._account, self._account.activity.take() if noted else None)
             except DbError as error:
                 # A full disk or a lost database: whoever writes hears of it; we try again later.
                 log.warning("housekeeping stopped early: %s", error)
 
 
-def keep_house(account: AccountStore) -> int:
-    """One round over every container. How many rows it removed or rewrote."""
-    done = 0
-    account.clean_up()
-    for database in account.list_databases():
-        for record in account.list_containers(database.id):
-            store = account.container(database.id, record.id)
+def keep_house(account: AccountStore, only: set[tuple[str, str]] | None = None) -> None:
+    """One look at every container, or at these."""
+    if only is None:
+        account.clean_up()
+        only = {
+            (database.id, record.id)
+            for database in account.list_databases()
+            for record in account.list_containers(database.id)
+        }
+    for database, name in sorted(only):
+        try:
+            keep_container(account, account.container(database, name))
+        except (NotFound, Stale):
+            continue  # deleted under our eyes, or another process does the same
+
+
+def keep_container(account: AccountStore, store: ContainerStore) -> None:
+    for move in resume(store):
+        move.run()
+    run_scaling(store, of=account.limits)
+    split_full(account, store)
+    store.sweep()
+    store.trim_log()
+    store.reindex()
+
+
+def split_full(account: AccountStore, store: ContainerStore) -> None:
+    """Halve every physical partition that is over the size limit, again while a half still is."""
+    if store.state.definition.partition_key.system_key:
+        return  # a fixed container never grows
+    unsplittable: set[int] = set()
+    while True:
+        full = [
+            ordinal
+            for ordinal, size_bytes in stored_bytes(store).items()
+            if size_bytes >= account.limits.bytes and ordinal not in unsplittable
+        ]
+        if not full:
+            return
+        for ordinal in full:
             try:
-                done += store.sweep() + store.trim_log() + store.reindex()
-            except NotFound:
-                continue  # deleted under our eyes
-    return done
+                begin_split(store, ordinal).run()
+            except (NotSplittable, Locked):
+                unsplittable.add(ordinal)
