@@ -41,8 +41,10 @@ class Allowance:
 class Ledger(Protocol):
     """All methods may be called from any thread."""
 
-    refused: int
-    """Requests refused by this process; in `report` mode, those that would have been."""
+    @property
+    def refused(self) -> int:
+        """Requests refused by this process; in `report` mode, those that would have been."""
+        ...
 
     def admit(self, allowance: Allowance, now_ms: int, *, low: bool = False) -> int | None:
         """None: run it, then `charge`. Otherwise the milliseconds to wait before asking again."""

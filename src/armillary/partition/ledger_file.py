@@ -43,15 +43,27 @@ class _MovedOut(Exception):
 class _Entry:
     """Where a budget lives, and a scratch `Budget` that knows the rules."""
 
-    __slots__ = ("allowance", "budget", "end", "high_second", "seed", "sliced", "slot", "start")
+    __slots__ = (
+        "allowance",
+        "budget",
+        "end",
+        "high_second",
+        "plain",
+        "seed",
+        "sliced",
+        "slot",
+        "start",
+    )
 
-    def __init__(self, allowance: Allowance, slot: int, budget: Budget) -> None:
+    def __init__(self, allowance: Allowance, slot: int, budget: Budget, enforce: Enforce) -> None:
         self.allowance = allowance
         self.budget = budget
         self.slot = slot
         self.start, self.end = slot + BODY_START, slot + BODY_END
         self.seed = seed_of(allowance.key)
         self.high_second = -2
+        self.plain = enforce == "on" and not allowance.burst
+        """Without a positive balance there is nothing more to ask."""
         direct = allowance.ru < LEDGER_DIRECT_RU or (
             allowance.burst and allowance.ru < BURST_RU_MAX
         )
@@ -85,9 +97,13 @@ class FileLedger:
             entry.high_second = second = now_ms // 1000
             body = self._map[entry.start : entry.end]
             if _crc32(body, entry.seed) == RESIDUE:
-                _, balance, _, _, then = _unpack(body)
-                if balance > 0.0 and then == second:
-                    return None
+                r, balance, _, _, then = _unpack(body)
+                if then == second:
+                    if balance > 0.0:
+                        return None
+                    if entry.plain and r == allowance.ru:
+                        self._refused += 1
+                        return (second + 1) * 1000 - now_ms + 1000 * int(-balance // r)
         if self._enforce == "off":
             return None
         try:
@@ -171,13 +187,14 @@ class FileLedger:
 
     def _enter(self, allowance: Allowance, now_ms: int) -> _Entry:
         entry = self._entries.get(allowance.key)
-        if entry is not None and entry.allowance is allowance:
+        if entry is not None and entry.allowance == allowance:
+            entry.allowance = allowance  # the next comparison is by identity
             return entry
         slot = self._file.find(allowance.key, fresh_state(allowance, now_ms))
         budget = Budget(allowance.ru, now_ms, burst=allowance.burst, enforce=self._enforce)
         if len(self._entries) >= LEDGER_SLOTS:
             self._entries.pop(next(iter(self._entries)), None)
-        entry = self._entries[allowance.key] = _Entry(allowance, slot, budget)
+        entry = self._entries[allowance.key] = _Entry(allowance, slot, budget, self._enforce)
         return entry
 
     def reset(self, allowance: Allowance, now_ms: int) -> None:

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from armillary.limits import BURST_RU_MAX, LEDGER_SLOTS
+from armillary.limits import BURST_RU_MAX, CLOCK_STEP_SECONDS, LEDGER_SLOTS
 from armillary.partition.admission import LOW_PRIORITY_RESERVE, BudgetState, Enforce
 from armillary.partition.ledger import Allowance
 
@@ -104,6 +104,8 @@ class Slices:
             held.high_second = second
             if held.left > 0.0 and held.second >= second:
                 return None
+        if self._enforce == "off":
+            return None
         with held.lock:
             self._renew(held, second)
             if held.left <= 0.0 and (held.asked_ms < 0 or now_ms - held.asked_ms >= self._ask_ms):
@@ -124,14 +126,14 @@ class Slices:
         with held.lock:
             if second > held.second:
                 self._renew(held, second)
-            if self._enforce != "on" and held.left <= 0.0 and held.asked_ms >= 0:
+            if self._enforce != "on" and held.left <= 0.0:
                 return  # it would have been refused: it must not become a debt of those after it
             held.left -= ru
             if held.left < -allowance.ru / self._slices:
                 self._exchange(held, now_ms, 0.0)
 
     def _renew(self, held: _Held, second: int) -> None:
-        if second > held.second:
+        if second > held.second or held.second > second + CLOCK_STEP_SECONDS:
             held.left = min(0.0, held.left)  # a debt stays; a slice ends with its second
             held.second = second
             held.asked_ms = -1
@@ -171,5 +173,7 @@ class Slices:
                 # The oldest. What it held returns with the next second.
                 self._held.pop(next(iter(self._held)), None)
             held = self._held.setdefault(allowance.key, _Held(allowance))
+        if held.allowance != allowance:
+            held.asked_ms = -1  # there may be more now
         held.allowance = allowance
         return held

@@ -1,0 +1,160 @@
+"""The ledger of a database: SQL that agrees with Python, servers that throttle as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.support.children import start_child, wait_for_line
+from tests.support.ledgers import granted_together, hammer
+from tests.support.postgres import fresh_url
+
+from armillary.engine.postgres_address import Address
+from armillary.errors import Unavailable
+from armillary.partition.admission import Budget, BudgetState
+from armillary.partition.ledger import Allowance, fresh_state, from_the_future
+from armillary.partition.ledger_postgres import PostgresLedger
+from armillary.partition.ledger_slices import Order, cut
+
+T0 = 1_700_000_000_000
+SMALL, LARGE = Allowance(7, 400.0), Allowance(7, 10_000.0)
+
+
+@pytest.fixture
+def url() -> str:
+    return fresh_url()
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[PostgresLedger]:
+    ledger = PostgresLedger(url)
+    yield ledger
+    ledger.close()
+
+
+def in_python(state: BudgetState, order: Order) -> tuple[BudgetState, float]:
+    """The reference: `Budget` for time and change, `cut` for the slice."""
+    allowance = order.allowance
+    if from_the_future(state, order.now_ms):
+        state = fresh_state(allowance, order.now_ms)
+    budget = Budget(state.ru, order.now_ms, burst=allowance.burst)
+    budget.restore(state)
+    budget.report(order.now_ms)
+    budget.switch(burst=allowance.burst)
+    if allowance.ru != state.ru:
+        budget.change(order.now_ms, allowance.ru)
+    return cut(budget.state(), order)
+
+
+ORDERS = st.lists(
+    st.tuples(
+        st.integers(-4_000, 20_000),  # milliseconds since the last
+        st.sampled_from([100, 400, 2_999, 3_000, 10_000]),
+        st.booleans(),
+        st.integers(-900, 100),  # settle
+        st.booleans(),  # of the current second?
+        st.integers(0, 3_000),  # want
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=ORDERS)
+def test_the_statement_agrees_with_the_functions(
+    ledger: PostgresLedger, steps: list[tuple[int, int, bool, int, bool, int]]
+) -> None:
+    now_ms = T0
+    first = Allowance(7, float(steps[0][1]), steps[0][2])
+    ledger.reset(first, now_ms)
+    state = fresh_state(first, now_ms)
+    for pause_ms, ru, burst, settle, current, want in steps:
+        now_ms = max(T0, now_ms + pause_ms)
+        allowance = Allowance(7, float(ru), burst)
+        second = now_ms // 1000 if current else 0
+        order = Order(allowance, now_ms, float(settle), second, float(want))
+        state, given_by_python = in_python(state, order)
+        given_by_sql, *row = ledger._row(order)
+        assert (tuple(row), given_by_sql) == (tuple(state), given_by_python)
+
+
+def test_a_slice_is_one_statement(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.admit(SMALL, T0 - 1000)
+    statements: list[bytes] = []
+    run = ledger._run
+
+    def counting(statement: bytes, arguments: dict[str, object]) -> list[tuple[object, ...]]:
+        statements.append(statement)
+        return run(statement, arguments)
+
+    monkeypatch.setattr(ledger, "_run", counting)
+    while ledger.admit(SMALL, T0) is None:
+        ledger.charge(SMALL, 1.0, T0)
+    assert len(statements) == 20 + 1, "twenty slices, and the one that was not to be had"
+    assert ledger.admit(SMALL, T0 + 50) is not None
+    assert len(statements) == 21, "a used-up budget is not asked for again at once"
+
+
+@pytest.mark.parametrize(("ru", "cost"), [(400.0, 7.0), (10_000.0, 13.0)])
+def test_two_servers_throttle_as_one(url: str, tmp_path: Path, ru: float, cost: float) -> None:
+    children = [hammer("postgres", url, tmp_path, ru=ru, cost=cost, seconds=2.5) for _ in range(2)]
+    both = granted_together(children)
+    assert all(total <= ru + 2 * cost for total in both.values()), both
+    whole = sorted(both)[1:-1]
+    assert whole
+    assert all(both[second] >= 0.8 * ru for second in whole), both
+
+
+HOLDER = """
+from armillary.partition.ledger import Allowance
+from armillary.partition.ledger_postgres import PostgresLedger
+ledger = PostgresLedger(sys.argv[2])
+assert ledger.admit(Allowance(7, 400.0), int(sys.argv[3])) is None
+print("holding", flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_slice_of_a_killed_server_returns_with_the_second(
+    url: str, ledger: PostgresLedger, tmp_path: Path
+) -> None:
+    child = start_child(HOLDER, tmp_path, url, str(T0))
+    wait_for_line(child, "holding")
+    child.kill()
+    child.communicate()
+    totals = []
+    for now_ms in (T0, T0 + 1000):
+        total = 0.0
+        while ledger.admit(SMALL, now_ms) is None:
+            ledger.charge(SMALL, 4.0, now_ms)
+            total += 4.0
+        totals.append(total)
+    assert totals == [380.0, 400.0]
+
+
+def test_a_lost_connection_is_replaced_and_nothing_is_given_back_twice(
+    url: str, ledger: PostgresLedger
+) -> None:
+    assert ledger.admit(SMALL, T0) is None
+    address = Address.parse(url)
+    with psycopg.connect(address.url, autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            " AND query LIKE '%%armillary_ledger%%'"
+        )
+    ledger.idle(T0)
+    assert ledger.state(SMALL, T0).balance in (380.0, 400.0)
+    assert ledger.admit(SMALL, T0 + 1000) is None
+
+
+def test_a_closed_ledger_says_so(url: str) -> None:
+    ledger = PostgresLedger(url)
+    ledger.close()
+    with pytest.raises(Unavailable):
+        ledger.admit(SMALL, T0)
