@@ -133,10 +133,12 @@ class Doorman:
                 pass
             listener.close()
 
-    async def settle(self) -> None:
+    async def settle(self, seconds: float) -> None:
         """Wait for handshakes under way."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(ACCEPTS_MAX):

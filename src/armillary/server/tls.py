@@ -1,0 +1,196 @@
+"""The certificate of a server: made on the first start, kept in the data folder, loaded again.
+
+    DATA/tls/server.pem   the private key and the certificate, mode 0600, in one file so that the
+                          two can never belong to different pairs
+    DATA/tls/cert.pem     the certificate alone, for those who are to trust it
+    DATA/tls/about.json   its names and its end, so that a start need not parse it
+
+It is self-signed, for the names under which a local server is reached. It is made again when it is
+about to end, or when the names changed (another host name, another --allow-host). Making one needs
+`cryptography`, which costs memory and time to import: a server lets a child process do it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.x509 import GeneralName
+
+VALID_DAYS = 3650
+RENEW_DAYS = 30  # before the end
+DAY_SECONDS = 86_400
+MAKE_SECONDS_MAX = 30.0
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
+
+
+class MakeFailed(Exception):
+    """There is no certificate; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    folder: Path
+
+    @property
+    def server_pem(self) -> Path:
+        return self.folder / "server.pem"
+
+    @property
+    def cert_pem(self) -> Path:
+        return self.folder / "cert.pem"
+
+    @property
+    def about(self) -> Path:
+        return self.folder / "about.json"
+
+    def is_good(self, names: Iterable[str], now_s: float) -> bool:
+        """Whether it is there, whole, for these names, and far from its end."""
+        try:
+            about = json.loads(self.about.read_text("utf-8"))
+            certificate = self.cert_pem.read_text("utf-8")
+            whole = certificate in self.server_pem.read_text("utf-8")
+            lasts = about["ends_s"] - now_s > RENEW_DAYS * DAY_SECONDS
+            return whole and lasts and about["names"] == list(names)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False  # none yet, or half of one: make it again
+
+
+def certificate_in(data: Path) -> Certificate:
+    return Certificate(data / "tls")
+
+
+def names_for(extra: Iterable[str] = ()) -> list[str]:
+    """The names a certificate is for, in a fixed order."""
+    names = [*LOCAL_NAMES, socket.gethostname().lower(), *(name.lower() for name in extra)]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def ensure(data: Path, names: list[str], *, in_child: bool = False) -> Certificate:
+    """The certificate of this data folder, made if there is no good one."""
+    certificate = certificate_in(data)
+    if certificate.is_good(names, time.time()):
+        return certificate
+    if in_child:
+        _make_in_child(data, names)
+    else:
+        make(certificate, names, time.time())
+    return certificate
+
+
+def _make_in_child(data: Path, names: list[str]) -> None:
+    command = [sys.executable, "-m", "armillary.server.tls", str(data), *names]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=MAKE_SECONDS_MAX,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise MakeFailed(f"no certificate within {MAKE_SECONDS_MAX:.0f} seconds") from error
+    if done.returncode:
+        raise MakeFailed(done.stderr.strip().rpartition("\n")[2])
+
+
+def context_of(certificate: Certificate) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate.server_pem)
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def make(certificate: Certificate, names: list[str], now_s: float) -> None:
+    """A new key and certificate. The file with the key is put in place last but one, whole; what
+    describes it comes last, so a maker that was killed leaves something `is_good` refuses."""
+    key_pem, cert_pem, ends_s = _make_pair(names, now_s)
+    certificate.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    certificate.about.unlink(missing_ok=True)
+    _write(certificate.cert_pem, cert_pem, 0o644)
+    _write(certificate.server_pem, key_pem + cert_pem, 0o600)
+    about = {"names": names, "ends_s": ends_s}
+    _write(certificate.about, json.dumps(about).encode() + b"\n", 0o644)
+
+
+def _make_pair(names: list[str], now_s: float) -> tuple[bytes, bytes, int]:
+    from datetime import UTC, datetime, timedelta
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    # P-256: every SDK takes it, and a handshake costs a tenth of what RSA does.
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Armillary localhost")])
+    start = datetime.fromtimestamp(now_s, UTC).replace(microsecond=0) - timedelta(days=1)
+    end = start + timedelta(days=VALID_DAYS)
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(start)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectAlternativeName([_general(one) for one in names]), False)
+        # Its own authority, so that trusting it is importing one file; it can sign no other.
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
+        .add_extension(usage, True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
+        .sign(key, hashes.SHA256())
+    )
+    key_pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return key_pem, built.public_bytes(serialization.Encoding.PEM), int(end.timestamp())
+
+
+def _general(name: str) -> GeneralName:
+    from ipaddress import ip_address
+
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name.encode("idna").decode())
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    ensure(Path(sys.argv[1]), sys.argv[2:])

@@ -1,0 +1,102 @@
+"""A server on a free port, in a thread of its own, with bounds a test can wait for."""
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.service import EchoService
+
+from armillary.server import tls
+from armillary.server.bounds import Bounds
+from armillary.server.hosts import HostCheck
+from armillary.server.hub import Hub
+from armillary.server.listen import Doorman, bind
+from armillary.server.loops import new_loop
+
+
+class Running:
+    """A server under test. Everything of it lives on the loop of one thread."""
+
+    def __init__(self, bounds: Bounds, tls_folder: Path | None) -> None:
+        self.service = EchoService()
+        self.sockets = bind("127.0.0.1", 0)
+        self.port = int(self.sockets[0].getsockname()[1])
+        self.bounds = bounds
+        self._tls_folder = tls_folder
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+        assert self._started.wait(10)
+
+    def connect(self, timeout: float = 10) -> socket.socket:
+        client = socket.create_connection(("127.0.0.1", self.port), timeout)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return client
+
+    def on_loop(self, call: Callable[[], None]) -> None:
+        self.loop.call_soon_threadsafe(call)
+
+    def guests(self) -> int:
+        return len(self.hub.guests)
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self.on_loop(self._stop.set)
+            self._thread.join(20)
+        assert not self._thread.is_alive()
+
+    def begin_stop(self) -> None:
+        self.on_loop(self._stop.set)
+
+    def _run(self) -> None:
+        self.loop = new_loop()
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_until_complete(self._serve())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        asyncio.set_event_loop(None)
+        self.loop.close()
+
+    async def _serve(self) -> None:
+        self._stop = asyncio.Event()
+        self.hub = Hub(self.service, self.loop, bounds=self.bounds, hosts=HostCheck())
+        doorman = Doorman(self.hub, self.sockets, self._context if self._tls_folder else None)
+        self._started.set()
+        await self._stop.wait()
+        doorman.close()
+        await doorman.settle(1)
+        await self.hub.drain()
+
+    async def _context(self) -> ssl.SSLContext:
+        assert self._tls_folder is not None
+        return tls.context_of(tls.ensure(self._tls_folder, tls.names_for()))
+
+
+Start = Callable[..., Running]
+
+
+@pytest.fixture
+def start(certificate: Path) -> Iterator[Start]:
+    """Start a server; changes to the bounds by name."""
+    servers: list[Running] = []
+
+    def begin(**changes: float) -> Running:
+        bounds = replace(Bounds(drain_s=5.0), **changes)  # type: ignore[arg-type]
+        servers.append(Running(bounds, certificate))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a certificate."""
+    folder = tmp_path_factory.mktemp("data")
+    tls.ensure(folder, tls.names_for())
+    return folder

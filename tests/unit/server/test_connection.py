@@ -1,0 +1,339 @@
+"""Without these, a slow, greedy or broken client could take the server from everybody else."""
+
+import logging
+import socket
+import struct
+import time
+
+import pytest
+from tests.support.http import Answers, get, post
+from tests.unit.server.conftest import Running, Start
+
+
+def until(wanted: object, look: object, seconds: float = 5.0) -> None:
+    """Wait until `look()` is `wanted`."""
+    assert callable(look)
+    end = time.monotonic() + seconds
+    while (seen := look()) != wanted:
+        assert time.monotonic() < end, seen
+        time.sleep(0.005)
+
+
+def ask(server: Running, request: bytes) -> tuple[int, bytes]:
+    with server.connect() as client:
+        client.sendall(request)
+        answer = Answers(client).get()
+        return answer.status, answer.body
+
+
+# --- framing ------------------------------------------------------------------------------------
+
+
+def test_a_request_cut_at_every_byte_is_answered(start: Start) -> None:
+    server = start()
+    request = post("/quick/a", b'{"id":"1"}', "X-Ms-Date: now")
+    with server.connect() as client:
+        answers = Answers(client)
+        for cut in range(1, len(request)):
+            client.sendall(request[:cut])
+            time.sleep(0.0005)  # two segments, not one
+            client.sendall(request[cut:])
+            assert answers.get().json() == ["POST", "/quick/a", '{"id":"1"}', False]
+    assert len(server.service.requests) == len(request) - 1
+
+
+def test_a_get_after_a_post_in_one_segment_is_answered_after_it(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        client.sendall(post("/wait/write", b"{}") + get("/quick/read"))
+        time.sleep(0.05)
+        assert [one.target for one in server.service.requests] == ["/wait/write"]
+        server.service.gate("write").set()
+        answers = Answers(client)
+        assert answers.get().json()[1] == "/wait/write"
+        assert answers.get().json()[1] == "/quick/read"
+
+
+def test_answers_go_out_in_order_although_a_later_one_is_done_first(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        client.sendall(get("/wait/a") + get("/slow/b") + get("/quick/c"))
+        until(3, lambda: len(server.service.requests))
+        client.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        client.settimeout(10)
+        server.service.gate("a").set()
+        answers = Answers(client)
+        assert [answers.get().json()[1] for _ in "abc"] == ["/wait/a", "/slow/b", "/quick/c"]
+
+
+def test_quick_requests_run_on_the_loop_and_others_in_threads(start: Start) -> None:
+    server = start()
+    ask(server, get("/quick"))
+    (loop_thread,) = server.service.threads
+    ask(server, get("/slow"))
+    (other,) = server.service.threads - {loop_thread}
+    assert other.startswith("request")
+
+
+def test_thousands_of_pipelined_requests_keep_their_order(start: Start) -> None:
+    server = start(pipeline=16, inline=4)
+    count = 3_000
+    with server.connect() as client:
+        client.sendall(b"".join(get(f"/quick/{number}") for number in range(count)))
+        answers = Answers(client)
+        seen = [answers.get().json()[1] for _ in range(count)]
+    assert seen == [f"/quick/{number}" for number in range(count)]
+
+
+def test_what_the_answer_is_made_of(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = Answers(client)
+        client.sendall(get("/quick/a", method="HEAD"))
+        head = answers.next(head=True)
+        client.sendall(get("/quick/a") + get("/status/204") + get("/status/304"))
+        whole, no_content, not_modified = answers.get(), answers.get(), answers.get()
+        client.sendall(b"GET /quick HTTP/1.0\r\n\r\n")
+        old = answers.get()
+        assert answers.next() is None
+    assert head is not None
+    assert int(head.headers["content-length"]) == len(whole.body) + 1  # HEAD is a letter longer
+    assert whole.headers["date"].endswith(" GMT")
+    assert "connection" not in whole.headers
+    for empty in (no_content, not_modified):
+        assert "content-length" not in empty.headers
+    assert old.headers["connection"] == "close"
+
+
+def test_a_client_that_waits_for_a_word_gets_it(start: Start) -> None:
+    server = start()
+    request = post("/quick", b"abc", "Expect: 100-continue")
+    with server.connect() as client:
+        answers = Answers(client)
+        client.sendall(request[:-3])
+        assert answers.get().status == 100
+        client.sendall(request[-3:])
+        assert answers.get().json()[2] == "abc"
+
+
+def test_a_client_that_said_all_it_had_to_say_still_gets_its_answer(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        client.sendall(get("/wait/a"))
+        until(1, lambda: len(server.service.requests))
+        client.shutdown(socket.SHUT_WR)
+        time.sleep(0.02)
+        server.service.gate("a").set()
+        answers = Answers(client)
+        assert answers.get().status == 200
+        assert answers.next() is None
+
+
+def test_a_refusal_comes_after_the_answers_before_it_and_is_not_lost_in_a_reset(
+    start: Start,
+) -> None:
+    server = start(body_bytes=1_000)
+    with server.connect() as client:
+        client.sendall(get("/wait/a") + post("/quick", b"x" * 500_000))
+        time.sleep(0.05)
+        server.service.gate("a").set()
+        client.sendall(b"x" * 500_000)
+        answers = Answers(client)
+        assert answers.get().json()[1] == "/wait/a"
+        refusal = answers.get()
+        assert (refusal.status, refusal.headers["connection"]) == (413, "close")
+        assert refusal.json()["code"] == "RequestEntityTooLarge"
+        assert answers.next() is None
+    until(0, server.guests)
+
+
+@pytest.mark.parametrize("path", ["/bug", "/quick", "/split"])
+def test_a_bug_of_the_service_is_a_500_and_is_logged(
+    start: Start, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    server = start()
+    if path == "/quick":
+        server.service.is_quick = None  # type: ignore[method-assign, assignment]
+    with caplog.at_level(logging.ERROR, "armillary.server"), server.connect() as client:
+        client.sendall(get(path) + get("/alive"))
+        answers = Answers(client)
+        assert answers.get().status == 500
+        assert answers.get().status == 200  # and the connection goes on
+    assert "a bug" in caplog.text
+
+
+# --- clients that are slow, silent or gone ------------------------------------------------------
+
+
+def test_a_client_that_never_reads_is_stopped_and_others_are_served(start: Start) -> None:
+    server = start(write_buffer_bytes=100_000, write_s=0.6, pipeline=8)
+    with server.connect() as greedy:
+        greedy.setblocking(False)
+        requests, sent = get("/large/1000000") * 2_000, 0
+        for _ in range(20):
+            try:
+                sent += greedy.send(requests[sent:])
+            except BlockingIOError:
+                time.sleep(0.01)
+        handled = len(server.service.requests)
+        assert handled < 100  # what the buffers of the system took, and no more
+        assert ask(server, get("/quick"))[0] == 200
+        until(0, server.guests)  # and its time is up
+
+
+def test_a_client_that_reads_slowly_gets_everything(start: Start) -> None:
+    server = start(write_buffer_bytes=10_000, write_s=0.4)
+    size = 8_000_000
+    with server.connect() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+        client.sendall(get(f"/large/{size}"))
+        begin, received = time.monotonic(), 0
+        while received < size:
+            received += len(client.recv(300_000))
+            time.sleep(0.01)
+        assert time.monotonic() - begin > 0.3
+    assert received > size
+
+
+def test_a_head_that_trickles_in_is_given_up(start: Start) -> None:
+    server = start(head_s=0.2)
+    with server.connect() as client:
+        begin = time.monotonic()
+        with pytest.raises(OSError):  # reset, or broken pipe
+            for byte in get("/quick", "X: " + "y" * 1_000):
+                client.sendall(bytes([byte]))
+                time.sleep(0.01)
+        assert time.monotonic() - begin < 3
+    until(0, server.guests)
+    assert server.service.requests == []
+
+
+def test_a_body_that_never_comes_is_given_up(start: Start) -> None:
+    server = start(body_s=0.2)
+    with server.connect() as client:
+        client.sendall(post("/quick", b"abc")[:-1])
+        assert Answers(client).next() is None
+    until(0, server.guests)
+
+
+def test_an_idle_connection_ends_and_a_busy_one_does_not(start: Start) -> None:
+    server = start(idle_s=0.2, first_byte_s=0.2, head_s=0.2, body_s=0.2)
+    with server.connect() as silent, server.connect() as idle, server.connect() as busy:
+        busy.sendall(get("/wait/a"))
+        idle.sendall(get("/quick"))
+        answers = Answers(idle)
+        assert answers.get().status == 200
+        assert answers.next() is None
+        assert silent.recv(1) == b""
+        until(1, server.guests)
+        server.service.gate("a").set()
+        assert Answers(busy).get().status == 200
+
+
+def test_a_client_that_goes_away_takes_its_waiting_requests_with_it(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        client.sendall(post("/wait/a", b"") + post("/quick/b", b""))
+        until(1, lambda: len(server.service.requests))
+        # A reset. A plain close looks like a client that waits for its answers.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until(0, server.guests)
+    server.service.gate("a").set()
+    assert ask(server, get("/quick/c"))[0] == 200
+    assert [one.target for one in server.service.requests] == ["/wait/a", "/quick/c"]
+
+
+def test_more_connections_than_allowed_are_refused(start: Start) -> None:
+    server = start(connections=2)
+    with server.connect() as one, server.connect() as two:
+        for client in (one, two):
+            client.sendall(get("/quick"))
+            assert Answers(client).get().status == 200
+        with server.connect() as three:
+            assert Answers(three).next() is None
+        one.close()
+        until(1, server.guests)
+        assert ask(server, get("/quick"))[0] == 200
+
+
+def test_more_work_than_allowed_is_refused_with_503(start: Start) -> None:
+    server = start(waiting=1)
+    with server.connect() as client:
+        client.sendall(get("/wait/a"))
+        until(1, lambda: len(server.service.requests))
+        assert ask(server, get("/slow"))[0] == 503
+        server.service.gate("a").set()
+        assert Answers(client).get().status == 200
+    assert ask(server, get("/slow"))[0] == 200
+
+
+# --- the end ------------------------------------------------------------------------------------
+
+
+def test_a_drain_answers_what_is_under_way_and_ends_the_rest(start: Start) -> None:
+    server = start()
+    with server.connect() as busy, server.connect() as half, server.connect() as idle:
+        busy.sendall(get("/wait/a"))
+        half.sendall(get("/quick/b")[:-1])
+        idle.sendall(get("/quick"))
+        idle_answers = Answers(idle)
+        idle_answers.get()
+        until(2, lambda: len(server.service.requests))
+        server.begin_stop()
+        assert idle_answers.next() is None
+        with pytest.raises(ConnectionRefusedError):
+            server.connect()
+        half.sendall(b"\n")
+        server.service.gate("a").set()
+        for client in (half, busy):
+            answers = Answers(client)
+            last = answers.get()
+            assert (last.status, last.headers["connection"]) == (200, "close")
+            assert answers.next() is None
+    server.stop()
+
+
+def test_a_drain_does_not_wait_for_ever(start: Start) -> None:
+    server = start(drain_s=0.2)
+    with server.connect() as client:
+        client.sendall(get("/quick")[:-1])
+        time.sleep(0.05)
+        begin = time.monotonic()
+        server.stop()
+        assert time.monotonic() - begin < 3
+        assert Answers(client).next() is None
+
+
+# --- hosts and probes ---------------------------------------------------------------------------
+
+
+def test_a_strange_host_is_refused_before_the_service_sees_it(start: Start) -> None:
+    server = start()
+    status, body = ask(server, b"GET /quick HTTP/1.1\r\nHost: evil.example:8081\r\n\r\n")
+    assert status == 403
+    assert b"evil.example" in body
+    assert server.service.requests == []
+
+
+@pytest.mark.parametrize("path", ["/_armillary/health", "/ready", "/alive"])
+def test_probes_are_answered_without_the_service(start: Start, path: str) -> None:
+    server = start()
+    assert ask(server, get(path))[0] == 200
+    assert ask(server, post(path, b""))[0] == 405
+    assert server.service.requests == []
+
+
+def test_ready_says_no_while_stopping(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        client.sendall(post("/wait/b", b"") + get("/ready") + get("/alive"))
+        until(1, lambda: len(server.service.requests))
+        server.begin_stop()
+        until(True, lambda: server.hub.draining)
+        server.service.gate("b").set()
+        answers = Answers(client)
+        answers.get()
+        assert answers.get().status == 503
+        assert answers.get().status == 200
