@@ -247,3 +247,17 @@ def test_the_report_says_where_the_second_stands() -> None:
 def test_a_budget_of_nothing_is_our_mistake() -> None:
     with pytest.raises(AssertionError):
         Budget(0, 0)
+
+
+def test_a_new_budget_has_not_been_idle_since_1970() -> None:
+    now_ms = 1_700_000_000_000
+    budget = Budget(100, now_ms, burst=True)
+    assert budget.report(now_ms + 999).bank == 0
+    assert budget.report(now_ms + 1000).bank == 100
+
+
+def test_in_report_mode_the_last_fraction_of_a_balance_admits_too() -> None:
+    budget = Budget(100, 0, enforce="report")
+    budget.charge(0, 99.5)
+    budget.charge(0, 10)
+    assert budget.report(0).balance == -9.5

@@ -104,3 +104,19 @@ def test_a_week_is_advised() -> None:
 def test_series_of_different_lengths_are_our_mistake() -> None:
     with pytest.raises(AssertionError):
         hot_ranges({0: FULL, 1: FULL[:9]})
+
+
+def test_a_minute_less_than_a_week_is_not_enough() -> None:
+    minutes = 7 * 24 * 60 - 1
+    hot = only(hot_ranges({0: [0.0] * (minutes - 5) + [100.0] * 5, 1: [0.0] * minutes}))
+    assert not hot.enough_history
+
+
+def test_half_of_the_history_is_lasting() -> None:
+    series = [100.0] * 10 + [0.0] * 10
+    assert only(hot_ranges({0: series, 1: [0.0] * 20})).cause is Cause.UNKNOWN
+    assert only(hot_ranges({0: [*series, 0.0], 1: [0.0] * 21})).cause is Cause.TIME_WINDOW
+
+
+def test_keys_that_used_nothing_explain_nothing() -> None:
+    assert only(hot_ranges({0: FULL, 1: QUIET}, {0: [("a", 0.0)]})).cause is Cause.UNKNOWN

@@ -96,3 +96,23 @@ def test_a_budget_lowered_within_a_second_does_not_make_it_full() -> None:
     history.record(300, 60)
     assert history.seconds(1000, 1) == [560]
     assert history.minutes(60_000, 1) == [Minute(0, 60, 560, 2, 0)]
+
+
+def test_it_begins_at_the_time_it_is_given() -> None:
+    start_ms = 1_700_000_040_000
+    history = History(400, start_ms)
+    history.record(start_ms, 100)
+    history.record(start_ms + 1000, 40)
+    assert history.seconds(start_ms + 2000, 2) == [100, 40]
+    assert history.minutes(start_ms + 60_000, 1)[0].ru == 140
+
+
+def test_refusals_and_looks_do_not_cut_a_second_in_two() -> None:
+    history = History(400, 0)
+    history.record(100, 200)
+    history.refuse(200)
+    history.seconds(300, 1)
+    history.minutes(400, 1)
+    history.change(500, 400)
+    history.record(600, 200)
+    assert history.minutes(60_000, 1) == [Minute(0, 100, 400, 3, 1)]

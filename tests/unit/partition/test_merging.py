@@ -41,8 +41,10 @@ def test_the_throughput_keeps_as_many_as_it_needs() -> None:
 def test_no_merged_partition_is_filled_beyond_four_fifths() -> None:
     plan = plan_merge(400, [(i, 15 * GB) for i in range(6)], next_ordinal=6)
     assert [merge.bytes for merge in plan.merges] == [30 * GB, 30 * GB, 30 * GB]
-    exact = plan_merge(400, [(0, 20 * GB), (1, 20 * GB), (2, 1 * GB)], next_ordinal=3)
-    assert exact.layout == ((0, 20 * GB), (3, 21 * GB))
+    exact = plan_merge(400, [(0, 20 * GB), (1, 20 * GB), (2, 0)], next_ordinal=3)
+    assert exact.layout == ((3, 40 * GB),)
+    above = plan_merge(400, [(0, 20 * GB), (1, 20 * GB), (2, 1 * GB)], next_ordinal=3)
+    assert above.layout == ((0, 20 * GB), (3, 21 * GB))
 
 
 def test_a_full_one_stays_as_it_is() -> None:
