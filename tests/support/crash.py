@@ -85,16 +85,23 @@ def moments(random: Random, count: int, longest_us: int = 120_000) -> list[Kill]
     return kills
 
 
-def start_child(environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """A child that has not been told its job yet. It can import its modules meanwhile."""
+def start_python(
+    module: str, *arguments: str, environment: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """A program of this checkout in a process of its own, with pipes at all ends."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.crash_child"],
+        [sys.executable, "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": PATHS, **(environment or {})},
     )
+
+
+def start_child(environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """A child that has not been told its job yet. It can import its modules meanwhile."""
+    return start_python("tests.support.crash_child", environment=environment)
 
 
 def give(child: subprocess.Popen[bytes], job: Job) -> None:

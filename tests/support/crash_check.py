@@ -49,9 +49,9 @@ def _containers(account: Account) -> list[Container]:
     return [database.container(name) for name in database.containers()]
 
 
-def recounted(account: Account, container: Container) -> Iterator[str]:
+def recounted(account: Account, container: Container, database: str = DATABASE) -> Iterator[str]:
     """Every row that follows from the items, and every total, in every physical partition."""
-    store = account._store.container(DATABASE, container.id)
+    store = account._store.container(database, container.id)
     # Spaces whose settings a crash has left behind catch up when they are first used.
     for one in store.state.table.ranges:
         store.look(one.start, lambda state, owner, reader: None)

@@ -27,13 +27,11 @@ import msgspec
 from tests.support.workload import IDS, KEEPER, KEYS_PER_OWNER, State, apply, choose, item_slot
 from tests.support.workload_actions import Target, without_system
 
-from armillary import steps
-from armillary.account import Account, open_account
-from armillary.clock import new_random
-from armillary.engine.base import Durability
+from armillary import account, steps
+from armillary.account import Account
+from armillary.engine.base import Durability, Engine
 from armillary.engine.lmdb_worker import open_with_writer_process
 from armillary.errors import DbError, NotFound
-from armillary.limits import LOGICAL_BYTES_MAX
 
 PIPE_BUF = 4096  # POSIX asks for 512, Linux has this
 WRITER_STEP = "ARMILLARY_TEST_WRITER_STEP"
@@ -124,20 +122,25 @@ def tell_shim(job: Job, name: str) -> None:
 
 
 def open_job(job: Job) -> Account:
-    if not job.writer:
-        return open_account(job.address, durability=job.durability, **job.options)
-    os.environ[WRITER_STEP] = f"{job.step} {job.passes}"
+    if job.writer:
+        os.environ[WRITER_STEP] = f"{job.step} {job.passes}"
+        # There is no address of a store with a writer process: a server puts the two together.
+        vars(account)["open_engine"] = lambda *_, **__: open_with_writer(job)
+    return account.open_account(job.address, durability=job.durability, **job.options)
+
+
+def open_with_writer(job: Job) -> Engine:
     engine = open_with_writer_process(Path(job.address), job.writer, durability=job.durability)
     assert engine._writer is not None
     say(f"writer {engine._writer.process.pid}")
-    return Account(engine, new_random(job.seed), LOGICAL_BYTES_MAX, housekeeping=False)
+    return engine
 
 
 def main() -> None:
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     say("opening")
-    account = open_job(job)
-    targets = {owner: Target(account) for owner in job.states}
+    opened = open_job(job)
+    targets = {owner: Target(opened) for owner in job.states}
     say("ready")
     if job.faults:
         tell_shim(job, "fault-arm")
@@ -151,7 +154,7 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    account.close()
+    opened.close()
     say("done")
 
 
