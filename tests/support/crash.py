@@ -160,6 +160,16 @@ class Tally:
     happened: int = 0
     """Of those: the ones that were there afterwards."""
 
+    def plus(self, other: Tally) -> Tally:
+        return Tally(
+            self.kills + other.kills,
+            self.by_moment + other.by_moment,
+            {name: count + other.by_step[name] for name, count in self.by_step.items()},
+            self.acknowledged + other.acknowledged,
+            self.unacknowledged + other.unacknowledged,
+            self.happened + other.happened,
+        )
+
     def __str__(self) -> str:
         steps = ", ".join(f"{name} {count}" for name, count in self.by_step.items())
         return (
