@@ -52,8 +52,18 @@ INDEX_PATHS_MAX = 1500  # included and excluded, each
 COMPOSITE_PATHS_MAX = 8  # properties of one composite index
 COMPOSITE_INDEXES_MAX = 100
 DATABASES_AND_CONTAINERS_MAX = 500
+STORED_PROCEDURES_MAX = 100
+TRIGGERS_MAX = 50
+FUNCTIONS_MAX = 50
 FEED_RETENTION_SECONDS_MAX = 30 * 24 * 3600
 PHYSICAL_PARTITIONS_MAX = 10_000  # of one container, at creation
+
+# --- users and keys of a database (the numbers are ours) ---
+USERS_MAX = 10_000
+PERMISSIONS_MAX = 1_000  # of one user
+ENCRYPTION_KEYS_MAX = 100
+TOKEN_SECONDS_DEFAULT = 3600  # life of a resource token
+TOKEN_SECONDS_MAX = 24 * 3600
 
 # --- query text (nosql-query 8) ---
 QUERY_CHARACTERS_MAX = 512 * KB

@@ -31,6 +31,7 @@ from armillary.partition.provisioning import OfferKind
 from armillary.partition.ranges import Range
 from armillary.store.layout import META, after
 from armillary.store.offers import OfferRecord, put_offer, remove_offer
+from armillary.store.resource_keys import remove_resources
 from armillary.store.rows import id_part
 
 Throughput: TypeAlias = tuple[OfferKind, int]
@@ -249,6 +250,7 @@ def _delete_database(tx: Writer, name: str) -> list[int]:
     tx.delete(database_key(name))
     tx.delete(BY_RID + rid_bytes(record.rid))
     remove_offer(tx, record.rid)
+    remove_resources(tx, record.rid)
     meta = _meta(tx)
     _save(tx, meta, resources=meta.resources - 1)
     return spaces
@@ -342,6 +344,7 @@ def _remove_container(tx: Writer, owner: DatabaseRecord, record: ContainerRecord
     tx.delete(container_key(owner, record.id))
     tx.delete(BY_RID + rid_bytes(record.rid))
     remove_offer(tx, record.rid)
+    remove_resources(tx, record.rid)
     spaces = [one.space for one in record.ranges]
     spaces += (child.space for move in record.moves for child in move.children)
     doom_spaces(tx, spaces)

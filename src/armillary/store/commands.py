@@ -1,7 +1,7 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
-from armillary.store import catalog, move_records, moving, offers, operations, upkeep
+from armillary.store import catalog, move_records, moving, offers, operations, resources, upkeep
 
 HANDLERS: dict[str, Handler] = {
     **catalog.HANDLERS,
@@ -10,5 +10,6 @@ HANDLERS: dict[str, Handler] = {
     **move_records.HANDLERS,
     **moving.HANDLERS,
     **offers.HANDLERS,
+    **resources.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"

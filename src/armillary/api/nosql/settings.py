@@ -1,0 +1,34 @@
+"""What the NoSQL API of one server is set to: keys, and how it presents itself. Plain values; who
+starts the server reads them from the environment and from files."""
+
+from dataclasses import dataclass
+from typing import Final
+
+#: Public since the first emulator: only for servers that nobody else can reach.
+EMULATOR_KEY: Final = (
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    keys: tuple[str, ...] = (EMULATOR_KEY,)
+    """Base64. Any of them signs anything: a primary and a secondary, so that they can be
+    changed in turns."""
+    read_only_keys: tuple[str, ...] = ()
+    accept_entra: bool = False
+    """Take bearer tokens of Entra ID. Their signature is not checked, only that they have not
+    expired: for development, never on a network."""
+    account: str = "armillary"
+    """Not `localhost`: a JavaScript client would read the account before every request."""
+    region: str = "South Central US"
+    consistency: str = "Session"
+    cors_origins: tuple[str, ...] = ()
+    """Web pages that may call; `*` is any. None by default: the emulator key is public, so any
+    page could sign."""
+    trust_forwarded: bool = False
+    """Believe X-Forwarded-Host and X-Forwarded-Proto: only behind a proxy that sets them."""
+    gateway_merge: bool = False
+    """Answer queries over several partitions here instead of leaving the merge to the client."""
+    quick_reads: bool = True
+    """Point reads answer in microseconds: the data is on this machine."""

@@ -1,0 +1,170 @@
+"""Master keys and dates: did one of our keys sign this request, and lately?
+
+    authorization: type%3Dmaster%26ver%3D1.0%26sig%3D…   sig = HMAC-SHA256(key, five lines)
+
+    get ⏎ docs ⏎ dbs/db/colls/c ⏎ thu, 27 apr 2017 00:51:12 gmt ⏎ ⏎
+
+Signatures are compared in constant time. The texts are the original's; the one for a wrong
+signature shows what we expected to be signed, because that is how people find their mistake.
+Facts: nosql-rest 1.1, 9.3.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Iterable, Sequence
+from email.utils import formatdate, mktime_tz, parsedate_tz
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from armillary.api.nosql.paths import Signed
+from armillary.errors import Forbidden, Unauthorized
+
+HEADER_BYTES_MAX: Final = {"master": 1024, "resource": 8 * 1024, "aad": 16 * 1024}
+SKEW_SECONDS: Final = 15 * 60
+DATES_KEPT_MAX: Final = 256
+
+FORMAT_TEXT: Final = (
+    "Authorization header doesn't confirm to the required format. Please verify and try again."
+)
+DATE_TEXT: Final = (
+    "Authorization token mandates Date headers. Please pass in RFC 1123 style date format."
+)
+BAD_DATE_TEXT: Final = (
+    "The input date header is invalid format. Please pass in RFC 1123 style date format."
+)
+SIGNATURE_TEXT: Final = (
+    "The input authorization token can't serve the request. The wrong key is being used or the "
+    "expected payload is not built as per the protocol. For more info: "
+    "https://aka.ms/cosmosdb-tsg-unauthorized. Server used the following payload to sign: '{0}'"
+)
+CLOCK_TEXT: Final = (
+    "The authorization token is not valid at the current time. Please create another token and "
+    "retry (token start time: {0}, token expiry time: {1}, current server time: {2})."
+)
+
+
+class Credential(NamedTuple):
+    """An authorization header, taken apart."""
+
+    type: str
+    signature: str
+
+
+def parse_authorization(text: str | None) -> Credential:
+    if not text:
+        raise Unauthorized
+    parts = dict(
+        pair.partition("=")[::2] for pair in (unquote(text) if "%" in text else text).split("&", 2)
+    )
+    kind, signature = parts.get("type", ""), parts.get("sig", "")
+    most = HEADER_BYTES_MAX.get(kind)
+    if most is None or parts.get("ver") != "1.0" or not signature or len(text) > most:
+        raise Unauthorized(FORMAT_TEXT)
+    return Credential(kind, signature)
+
+
+class Signer:
+    """One key, with the first block of both hashes done."""
+
+    def __init__(self, key: str) -> None:
+        self._secret = decode_key(key)
+        self._begun = hmac.new(self._secret, digestmod=hashlib.sha256)
+
+    def sign(self, payload: bytes) -> bytes:
+        # HOT: once per request.
+        one = self._begun.copy()
+        one.update(payload)
+        return one.digest()
+
+
+def decode_key(key: str) -> bytes:
+    """ValueError unless it is base64 of something."""
+    try:
+        secret = base64.b64decode(key, validate=True)
+    except binascii.Error as error:
+        raise ValueError("an account key is base64") from error
+    if not secret:
+        raise ValueError("an account key is not empty")
+    return secret
+
+
+class Keyring:
+    def __init__(self, keys: Iterable[str], read_only: Iterable[str] = ()) -> None:
+        self._full = [Signer(key) for key in keys]
+        self._read_only = [Signer(key) for key in read_only]
+        if not self._full:
+            raise ValueError("an account needs a key")
+        self._dates: dict[str, int] = {}
+
+    @property
+    def token_signer(self) -> Signer:
+        """Makes resource tokens: they end when the first key is changed."""
+        return self._full[0]
+
+    def verify(
+        self, method: str, forms: Sequence[Signed], headers: dict[str, str], sig: str, now_s: int
+    ) -> bool:
+        """Whether the key that signed may also write. Raises when none of ours did."""
+        dates = self._check_date(headers, now_s)
+        given = _decoded(sig)
+        for form in forms:
+            payload = payload_of(method, form, dates).encode()
+            if any(hmac.compare_digest(one.sign(payload), given) for one in self._full):
+                return True
+            if any(hmac.compare_digest(one.sign(payload), given) for one in self._read_only):
+                return False
+        shown = payload_of(method, forms[0], dates).replace("\n", "\\n")
+        raise Unauthorized(SIGNATURE_TEXT.format(shown))
+
+    def is_key(self, text: str) -> bool:
+        """For people with curl: the key itself, where only our own pages live."""
+        try:
+            given = base64.b64decode(text, validate=True)
+        except ValueError:
+            return False
+        return any(hmac.compare_digest(one._secret, given) for one in self._full)
+
+    def _check_date(self, headers: dict[str, str], now_s: int) -> str:
+        """The fourth and fifth line."""
+        text, lines = headers.get("x-ms-date"), "{0}\n\n"
+        if text is None:
+            text, lines = headers.get("date"), "\n{0}\n"
+        if text is None:
+            raise Unauthorized(DATE_TEXT)
+        moment = self._dates.get(text)
+        if moment is None:
+            moment = _moment(text)
+            if len(self._dates) >= DATES_KEPT_MAX:
+                self._dates.clear()
+            self._dates[text] = moment
+        check_time(moment - SKEW_SECONDS, moment + SKEW_SECONDS, now_s)
+        return lines.format(text.lower())
+
+
+def payload_of(method: str, form: Signed, dates: str) -> str:
+    return f"{method.lower()}\n{form.type}\n{form.link}\n{dates}"
+
+
+def check_time(start_s: int, end_s: int, now_s: int) -> None:
+    if not start_s <= now_s <= end_s:
+        shown = (formatdate(one, usegmt=True) for one in (start_s, end_s, now_s))
+        raise Forbidden(CLOCK_TEXT.format(*shown))
+
+
+def _moment(text: str) -> int:
+    parsed = parsedate_tz(text)
+    if parsed is None or not text.rstrip().upper().endswith("GMT"):
+        raise Unauthorized(BAD_DATE_TEXT)
+    try:
+        return int(mktime_tz(parsed))
+    except (ValueError, OverflowError) as error:
+        raise Unauthorized(BAD_DATE_TEXT) from error
+
+
+def _decoded(signature: str) -> bytes:
+    try:
+        return base64.b64decode(signature, validate=True)
+    except ValueError as error:
+        raise Unauthorized(FORMAT_TEXT) from error
