@@ -67,8 +67,8 @@ def point_read(
     item_id: str,
     part: bytes,
     default_ttl: int,
-) -> bytes:
-    """The stored value. HOT: once per point read; numbers in bench/store.py."""
+) -> tuple[bytes, bytes]:
+    """(meta row, stored value) of one snapshot. HOT: once per point read; numbers in bench/store.py."""
     meta, _, value = engine.read_via(space, layout.ID + epk_key + part, layout.DOC)
     if meta[:FENCE_BYTES] != fence:
         check_fence(meta, fence)
@@ -78,7 +78,7 @@ def point_read(
         raise NotFound
     if is_cut(part) and orjson.loads(Stored(value).text)["id"] != item_id:
         raise NotFound
-    return value
+    return meta, value
 
 
 def _is_live(value: bytes, default_ttl: int, now_s: int) -> bool:
