@@ -261,3 +261,21 @@ def test_in_report_mode_the_last_fraction_of_a_balance_admits_too() -> None:
     budget.charge(0, 99.5)
     budget.charge(0, 10)
     assert budget.report(0).balance == -9.5
+
+
+def test_low_priority_refused_with_a_little_left_waits_for_the_next_second() -> None:
+    budget = Budget(100, 0)
+    assert budget.admit(0) is None
+    budget.charge(0, 99.5)
+    assert budget.admit(400, low=True) == 600
+
+
+def test_the_bank_fills_only_with_what_is_left_after_a_debt() -> None:
+    budget = Budget(100, 0, burst=True)
+    budget.charge(0, 350)  # a debt of 250: 150, 50, then 50 left, then 100 each
+    assert [budget.report(1000 * second).bank for second in (1, 2, 3, 4, 5)] == [0, 0, 0, 50, 150]
+    at_once = Budget(100, 0, burst=True)
+    at_once.charge(0, 350)
+    assert at_once.report(5000).bank == 150
+    idle = Budget(100, 0, burst=True)
+    assert idle.report(3000).bank == 300
