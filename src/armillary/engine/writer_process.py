@@ -64,23 +64,35 @@ class WriterProcess:
     def __init__(self, path: Path, handlers: str, **options: Any) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="armillary-"))  # only for this user
         self.address = WriterAddress(str(self._folder / "writer"), secrets.token_bytes(32))
-        spawn = multiprocessing.get_context("spawn")
-        self._lifeline, theirs = spawn.Pipe()
-        self.process = spawn.Process(
-            target=serve_writer,
-            args=(str(path), handlers, self.address, theirs, options),
-            name="armillary-writer",
-            daemon=True,
-        )
-        self.process.start()
-        theirs.close()
-        self._wait_until_ready()
+        self._job = (str(path), handlers, self.address), options
+        self._start()
+
+    def restart(self) -> None:
+        """After it died: a new process at the same address, so that workers find it again."""
+        self._lifeline.close()
+        self.process.join()
+        Path(self.address.socket).unlink(missing_ok=True)
+        self._start()
 
     def stop(self) -> None:
         """Idempotent."""
         self._lifeline.close()
         self.process.join()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._lifeline, theirs = spawn.Pipe()
+        job, options = self._job
+        self.process = spawn.Process(
+            target=serve_writer,
+            args=(*job, theirs, options),
+            name="armillary-writer",
+            daemon=True,
+        )
+        self.process.start()
+        theirs.close()
+        self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
         try:

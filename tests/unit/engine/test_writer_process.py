@@ -75,6 +75,16 @@ def test_a_killed_writer_fails_what_is_outstanding_at_once(
     assert worker.read_via(1, b"c", b"")[1] == b"1", "reads go on"
 
 
+def test_a_restarted_writer_is_found_again(open_worker: OpenWorker, writer: WriterProcess) -> None:
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+    assert worker.run(1, command(("count", b"c"))) == [1]
+    writer.process.kill()
+    writer.process.join()
+    writer.restart()
+    assert worker.run(1, command(("count", b"c"))) == [2]
+
+
 WORK_AND_DIE = """
 from armillary.engine.lmdb_worker import LmdbWorkerEngine
 from armillary.engine.writer_process import WriterAddress
