@@ -19,7 +19,14 @@ from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine
-from armillary.errors import BadInput, NotFound, PreconditionFailed, SharedContainersFull, Stale
+from armillary.errors import (
+    BadInput,
+    NotFound,
+    PreconditionFailed,
+    SharedContainersFull,
+    Stale,
+    Unavailable,
+)
 from armillary.limits import PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
 from armillary.partition.offers import check_throughput, minimum_throughput
 from armillary.partition.provisioning import LIMITS, PartitionLimits, partitions_at_creation
@@ -127,7 +134,13 @@ class AccountStore:
         try:
             data = (msgspec.json.encode(record), throughput, now_s)
             row = self._run("catalog.create_container", data)
-        except Exception:
+        except Unavailable:
+            # It may have happened, and then the spaces have an owner. If it has not, they are
+            # still listed as nobody's and `clean_up` finds them.
+            raise
+        except (Conflict, NotFound, PreconditionFailed):
+            # Refused, so the spaces are nobody's. After any other error they may be the container's
+            # own: if not, `clean_up` finds them.
             self._drop([one.space for one in ranges])
             raise
         return msgspec.json.decode(row, type=ContainerRecord)
@@ -141,7 +154,8 @@ class AccountStore:
 
     def list_containers(self, database: str) -> list[ContainerRecord]:
         with self.engine.read(CATALOG_SPACE) as reader:
-            return sorted(catalog.list_containers(reader, database), key=lambda one: one.rid)
+            records = catalog.list_containers(reader, database)
+        return sorted(records, key=lambda one: rid_bytes(one.rid))  # in the order of creation
 
     def replace_container(
         self, database: str, body: Any, *, if_match: str | None = None
