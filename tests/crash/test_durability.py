@@ -16,8 +16,12 @@ from tests.support.crash_faults import (
 )
 from tests.support.crash_ledger import Ledger
 from tests.support.fault_shim import build_fault_shim
+from tests.support.postgres import fresh_url
 
+from armillary.account import open_account
+from armillary.engine.base import Durability
 from armillary.engine.lmdb_errors import EXIT_PANIC
+from armillary.engine.postgres import PostgresEngine
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +102,16 @@ def test_a_full_disk_is_told_and_nothing_of_the_group_is_there(
     assert (ended.code, ended.done) == (0, True), ended.errors
     assert set(ended.failed.values()) == {"StorageFull"}
     assert assert_kept(tmp_path / "it", ledger) == 0
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("durability", "commit"), [("full", "on"), ("relaxed", "off")])
+def test_postgresql_waits_for_its_log_as_asked(durability: Durability, commit: str) -> None:
+    """Also when the database's own default is another one: that would lose acknowledged writes."""
+    other = {"on": "off", "off": "on"}[commit]
+    address = f"{fresh_url()}&options=-csynchronous_commit%3D{other}"
+    with open_account(address, durability=durability, housekeeping=False) as account:
+        engine = account._engine
+        assert isinstance(engine, PostgresEngine)
+        with engine._writes.connection() as connection:
+            assert connection.execute("SHOW synchronous_commit").fetchall() == [(commit,)]

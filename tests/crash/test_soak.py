@@ -29,7 +29,7 @@ from tests.support.crash_postgres import own_address, wait_for_backends
 
 WRITER = "tests.support.crash_writer:HANDLERS"
 RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
-PASSES = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
+PASSES = (1, 2, 3, 4, 6, 8, 11, 15, 20, 30)
 FRESH = 40
 
 
