@@ -115,9 +115,11 @@ LEDGER_SLICES_FILE = 50  # slices of a second's budget that processes take from 
 LEDGER_SLICES_POSTGRES = 20  # or from the database
 LEDGER_CONNECTIONS_MAX = 4  # PostgreSQL
 CLOCK_STEP_SECONDS = 2  # a ledger written further in the future than this is not believed
+LEASE_MS = 10_000  # background work of a silent holder goes to another after this
 COUNTER_PARTITIONS_MAX = 10_000  # physical partitions with statistics, per process
 COUNTER_SKETCHES_MAX = 200  # of them with top keys, per process
 COUNTER_KEYS = 100  # counters of one such sketch
+COUNTER_FILES_MAX = 64  # of processes that have ended, still part of the statistics
 COUNTER_KEYS_SECONDS = 300  # after which the sketch of top keys begins again; the last one is kept
 
 # --- server ---

@@ -1,0 +1,182 @@
+"""The counters of all processes as one picture: what each physical partition consumed.
+
+Seconds are added up over the processes before anything is made of them: normalised consumption is
+the highest of a minute's seconds, and the highest of a sum is not the sum of the highest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from operator import add
+
+from armillary.partition.counters import (
+    BLOCK_BYTES,
+    LATENCIES,
+    LATENCIES_AT,
+    MINUTES,
+    MINUTES_AT,
+    OPERATIONS,
+    REQUESTS_AT,
+    SECONDS,
+    SECONDS_AT,
+    STATUSES,
+    WIDTH,
+    Sketch,
+    Sketches,
+)
+from armillary.partition.heat import HotRange, KeyHeat, hot_ranges
+from armillary.partition.history import MINUTES_KEPT, Minute
+from armillary.partition.normalised import normalised_minute
+from armillary.partition.space_saving import SpaceSaving
+
+TOP_KEYS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionHeat:
+    partition: int
+    ru_last_s: float
+    """Of the last whole second."""
+    ru_total: float
+    requests: dict[tuple[str, int], int]
+    """By operation and status, since the processes that are counted began."""
+    throttled_last_min: int
+    """429s of the current minute and the one before."""
+    latency_p50_ms: float
+    latency_p99_ms: float
+    """Estimates: right to a fifth."""
+    minutes: tuple[Minute, ...]
+    """The last hour, oldest first; the current minute is the last."""
+    top_keys: tuple[KeyHeat, ...]
+    """By RU, over the last five to ten minutes. A share may be too high by 1 %."""
+
+    @property
+    def request_count(self) -> int:
+        return sum(self.requests.values())
+
+    @property
+    def normalised(self) -> float:
+        """Of the current minute and the one before, in per cent."""
+        return max(minute.normalised for minute in self.minutes[-2:])
+
+
+def combine(
+    blocks: Iterable[memoryview],
+    sketches: Iterable[Sketches],
+    now_ms: int,
+    ru: Mapping[int, float],
+) -> dict[int, PartitionHeat]:
+    """`ru`: the budget of each partition, without which its consumption is not normalised."""
+    by_partition: dict[int, list[memoryview]] = defaultdict(list)
+    for block in blocks:
+        partition = block[:8].cast("Q")[0] - 1
+        if partition >= 0:
+            by_partition[partition].append(block)
+    keys: dict[int, list[Sketch]] = defaultdict(list)
+    for of_process in sketches:
+        for partition, found in of_process.items():
+            keys[partition] += found
+    return {
+        partition: _heat(partition, found, keys[partition], now_ms, ru.get(partition, 0.0))
+        for partition, found in sorted(by_partition.items())
+    }
+
+
+def _heat(
+    partition: int,
+    blocks: list[memoryview],
+    sketches: list[Sketch],
+    now_ms: int,
+    ru: float,
+) -> PartitionHeat:
+    assert all(len(block) == BLOCK_BYTES for block in blocks)
+    requests: Counter[tuple[str, int]] = Counter()
+    latencies = [0] * LATENCIES
+    ru_total = 0.0
+    for block in blocks:
+        ru_total += block[16:24].cast("d")[0]
+        counts = block[REQUESTS_AT:LATENCIES_AT].cast("Q").tolist()
+        for at, count in enumerate(counts):
+            if count:
+                requests[OPERATIONS[at // WIDTH], STATUSES[at % WIDTH]] += count
+        latencies = list(map(add, latencies, block[LATENCIES_AT:MINUTES_AT].cast("Q").tolist()))
+    minutes, last_second = _minutes(blocks, now_ms, ru)
+    return PartitionHeat(
+        partition=partition,
+        ru_last_s=last_second,
+        ru_total=ru_total,
+        requests=dict(requests),
+        throttled_last_min=sum(minute.refused for minute in minutes[-2:]),
+        latency_p50_ms=_quantile(latencies, 0.50),
+        latency_p99_ms=_quantile(latencies, 0.99),
+        minutes=minutes,
+        top_keys=_top(sketches),
+    )
+
+
+def _minutes(blocks: list[memoryview], now_ms: int, ru: float) -> tuple[tuple[Minute, ...], float]:
+    """The last hour, and the RU of the last whole second."""
+    now = now_ms // 1000
+    current = now // 60
+    first = current - MINUTES_KEPT
+    seconds = [0.0] * (60 * (MINUTES_KEPT + 1))
+    requests, refused = [0] * (MINUTES_KEPT + 1), [0] * (MINUTES_KEPT + 1)
+    for block in blocks:
+        newest = block[8:16].cast("Q")[0]
+        # Cells hold (newest - SECONDS, newest]; of the rest this process knows nothing.
+        start, end = max(60 * first, newest - SECONDS + 1), min(now, newest) + 1
+        if start < end:
+            ring = block[SECONDS_AT : SECONDS_AT + 4 * SECONDS].cast("f").tolist()
+            known = (ring[start % SECONDS :] + ring[: start % SECONDS])[: end - start]
+            there = slice(start - 60 * first, end - 60 * first)
+            seconds[there] = map(add, seconds[there], known)
+        pairs = block[MINUTES_AT:SECONDS_AT].cast("I")
+        newest_minute = newest // 60
+        for minute in range(
+            max(first, newest_minute - MINUTES + 1), min(current, newest_minute) + 1
+        ):
+            at = 2 * (minute % MINUTES)
+            requests[minute - first] += pairs[at]
+            refused[minute - first] += pairs[at + 1]
+    minutes = []
+    for i in range(MINUTES_KEPT + 1):
+        of_minute = seconds[60 * i : 60 * (i + 1)]
+        percent = normalised_minute(of_minute, ru) if ru > 0 else 0.0
+        minutes.append(Minute(first + i, percent, sum(of_minute), requests[i], refused[i]))
+    return tuple(minutes), seconds[now - 1 - 60 * first]
+
+
+def _quantile(latencies: list[int], part: float) -> float:
+    """The middle of the bucket in which that part of the requests is reached, in milliseconds.
+    Bucket b holds the microseconds whose square has b bits: from 2^((b-1)/2) to 2^(b/2).
+    """
+    total = sum(latencies)
+    if total == 0:
+        return 0.0
+    reached = next(b for b, n in enumerate(accumulate(latencies)) if n >= part * total)
+    return 0.0 if reached == 0 else float(2.0 ** ((reached - 0.5) / 2)) / 1000.0
+
+
+def _top(sketches: list[Sketch]) -> tuple[KeyHeat, ...]:
+    if not sketches:
+        return ()
+    merged = reduce(SpaceSaving.merge, (SpaceSaving.restore(*sketch) for sketch in sketches))
+    if merged.total <= 0.0:
+        return ()
+    return tuple(
+        KeyHeat(heavy.key.decode("utf-8", "replace"), heavy.count, heavy.count / merged.total)
+        for heavy in merged.top(TOP_KEYS)
+    )
+
+
+def find_hot(heat: Mapping[int, PartitionHeat], minutes: int = MINUTES_KEPT) -> list[HotRange]:
+    """The detector, over the last whole `minutes` of the partitions of one container."""
+    return hot_ranges(
+        {p: [m.normalised for m in h.minutes[-1 - minutes : -1]] for p, h in heat.items()},
+        {p: [(key.key, key.ru) for key in h.top_keys] for p, h in heat.items()},
+        {p: h.top_keys[0].ru / h.top_keys[0].share for p, h in heat.items() if h.top_keys},
+    )
