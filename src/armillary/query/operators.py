@@ -24,8 +24,6 @@ from armillary.values import JSON, UNDEFINED, Undefined, same, utf16_units
 
 Logic: TypeAlias = bool | Undefined
 
-_SAFE = 2**53  # whole numbers up to here are the same as int and as double
-
 
 # --- access ---------------------------------------------------------------------------------------
 
@@ -185,25 +183,16 @@ def _numbers(left: JSON, right: JSON) -> bool:
 
 
 def add(left: JSON, right: JSON) -> JSON:
-    if not _numbers(left, right):
-        return UNDEFINED
-    result = left + right
-    # As if in doubles: whole numbers that a double holds exactly may stay whole.
-    return result if -_SAFE <= result <= _SAFE else float(left) + float(right)
+    """Through doubles, as everything here: 2^53 + 1 is 2^53. The Int* functions are exact."""
+    return float(left) + float(right) if _numbers(left, right) else UNDEFINED
 
 
 def subtract(left: JSON, right: JSON) -> JSON:
-    if not _numbers(left, right):
-        return UNDEFINED
-    result = left - right
-    return result if -_SAFE <= result <= _SAFE else float(left) - float(right)
+    return float(left) - float(right) if _numbers(left, right) else UNDEFINED
 
 
 def multiply(left: JSON, right: JSON) -> JSON:
-    if not _numbers(left, right):
-        return UNDEFINED
-    result = left * right
-    return result if -_SAFE <= result <= _SAFE else float(left) * float(right)
+    return float(left) * float(right) if _numbers(left, right) else UNDEFINED
 
 
 def divide(left: JSON, right: JSON) -> JSON:
