@@ -74,6 +74,21 @@ def test_a_container_that_was_deleted_after_all_is_gone_whole(
     assert account._engine.spaces() == [CATALOG_SPACE]
 
 
+def test_nobody_writes_into_a_deleted_container_once_there_is_a_new_one(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deleter died before it dropped anything, and a client still knows the old container."""
+    old = account.database("db").create_container("c", "/pk")
+    old.create_item({"id": "1", "pk": "p"})
+    lose_the_answer(account, monkeypatch, "catalog.delete_container", happens=True)
+    with pytest.raises(WriteUncertain):
+        account.database("db").delete_container("c")
+    monkeypatch.undo()
+    new = account.database("db").create_container("c", "/pk")
+    old.create_item({"id": "2", "pk": "p"})
+    assert [item["id"] for item in new.read_all_items()] == ["2"]
+
+
 def test_a_policy_that_was_set_after_all_holds_for_the_next_write(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,11 +21,11 @@ from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine
 from armillary.errors import (
     BadInput,
+    Conflict,
     NotFound,
     PreconditionFailed,
     SharedContainersFull,
     Stale,
-    Unavailable,
 )
 from armillary.limits import PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
 from armillary.partition.offers import check_throughput, minimum_throughput
@@ -117,6 +117,9 @@ class AccountStore:
         first, rid = self._run(
             "catalog.reserve_spaces", (database, definition.id, physical_partitions, now_s)
         )
+        # A deleted container of this name may still have its spaces, when its deleter is slow or
+        # died. Whoever has an old picture would go on writing there, into nowhere.
+        self._drop_orphans(before_s=1)
         bounds = even_bounds(definition.partition_key, physical_partitions)
         ranges = even_ranges(bounds, first)
         for one in ranges:
@@ -134,10 +137,6 @@ class AccountStore:
         try:
             data = (msgspec.json.encode(record), throughput, now_s)
             row = self._run("catalog.create_container", data)
-        except Unavailable:
-            # It may have happened, and then the spaces have an owner. If it has not, they are
-            # still listed as nobody's and `clean_up` finds them.
-            raise
         except (Conflict, NotFound, PreconditionFailed):
             # Refused, so the spaces are nobody's. After any other error they may be the container's
             # own: if not, `clean_up` finds them.
@@ -182,8 +181,11 @@ class AccountStore:
 
     def clean_up(self) -> None:
         """Drop the spaces that a crash left without an owner."""
+        self._drop_orphans(self._now_s() - ORPHAN_SECONDS)
+
+    def _drop_orphans(self, before_s: int) -> None:
         with self.engine.read(CATALOG_SPACE) as reader:
-            spaces = catalog.orphans(reader, self._now_s() - ORPHAN_SECONDS)
+            spaces = catalog.orphans(reader, before_s)
         if spaces:
             self._drop(spaces)
 
