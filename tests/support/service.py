@@ -1,9 +1,14 @@
 """A small service for tests of the server: it echoes, and it can be made to wait."""
 
 import json
+import os
 import threading
+from random import Random
+from typing import Any
 
 from armillary.api.nosql.messages import Request, Response
+from armillary.errors import DbError
+from armillary.store.accounts import AccountStore
 
 
 class EchoService:
@@ -44,3 +49,29 @@ def echo(request: Request) -> bytes:
     return json.dumps(
         [request.method, request.target, request.body.decode("latin-1"), request.secure]
     ).encode()
+
+
+def make_service(engine: Any, settings: Any, **options: Any) -> EchoService:
+    """What a plan names instead of the API. `/write` goes through the engine's writer."""
+    return WritingService(engine)
+
+
+class WritingService(EchoService):
+    def __init__(self, engine: Any) -> None:
+        super().__init__()
+        self._account = AccountStore(engine, random=Random(os.getpid()), logical_bytes_max=10**9)
+
+    def handle(self, request: Request) -> Response:
+        match request.target.split("/")[1:]:
+            case ["write", name]:
+                try:
+                    self._account.create_database(name)
+                except DbError as error:
+                    return Response(503, {}, str(error).encode())
+                return Response(201, {"X-Pid": str(os.getpid())})
+            case ["list"]:
+                names = [one.id for one in self._account.list_databases()]
+                return Response(200, {"X-Pid": str(os.getpid())}, json.dumps(names).encode())
+            case ["die"]:
+                os._exit(3)
+        return super().handle(request)

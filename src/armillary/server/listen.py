@@ -40,17 +40,18 @@ class PortBusy(Exception):
 # --- binding ------------------------------------------------------------------------------------
 
 
-def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
-    """Listening sockets on `host`; on both loopbacks if it is the usual one, because `localhost`
-    means either. Port 0 picks a free one. `shared` lets workers bind the same port as well."""
+def bind(host: str, port: int, *, shared: bool = False, listen: bool = True) -> list[socket.socket]:
+    """Sockets on `host`; on both loopbacks if it is the usual one, because `localhost` means
+    either. Port 0 picks a free one. `shared` lets others of us bind the same port as well; without
+    `listen` the port is only held."""
     attempts = ATTEMPTS_MAX if port == 0 else 1
     for attempt in range(attempts):
-        first = _bind_one(host, port, shared)
+        first = _bind_one(host, port, shared, listen)
         chosen = first.getsockname()[1]
         if host not in ("127.0.0.1", "localhost"):
             return [first]
         try:
-            return [first, _bind_one("::1", chosen, shared)]
+            return [first, _bind_one("::1", chosen, shared, listen)]
         except PortBusy:
             first.close()
             if attempt == attempts - 1:
@@ -63,7 +64,7 @@ def bind(host: str, port: int, *, shared: bool = False) -> list[socket.socket]:
     raise AssertionError("unreachable")
 
 
-def _bind_one(host: str, port: int, shared: bool) -> socket.socket:
+def _bind_one(host: str, port: int, shared: bool, listen: bool) -> socket.socket:
     if host == "localhost":
         host = "127.0.0.1"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -78,7 +79,8 @@ def _bind_one(host: str, port: int, shared: bool) -> socket.socket:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.setblocking(False)
         listener.bind((host, port))
-        listener.listen(BACKLOG)
+        if listen:
+            listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:

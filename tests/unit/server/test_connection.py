@@ -6,7 +6,7 @@ import struct
 import time
 
 import pytest
-from tests.support.http import Answers, get, post
+from tests.support.raw_http import Answers, get, post
 from tests.unit.server.conftest import Running, Start
 
 

@@ -1,0 +1,20 @@
+"""A whole server with a small service, as a process: `server_child DATA WORKERS [PORT]`"""
+
+import os
+import sys
+from pathlib import Path
+
+from armillary.server.plan import make_plan
+from armillary.server.run import run
+
+if __name__ == "__main__":
+    data, workers, port = sys.argv[1], sys.argv[2], int((sys.argv[3:] or ["0"])[0])
+    plan = make_plan(
+        environ=os.environ,
+        data=Path(data),
+        port=port,
+        workers=workers,
+        factory="tests.support.service:make_service",
+    )
+    say = lambda line: print(line, flush=True)  # noqa: E731
+    sys.exit(run(plan, say, lambda line: print(line, file=sys.stderr, flush=True)))
