@@ -12,15 +12,15 @@ Everything may be called from several threads, and several processes may open on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from armillary.clock import Clock, new_random
 from armillary.container import Container
 from armillary.engine.base import Durability
 from armillary.engine.opening import open_engine
-from armillary.errors import BadInput, Conflict
+from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
 from armillary.partition.ledger import Ledger
@@ -33,6 +33,8 @@ from armillary.store.commands import HANDLERS
 from armillary.store.housekeeping import Housekeeper, keep_house
 from armillary.store.metering import Enforce, Meter
 from armillary.values import JSON
+
+T = TypeVar("T")
 
 
 def open_account(
@@ -110,9 +112,13 @@ class Account:
 
     def create_database_if_not_exists(self, id: str) -> Database:
         try:
-            return self.create_database(id)
-        except Conflict:
             return self.database(id)
+        except NotFound:
+            pass
+        try:
+            return self.create_database(id)
+        except Conflict as refusal:
+            return _there_now(lambda: self.database(id), refusal)
 
     def database(self, id: str) -> Database:
         """The database of that name; NotFound if there is none."""
@@ -198,9 +204,13 @@ class Database:
         self, id: str, partition_key: str | Sequence[str] | dict[str, JSON], **options: Any
     ) -> Container:
         try:
-            return self.create_container(id, partition_key, **options)
-        except Conflict:
             return self.container(id)
+        except NotFound:
+            pass
+        try:
+            return self.create_container(id, partition_key, **options)
+        except Conflict as refusal:
+            return _there_now(lambda: self.container(id), refusal)
 
     def container(self, id: str) -> Container:
         """The container of that name; NotFound if there is none."""
@@ -227,6 +237,14 @@ class Database:
 
     def _container(self, id: str) -> Container:
         return Container(self._store.container(self.id, id), self._store.limits)
+
+
+def _there_now(read: Callable[[], T], refusal: Conflict) -> T:
+    """Somebody else was quicker; or the account is full, which is what the caller must hear."""
+    try:
+        return read()
+    except NotFound:
+        raise refusal from None
 
 
 def _key_definition(key: str | Sequence[str] | dict[str, JSON]) -> dict[str, JSON]:
