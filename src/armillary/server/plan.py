@@ -1,0 +1,102 @@
+"""What one start of the server is to be: plain data that can go to spawned processes.
+
+`make_plan` checks it, so that everything wrong with a start is said before anything is started.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from armillary.config import Settings
+from armillary.errors import BadInput
+from armillary.limits import WORKERS_MAX
+from armillary.server.bounds import Bounds
+from armillary.server.hosts import is_loopback
+from armillary.server.serving import Front
+
+#: Makes the service of a worker: `make_service(engine, settings, keys=…, first=…)`.
+FACTORY = "armillary.api.nosql.service:make_service"
+KEY_VARIABLE = "ARMILLARY_KEY"
+MEMORY = ":memory:"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    data: Path
+    engine: str
+    """A folder, `:memory:`, or `postgresql://…`"""
+    host: str
+    port: int
+    workers: int
+    keys: tuple[str, ...] = field(repr=False)
+    """Empty: the well-known key of the emulator."""
+    settings: Settings
+    front: Front
+    factory: str = FACTORY
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the LMDB engine, if it is that one."""
+        return None if self.engine == MEMORY or "://" in self.engine else Path(self.engine)
+
+
+def make_plan(
+    *,
+    environ: Mapping[str, str],
+    data: Path,
+    engine: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8081,
+    workers: str = "1",
+    key_file: Path | None = None,
+    allow_hosts: tuple[str, ...] = (),
+    factory: str = FACTORY,
+    bounds: Bounds | None = None,
+) -> Plan:
+    settings = Settings.from_environment(environ)
+    if engine is None:
+        engine = environ.get("ARMILLARY_ENGINE_URL") or str(data)
+    keys = read_keys(environ, key_file)
+    if not keys and not is_loopback(host):
+        raise BadInput(
+            f"On {host} others can reach this server, and the key of the emulator is public. Give "
+            f"it a key of its own: {KEY_VARIABLE}=… or --key-file FILE. One can be made with: "
+            "openssl rand -base64 64"
+        )
+    count = worker_count(workers)
+    if engine == MEMORY and count > 1:
+        raise BadInput(f"{MEMORY} is the memory of one process: --workers has to be 1.")
+    front = Front(
+        data=data,
+        hosts=allow_hosts,
+        check_hosts=is_loopback(host),
+        bounds=bounds or Bounds(),
+    )
+    return Plan(data, engine, host, port, count, keys, settings, front, factory)
+
+
+def read_keys(environ: Mapping[str, str], key_file: Path | None) -> tuple[str, ...]:
+    """One key per line of the file; lines that begin with # are comments. Never from the command
+    line, which every user of the machine can see."""
+    if key_file is not None:
+        try:
+            lines = key_file.read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"The key file {key_file} can't be read: {error}.") from error
+        keys = tuple(line.strip() for line in lines if line.strip() and line.strip()[0] != "#")
+        if not keys:
+            raise BadInput(f"The key file {key_file} has no key in it.")
+        return keys
+    key = environ.get(KEY_VARIABLE, "").strip()
+    return (key,) if key else ()
+
+
+def worker_count(text: str) -> int:
+    if text == "auto":
+        return min(os.cpu_count() or 1, WORKERS_MAX)
+    if not text.isdecimal() or not 1 <= int(text) <= WORKERS_MAX:
+        raise BadInput(f"--workers is a number from 1 to {WORKERS_MAX}, or auto; not {text!r}.")
+    return int(text)

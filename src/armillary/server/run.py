@@ -1,0 +1,138 @@
+"""`armillary serve`: from the options to a server that says it is ready, and back to nothing.
+
+    1  check the plan, bind the port        what is wrong is said at once, with its remedy
+    2  start the writer process             it imports and opens while we do the same
+    3  engine, service, loop                `--workers N`: in N processes under a supervisor
+    4  run.json, "ready http://…"           the last line printed
+    5  SIGTERM or SIGINT: drain, close the engine, remove run.json
+
+Imports are late on purpose: what the first steps do not need is read while the writer starts.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from armillary.engine.writer_process import WriterProcess
+from armillary.errors import DbError
+from armillary.server.backend import Backend, WriterWatch, load, start_writer
+from armillary.server.listen import PortBusy, address_of, bind, check_free
+from armillary.server.plan import Plan
+from armillary.server.serving import serve
+from armillary.server.tls import MakeFailed, ensure, names_for
+from armillary.version import VERSION
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+RUN_NAME = "run.json"
+
+Say = Callable[[str], None]
+
+
+def run(plan: Plan, say: Say, complain: Say) -> int:
+    """Serve until told to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it)."""
+    logging.basicConfig(format="%(levelname)s %(message)s")
+    say(f"Armillary {VERSION} · {_place(plan)}")
+    if not plan.keys:
+        say("The key is the public one of the emulator; only this machine can connect.")
+    try:
+        return _run_one(plan, say) if plan.workers == 1 else _run_many(plan, say)
+    except (PortBusy, MakeFailed, DbError) as error:
+        complain(str(error))
+        return EXIT_USAGE
+    except OSError as error:
+        complain(f"{plan.host}:{plan.port} can't be served: {error.strerror or error}.")
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        return EXIT_FAILED
+
+
+def _run_one(plan: Plan, say: Say) -> int:
+    sockets = bind(plan.host, plan.port)
+    address = address_of(sockets)
+    failed = threading.Event()
+
+    def give_up() -> None:
+        failed.set()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    # The stack ends in reverse: the service, the watch over the writer, the writer.
+    with ExitStack() as stack:
+        starting = _begin_writer(plan, stack)
+        load(plan.factory)  # the long imports, while the writer process does its own
+        writer = starting.result()
+        if writer is not None:
+            stack.callback(WriterWatch(writer, give_up).close)
+        backend = Backend(plan, writer.address if writer is not None else None, first=True)
+        stack.callback(backend.close)
+        stack.enter_context(run_file(plan.data, address))
+        serve(backend.service, sockets, plan.front, ready=lambda: say(f"ready {address}"))
+    return EXIT_FAILED if failed.is_set() else 0
+
+
+def _begin_writer(plan: Plan, stack: ExitStack) -> Future[WriterProcess | None]:
+    thread = ThreadPoolExecutor(1, "writer start")
+    starting = thread.submit(start_writer, plan)
+    thread.shutdown(wait=False)
+
+    def stop() -> None:
+        if starting.exception() is None and (writer := starting.result()) is not None:
+            writer.stop()
+
+    stack.callback(stop)
+    return starting
+
+
+def _run_many(plan: Plan, say: Say) -> int:
+    from armillary.server.workers import Supervisor
+
+    plan = replace(plan, port=check_free(plan.host, plan.port))
+    # Once, here: workers that find none at the same time would make several.
+    ensure(plan.data, names_for(plan.front.hosts), in_child=True)
+    supervisor = Supervisor(plan)
+    with run_file(plan.data, supervisor.address):
+        supervisor.run(lambda: say(f"ready {supervisor.address}"))
+    return EXIT_FAILED if supervisor.failed else 0
+
+
+def _place(plan: Plan) -> str:
+    """Where the data is, without the password of a URL."""
+    if "://" not in plan.engine or "@" not in plan.engine:
+        return plan.engine
+    scheme, _, rest = plan.engine.partition("://")
+    return f"{scheme}://…@{rest.rpartition('@')[2]}"
+
+
+@contextmanager
+def run_file(data: Path, address: str) -> Iterator[None]:
+    """Who serves this folder and where, for tools that look for a server."""
+    path = data / RUN_NAME
+    ours = {"pid": os.getpid(), "address": address, "version": VERSION}
+    data.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{RUN_NAME}.{os.getpid()}.new")
+    temporary.write_text(json.dumps(ours) + "\n", "utf-8")
+    temporary.replace(path)
+    try:
+        yield
+    finally:
+        # Another server on the same folder may have written its own since.
+        if running(data) == ours:
+            path.unlink(missing_ok=True)
+
+
+def running(data: Path) -> dict[str, object] | None:
+    """What `run.json` says; None without one that can be read. It may be left from a crash."""
+    try:
+        found = json.loads((data / RUN_NAME).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
