@@ -43,9 +43,10 @@ from armillary.store.housekeeping import keep_house
 #: Few of each, so that they meet often.
 KEYS: list[Any] = ["a", 1, True, "x" * 150]
 IDS = ["1", "2", "y" * 300]
-keys = st.sampled_from(KEYS)
+keys = st.sampled_from(["a", "a", "a", *KEYS])
 ids = st.sampled_from(IDS)
-mails = st.sampled_from([None, "m1", "m2"])
+MAILS = [None, "m1", "m2"]
+mails = st.sampled_from(MAILS)
 ttls = st.sampled_from([None, None, -1, 2, 7])
 payloads = st.sampled_from([0, 1.5, "text", None, [1, {"z": 1}], {"p": "q"}, "é" * 300, []])
 POLICIES: list[dict[str, Any]] = [
@@ -237,6 +238,14 @@ class StoreMachine(RuleBasedStateMachine):
         stored = self.expect(None if known else NotFound, lambda: self.both[h].read_item(id, key))
         if known:
             assert (plain(stored), stored["_etag"]) == (known.body, known.etag)
+
+    @rule(key=keys, ttl=ttls, h=st.booleans())
+    def fill(self, key: Any, ttl: Any, h: bool) -> None:
+        """Every id there is, so that renames, batches and unique keys meet something."""
+        bodies = [_body(key, id, mail, ttl, 0, 1) for id, mail in zip(IDS, MAILS, strict=True)]
+        for body in bodies:
+            if not self.rival(key, body, body["id"]):
+                self.remember(body, self.both[h].upsert_item(body))
 
     # --- many at once -----------------------------------------------------------------------------
 
@@ -432,7 +441,7 @@ def run(engine: str, examples: int, steps: int) -> None:
 @pytest.mark.parametrize(
     ("engine", "examples", "steps"),
     [
-        ("memory", 60, 40),
+        ("memory", 100, 50),
         ("lmdb", 25, 40),
         pytest.param("postgres", 5, 25, marks=pytest.mark.postgres),
     ],
