@@ -126,6 +126,12 @@ class ContainerRecord:
     """Rises with every beginning and take-over of a move."""
 
 
+class _Named(msgspec.Struct):
+    """As much of a record as tells whose it is: a long name is cut in its key."""
+
+    id: str
+
+
 def _encode(record: Any) -> bytes:
     return msgspec.json.encode(record)
 
@@ -160,11 +166,15 @@ def get_database(reader: Reader, name: str) -> DatabaseRecord:
 
 def find_container(reader: Reader, database: str, name: str) -> ContainerRecord | None:
     owner = find_database(reader, database)
-    if owner is None:
-        return None
+    row = None if owner is None else find_container_row(reader, owner, name)
+    return None if row is None else msgspec.json.decode(row, type=ContainerRecord)
+
+
+def find_container_row(reader: Reader, owner: DatabaseRecord, name: str) -> bytes | None:
     row = reader.get(container_key(owner, name))
-    record = None if row is None else msgspec.json.decode(row, type=ContainerRecord)
-    return record if record is not None and record.id == name else None
+    if row is None or msgspec.json.decode(row, type=_Named).id != name:
+        return None
+    return row
 
 
 def list_databases(reader: Reader) -> list[DatabaseRecord]:

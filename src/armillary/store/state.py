@@ -4,7 +4,9 @@ Immutable. When a fence says it is old, the holder loads a new one from the cata
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
+import msgspec
 import orjson
 
 from armillary.encoding.hashing import epk_key, key_identity, locate
@@ -13,7 +15,12 @@ from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Engine
 from armillary.errors import OwnerNotFound
 from armillary.partition.ranges import RangeTable, range_table
-from armillary.store.catalog import ContainerRecord, DatabaseRecord, find_container, find_database
+from armillary.store.catalog import (
+    ContainerRecord,
+    DatabaseRecord,
+    find_container_row,
+    find_database,
+)
 from armillary.store.definitions import ContainerDefinition, parse_container
 from armillary.store.indexing import IndexPlan
 from armillary.store.meta import Meta
@@ -51,10 +58,16 @@ class ContainerState:
 def load_state(engine: Engine, database: str, name: str) -> ContainerState:
     with engine.read(CATALOG_SPACE) as reader:
         owner = find_database(reader, database)
-        record = find_container(reader, database, name)
-    if owner is None or record is None:
+        row = None if owner is None else find_container_row(reader, owner, name)
+    if owner is None or row is None:
         raise OwnerNotFound
-    return state_of(owner, record)
+    return _state_from(owner, row)
+
+
+@lru_cache(maxsize=512)
+def _state_from(owner: DatabaseRecord, row: bytes) -> ContainerState:
+    """Parsing a record takes far longer than finding it, and most looks find the same one."""
+    return state_of(owner, msgspec.json.decode(row, type=ContainerRecord))
 
 
 def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
