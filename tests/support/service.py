@@ -59,7 +59,7 @@ def make_service(engine: Any, settings: Any, **options: Any) -> EchoService:
 class WritingService(EchoService):
     def __init__(self, engine: Any) -> None:
         super().__init__()
-        self._account = AccountStore(engine, random=Random(os.getpid()), logical_bytes_max=10**9)
+        self._account = AccountStore(engine, random=Random(os.getpid()))
 
     def handle(self, request: Request) -> Response:
         match request.target.split("/")[1:]:

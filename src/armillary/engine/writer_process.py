@@ -119,8 +119,10 @@ def serve_writer(
     options: dict[str, Any],
 ) -> None:
     """The main function of the writer process. Ends when the lifeline does."""
-    # Ctrl-C reaches the whole group of processes; the supervisor decides when we end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C reaches the whole group of processes, and so does the SIGTERM of a service manager; the
+    # supervisor decides when we end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     try:
         engine = LmdbEngine(Path(path), load_handlers(handlers), **options)
         listener = Listener(address.socket, "AF_UNIX", BACKLOG, authkey=address.secret)

@@ -92,6 +92,7 @@ class WriterWatch:
 
     def _watch(self) -> None:
         while self._stopped not in wait([self._writer.process.sentinel, self._stopped]):
+            self._writer.process.join()
             now = time.monotonic()
             self._deaths = [at for at in self._deaths if now - at < RESTART_SECONDS] + [now]
             code = self._writer.process.exitcode
