@@ -151,7 +151,7 @@ class Recorder:
         self._older: dict[int, SpaceSaving[bytes]] = {}
         self._window = -1
 
-    # HOT: once per request; flat; numbers in bench/statistics.py.
+    # HOT: once per request; flat.
 
     def record(
         self,

@@ -135,7 +135,7 @@ class LocalLedger:
         if found is None:
             return self._made(allowance, now_ms)
         known, budget = found
-        if known is not allowance:
+        if known.ru != allowance.ru or known.burst is not allowance.burst:
             if known.burst != allowance.burst:
                 budget.switch(burst=allowance.burst)
             if known.ru != allowance.ru:

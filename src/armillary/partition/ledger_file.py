@@ -46,9 +46,11 @@ class _Entry:
     __slots__ = (
         "allowance",
         "budget",
+        "burst",
         "end",
         "high_second",
         "plain",
+        "ru",
         "seed",
         "sliced",
         "slot",
@@ -57,6 +59,7 @@ class _Entry:
 
     def __init__(self, allowance: Allowance, slot: int, budget: Budget, enforce: Enforce) -> None:
         self.allowance = allowance
+        self.ru, self.burst = allowance.ru, allowance.burst
         self.budget = budget
         self.slot = slot
         self.start, self.end = slot + BODY_START, slot + BODY_END
@@ -84,12 +87,12 @@ class FileLedger:
     def refused(self) -> int:
         return self._refused + self._slices.refused
 
-    # HOT: admit and charge run once per request; numbers in bench/admission.py; the rules they
-    # shorten are Budget's, and tests/property/test_ledger.py compares.
+    # HOT: admit and charge run once per request. The rules they shorten are Budget's;
+    # tests/property/test_ledger.py compares.
 
     def admit(self, allowance: Allowance, now_ms: int, *, low: bool = False) -> int | None:
         entry = self._entries.get(allowance.key)
-        if entry is None or entry.allowance is not allowance:
+        if entry is None or entry.ru != allowance.ru or entry.burst is not allowance.burst:
             entry = self._enter(allowance, now_ms)
         if entry.sliced:
             return self._slices.admit(allowance, now_ms, low=low)
@@ -113,7 +116,7 @@ class FileLedger:
 
     def charge(self, allowance: Allowance, ru: float, now_ms: int) -> None:
         entry = self._entries.get(allowance.key)
-        if entry is None or entry.allowance is not allowance:
+        if entry is None or entry.ru != allowance.ru or entry.burst is not allowance.burst:
             entry = self._enter(allowance, now_ms)
         if entry.sliced:
             self._slices.charge(allowance, ru, now_ms)
@@ -188,7 +191,6 @@ class FileLedger:
     def _enter(self, allowance: Allowance, now_ms: int) -> _Entry:
         entry = self._entries.get(allowance.key)
         if entry is not None and entry.allowance == allowance:
-            entry.allowance = allowance  # the next comparison is by identity
             return entry
         slot = self._file.find(allowance.key, fresh_state(allowance, now_ms))
         budget = Budget(allowance.ru, now_ms, burst=allowance.burst, enforce=self._enforce)

@@ -70,11 +70,12 @@ def cut(state: BudgetState, order: Order) -> tuple[BudgetState, float]:
 class _Held:
     """This process's slice of one budget."""
 
-    __slots__ = ("allowance", "asked_ms", "balance", "high_second", "left", "lock", "second")
+    __slots__ = ("allowance", "asked_ms", "balance", "high_second", "left", "lock", "ru", "second")
 
     def __init__(self, allowance: Allowance) -> None:
         self.lock = threading.Lock()
         self.allowance = allowance
+        self.ru = allowance.ru
         self.left = 0.0
         self.second = -1
         self.balance = 0.0
@@ -97,7 +98,7 @@ class Slices:
 
     def admit(self, allowance: Allowance, now_ms: int, *, low: bool = False) -> int | None:
         held = self._held.get(allowance.key)
-        if held is None or held.allowance is not allowance:
+        if held is None or held.ru != allowance.ru or held.allowance.burst is not allowance.burst:
             held = self._hold(allowance)
         second = now_ms // 1000
         if not low:
@@ -120,7 +121,7 @@ class Slices:
 
     def charge(self, allowance: Allowance, ru: float, now_ms: int) -> None:
         held = self._held.get(allowance.key)
-        if held is None or held.allowance is not allowance:
+        if held is None or held.ru != allowance.ru or held.allowance.burst is not allowance.burst:
             held = self._hold(allowance)
         second = now_ms // 1000
         with held.lock:
@@ -175,5 +176,5 @@ class Slices:
             held = self._held.setdefault(allowance.key, _Held(allowance))
         if held.allowance != allowance:
             held.asked_ms = -1  # there may be more now
-        held.allowance = allowance
+        held.allowance, held.ru = allowance, allowance.ru
         return held
