@@ -8,7 +8,7 @@ bytes) and come out as dicts, batches are lists of `(kind, arguments, options)`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 import orjson
 
 from armillary.encoding.documents import Source
-from armillary.encoding.hashing import epk, parse_epk_hex, prefix_range
+from armillary.encoding.hashing import locate, parse_epk_hex, prefix_range
 from armillary.encoding.partition_key import KeyValues, check_key, coerce
 from armillary.errors import BadInput, BatchFailed, DbError, NotFound
 from armillary.keys import SyntheticKey
@@ -259,7 +259,8 @@ class Container:
         if continuation is not None:
             position = decode_position(continuation, [kind])
         else:
-            position = self._feed_start(kind, start, *self._scope(partition_key, feed_range))
+            first, last, digest = self._scope(partition_key, feed_range)
+            position = replace(self._feed_start(kind, start, first, last), digest=digest)
         page, at_end = paging.read_feed(self._store, position, limit)
         assert page.position is not None
         shape = _latest if kind == "latest" else self._version
@@ -280,7 +281,10 @@ class Container:
             raise BadInput("The change feed starts from 'beginning', 'now' or a datetime.")
         return Position(kind, (Segment(first, last, 0),))
 
-    def _scope(self, partition_key: Any, feed_range: FeedRange | None) -> tuple[bytes, bytes]:
+    def _scope(
+        self, partition_key: Any, feed_range: FeedRange | None
+    ) -> tuple[bytes, bytes, bytes]:
+        """Where to look, and the digest of the one key value that is wanted, if it is one."""
         if feed_range is not None:
             start, end = parse_epk_hex(feed_range.start), parse_epk_hex(feed_range.end)
             if not start < end <= EPK_MAX:
@@ -288,15 +292,15 @@ class Container:
                     f"The feed range '{feed_range.start}' to '{feed_range.end}' is invalid: it "
                     "must end after its start, and at 'FF' at the latest."
                 )
-            return start, end
+            return start, end, b""
         if partition_key is OMITTED:
-            return EPK_MIN, EPK_MAX
+            return EPK_MIN, EPK_MAX, b""
         definition = self._store.state.definition.partition_key
         key = check_key(coerce(partition_key), definition, prefix_allowed=True)
-        if len(key) < len(definition.paths):
-            return prefix_range(key, definition)
-        found = epk(key, definition)
-        return found, found + b"\x00"
+        if len(key) < len(definition.paths) and not definition.system_key:
+            return *prefix_range(key, definition), b""
+        found, digest = locate(key, definition)
+        return found, found + b"\x00", digest
 
     def _version(self, entry: FeedEntry) -> Item:
         metadata: Item = {"operationType": entry.change, "lsn": entry.lsn, "crts": entry.ts}

@@ -15,7 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import orjson
+
 from armillary.encoding.documents import LSN, MOMENT, json_offset
+from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition, key_of
 from armillary.engine.base import Reader
 from armillary.errors import BadInput
 from armillary.limits import FEED_SCAN_ROWS_MAX, PAGE_BYTES_MAX
@@ -23,6 +26,7 @@ from armillary.store import layout
 from armillary.store.expiring import is_expired
 from armillary.store.meta import unpack_meta
 from armillary.store.rows import U64, Change, LogEntry, LogFlag, split_log_key, unpack_log
+from armillary.values import UNDEFINED
 
 CHANGE_NAMES = {Change.CREATE: "create", Change.REPLACE: "replace", Change.DELETE: "delete"}
 
@@ -73,6 +77,14 @@ def read_all_versions(reader: Reader, scan: FeedScan) -> FeedSlice:
             "Start again from now."
         )
     return _read(reader, scan, _version)
+
+
+def key_values(entry: FeedEntry, definition: PartitionKeyDefinition) -> KeyValues:
+    """The partition key value of the item that changed."""
+    content = orjson.loads(entry.text)
+    if entry.change == CHANGE_NAMES[Change.DELETE]:
+        return tuple(UNDEFINED if one == {} else one for one in content["partitionKey"])
+    return key_of(content, definition)
 
 
 def first_lsn_since(reader: Reader, ts: int) -> int:

@@ -6,10 +6,10 @@ the end.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from armillary.encoding.hashing import epk_key_bound
+from armillary.encoding.hashing import epk_key_bound, key_digest
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Reader
 from armillary.errors import BadInput
@@ -127,15 +127,28 @@ def _feed_slice(store: ContainerStore, position: Position, limit: int) -> feed.F
         ttl = state.definition.default_ttl
         scan = feed.FeedScan(start, end, first.at, limit, ttl, store.now_s())
         if position.kind == "latest":
-            return feed.read_latest(reader, scan)
+            return _only(state, position, feed.read_latest(reader, scan))
         if not state.definition.retention_s:
             raise BadInput(
                 "The all-versions change feed needs a container with a changeFeedPolicy: "
                 'create it with {"retentionDuration": minutes}.'
             )
-        return feed.read_all_versions(reader, scan)
+        return _only(state, position, feed.read_all_versions(reader, scan))
 
     return store.look(first.start, read)
+
+
+def _only(state: ContainerState, position: Position, found: feed.FeedSlice) -> feed.FeedSlice:
+    """The entries of the key value that the position is about: the EPK alone does not tell."""
+    if not position.digest:
+        return found
+    definition = state.definition.partition_key
+    entries = [
+        entry
+        for entry in found.entries
+        if key_digest(feed.key_values(entry, definition), definition) == position.digest
+    ]
+    return replace(found, entries=entries)
 
 
 def bounds(state: ContainerState, start: bytes, end: bytes) -> tuple[bytes, bytes]:

@@ -37,6 +37,8 @@ class Segment:
 class Position:
     kind: Kind
     segments: tuple[Segment, ...]
+    digest: bytes = b""
+    """Of the one key value that is wanted, if it is one: another may have the same EPK."""
 
     def cut(self, table: RangeTable) -> "Position":
         """The first segment cut to the one range that owns its beginning; the rest follows it."""
@@ -46,18 +48,19 @@ class Position:
             return self
         head = replace(first, end=owner.end)
         tail = replace(first, start=owner.end)
-        return Position(self.kind, (head, tail, *rest))
+        return replace(self, segments=(head, tail, *rest))
 
     def advanced(self, at: int) -> "Position":
         """The first segment moved on."""
-        return Position(self.kind, (replace(self.segments[0], at=at), *self.segments[1:]))
+        return replace(self, segments=(replace(self.segments[0], at=at), *self.segments[1:]))
 
     def rotated(self) -> "Position":
         """The first segment to the back, so that every range gets its turn."""
-        return Position(self.kind, (*self.segments[1:], self.segments[0]))
+        return replace(self, segments=(*self.segments[1:], self.segments[0]))
 
     def without_first(self) -> "Position | None":
-        return Position(self.kind, self.segments[1:]) if len(self.segments) > 1 else None
+        rest = self.segments[1:]
+        return replace(self, segments=rest) if rest else None
 
 
 def point(epk: bytes) -> Position:
@@ -71,7 +74,8 @@ def whole(kind: Kind, at: int = 0) -> Position:
 
 def encode_position(position: Position) -> str:
     segments = [(one.start.hex(), one.end.hex(), one.at) for one in position.segments]
-    data = msgspec.json.encode([VERSION, position.kind, segments])
+    digest = [position.digest.hex()] if position.digest else []
+    data = msgspec.json.encode([VERSION, position.kind, segments, *digest])
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
@@ -79,18 +83,25 @@ def decode_position(text: str, allowed: Iterable[Kind] = get_args(Kind)) -> Posi
     """Anything that `encode_position` did not make is refused."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        version, kind, segments = msgspec.json.decode(
-            data, type=tuple[int, Kind, tuple[tuple[str, str, int], ...]]
-        )
+        token = msgspec.json.decode(data, type=_Token)
         cut = tuple(
-            Segment(bytes.fromhex(start), bytes.fromhex(end), at) for start, end, at in segments
+            Segment(bytes.fromhex(start), bytes.fromhex(end), at)
+            for start, end, at in token.segments
         )
+        position = Position(token.kind, cut, bytes.fromhex(token.digest))
     except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
         raise BadInput("Invalid Continuation Token") from error
-    fits = version == VERSION and kind in set(allowed) and len(cut) > 0
+    fits = token.version == VERSION and token.kind in set(allowed) and len(cut) > 0
     if not fits or not all(map(_is_sound, cut)):
         raise BadInput("Invalid Continuation Token")
-    return Position(kind, cut)
+    return position
+
+
+class _Token(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    version: int
+    kind: Kind
+    segments: tuple[tuple[str, str, int], ...]
+    digest: str = ""
 
 
 def _is_sound(one: Segment) -> bool:

@@ -1,0 +1,133 @@
+"""Opening and closing an account, and what survives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.accounts import SEED, World, check, drain, everything, open_world
+
+import armillary
+from armillary.clock import VirtualClock
+from armillary.errors import NotFound, Unavailable
+
+
+def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
+    address = str(tmp_path / "data")
+    with open_world(address) as world:
+        items = world.container(physical_partitions=4, unique_keys=[["/m"]])
+        items.bulk([("create", ({"id": str(n), "pk": f"k{n}", "m": n},)) for n in range(50)])
+        _, position = drain(items)
+        page = items.read_page(max_items=10)
+    with open_world(address) as world:
+        items = world.database.container("items")
+        assert len(everything(items)) == 50
+        assert drain(items, position)[0] == []
+        rest = items.read_page(max_items=100, continuation=page.continuation).items
+        assert {one["id"] for one in rest}.isdisjoint(one["id"] for one in page.items)
+        made = items.create_item({"id": "new", "pk": "k1", "m": -1})
+        assert [one["_rid"] for one in drain(items, position)[0]] == [made["_rid"]]
+        check(items)
+
+
+def test_two_accounts_on_one_folder_see_each_other(tmp_path: Path) -> None:
+    address = str(tmp_path / "data")
+    with open_world(address) as first, open_world(address) as second:
+        items = first.container()
+        again = second.database.container("items")
+        items.create_item({"id": "1", "pk": "a"})
+        again.upsert_item({"id": "1", "pk": "a", "n": 1})
+        assert items.read_item("1", "a")["n"] == 1
+        second.database.replace_container("items", defaultTtl=5)
+        items.create_item({"id": "2", "pk": "a"})
+        assert items.properties()["defaultTtl"] == 5
+        check(items, again)
+
+
+def test_a_closed_account_says_so() -> None:
+    with open_world(":memory:") as world:
+        items = world.container()
+    with pytest.raises(Unavailable):
+        items.read_item("1", "a")
+    with pytest.raises(Unavailable):
+        items.create_item({"id": "1", "pk": "a"})
+    world.account.close()
+
+
+def test_a_seed_and_a_clock_repeat_a_run() -> None:
+    def run() -> list[bytes]:
+        with open_world(":memory:") as world:
+            drawn = {
+                "version": 1,
+                "path": "/key",
+                "parts": [],
+                "suffix": {"kind": "random", "k": 1000},
+            }
+            items = world.container(key=None, synthetic_key=drawn)
+            made = [items.create_item({"id": str(n)}) for n in range(20)]
+            return [items.read_item_bytes(one["id"], one["key"]) for one in made]
+
+    assert run() == run()
+
+
+def test_a_backup_is_an_account(tmp_path: Path) -> None:
+    with open_world(str(tmp_path / "data")) as world:
+        items = world.container()
+        items.create_item({"id": "1", "pk": "a"})
+        world.account.backup(tmp_path / "copy")
+        items.delete_item("1", "a")
+    with open_world(str(tmp_path / "copy")) as world:
+        items = world.database.container("items")
+        assert everything(items) == [{"id": "1", "pk": "a"}]
+        check(items)
+
+
+def test_the_housekeeper_runs_by_itself_and_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = VirtualClock()
+    with armillary.open(":memory:", clock=clock, seed=SEED) as account:
+        items = account.create_database("d").create_container("c", "/pk", default_ttl=5)
+        items.create_item({"id": "1", "pk": "a"})
+        clock.advance(5)
+        account.settle()
+        assert items.partitions()[0].items == 0
+
+
+def test_create_if_not_exists_gives_what_is_there() -> None:
+    with open_world(":memory:") as world:
+        world.container().create_item({"id": "1", "pk": "a"})
+        database = world.account.create_database_if_not_exists("shop")
+        again = database.create_container_if_not_exists("items", "/other")
+        assert again.properties()["partitionKey"]["paths"] == ["/pk"]
+        made = database.create_container_if_not_exists("new", "/pk", default_ttl=5)
+        assert made.properties()["defaultTtl"] == 5
+        with pytest.raises(NotFound):
+            world.account.database("none")
+
+
+def test_properties_are_complete(tmp_path: Path) -> None:
+    with open_world(":memory:") as world:
+        _properties(world)
+
+
+def _properties(world: World) -> None:
+    properties = world.container().properties()
+    assert {name: properties[name] for name in list(properties) if name[0] != "_"} == {
+        "id": "items",
+        "indexingPolicy": {
+            "indexingMode": "consistent",
+            "automatic": True,
+            "includedPaths": [{"path": "/*"}],
+            "excludedPaths": [{"path": '/"_etag"/?'}],
+        },
+        "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+        "uniqueKeyPolicy": {"uniqueKeys": []},
+        "conflictResolutionPolicy": {
+            "mode": "LastWriterWins",
+            "conflictResolutionPath": "/_ts",
+            "conflictResolutionProcedure": "",
+        },
+        "geospatialConfig": {"type": "Geography"},
+    }
+    assert {"_rid", "_self", "_etag", "_ts"} <= set(properties)
