@@ -1,7 +1,6 @@
 """Without these, a busy port could go unnoticed, HTTPS could need a port of its own, and a client
 that says nothing, or one byte a second, could hold up everybody else."""
 
-import resource
 import socket
 import ssl
 import time
@@ -136,38 +135,3 @@ def ask(server: Running) -> float:
         client.sendall(get("/quick"))
         assert Answers(client).get().status == 200
     return time.monotonic() - begin
-
-
-# --- very many ----------------------------------------------------------------------------------
-
-
-def test_ten_thousand_idle_connections_hold_up_nobody_and_leave_nothing(start: Start) -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    soft = min(hard, 24_000) if hard != resource.RLIM_INFINITY else 24_000
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    # Both ends are in this process. With fewer files than 20,500 it is fewer connections.
-    count = min(10_000, (soft - 1_000) // 2)
-    print(f"{count} connections")
-    server = start()
-    clients: list[socket.socket] = []
-    files_before = open_files()
-    try:
-        for number in range(count):
-            client = server.connect()
-            clients.append(client)
-            if number % 2:  # half of them never say a word, the others had an answer
-                client.sendall(get("/quick"))
-        for client in clients[1::2]:
-            assert client.recv(1_000).startswith(b"HTTP/1.1 200")
-        until(count, server.guests, 20)
-        assert max(ask(server) for _ in range(20)) < 0.5
-    finally:
-        for client in clients:
-            client.close()
-    until(0, server.guests, 20)
-    until(True, lambda: open_files() <= files_before + 2)
-    ask(server)
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0

@@ -1,0 +1,78 @@
+"""A whole server as a process of its own: started, asked, signalled, looked at from outside."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tests.support.raw_http import Answer, Answers, get
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class ServerProcess:
+    def __init__(self, data: Path, *, workers: int = 1, port: int = 0) -> None:
+        command = [sys.executable, "-m", "tests.support.server_child"]
+        self.process = subprocess.Popen(
+            [*command, str(data), str(workers), str(port)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.lines: list[str] = []
+        self.port = 0
+
+    def wait_until_ready(self, seconds: float = 30) -> None:
+        """The last line it prints says where it is."""
+        timer = threading.Timer(seconds, self.process.kill)
+        timer.start()
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if line.startswith("ready "):
+                self.port = int(line.rpartition(":")[2])
+                break
+        timer.cancel()
+        assert self.port, self.end()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), 10)
+
+    def ask(self, target: str, method: str = "GET") -> Answer:
+        with self.connect() as client:
+            client.sendall(get(target, method=method))
+            return Answers(client).get()
+
+    def terminate(self, number: int = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> tuple[int, str, str]:
+        """Exit code, and what it still printed."""
+        out, errors = self.process.communicate(timeout=40)
+        return self.process.returncode, out, errors
+
+    def close(self) -> None:
+        """Whatever a failed test left: the whole session of processes."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+def children_of(pid: int) -> dict[int, str]:
+    """Child processes and what they run, from /proc."""
+    found: dict[int, str] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (OSError, UnicodeDecodeError):
+            continue  # it ended under our eyes
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found[int(entry.name)] = command
+    return found

@@ -1,0 +1,272 @@
+"""Without these, a start could fail without a word, a stop could cut answers or leave processes,
+or one dead process could take the whole server with it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.raw_http import Answers, get, post
+from tests.support.server_process import ServerProcess, children_of
+from tests.unit.server.test_connection import until
+
+from armillary.errors import BadInput
+from armillary.server.plan import make_plan, read_keys, worker_count
+
+LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+Serve = Callable[..., ServerProcess]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    servers: list[ServerProcess] = []
+
+    def begin(ready: bool = True, **options: int) -> ServerProcess:
+        server = ServerProcess(tmp_path / "data", **options)
+        servers.append(server)
+        if ready:
+            server.wait_until_ready()
+        return server
+
+    yield begin
+    for server in servers:
+        server.close()
+
+
+# --- start and stop -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_start_says_where_it_is_and_a_stop_leaves_nothing(
+    serve: Serve, tmp_path: Path, number: int
+) -> None:
+    server = serve()
+    assert server.lines[-1] == f"ready http://127.0.0.1:{server.port}"
+    about = json.loads((tmp_path / "data" / "run.json").read_text())
+    assert about["pid"] == server.process.pid
+    assert about["address"] == f"http://127.0.0.1:{server.port}"
+    assert server.ask("/write/shop", "POST").status == 201
+    assert server.ask("/list").json() == ["shop"]
+    with server.connect() as client:
+        client.sendall(post("/slow", b"") + get("/quick"))
+        answers = Answers(client)
+        answers.get()
+        server.terminate(number)
+    assert server.end() == (0, "", "")
+    assert not (tmp_path / "data" / "run.json").exists()
+    again = serve(port=server.port)  # at once, at the same port
+    assert again.ask("/list").json() == ["shop"]
+
+
+def test_the_certificate_is_there_after_the_first_start(serve: Serve, tmp_path: Path) -> None:
+    serve()
+    until(True, (tmp_path / "data" / "tls" / "about.json").exists, 20)
+
+
+def test_a_busy_port_is_exit_2_with_the_remedy(serve: Serve) -> None:
+    first = serve()
+    for workers in (1, 2):
+        second = serve(ready=False, port=first.port, workers=workers)
+        code, _, errors = second.end()
+        assert code == 2
+        assert f"Port {first.port} of 127.0.0.1 is in use." in errors
+        assert "--port" in errors
+        assert len(errors.splitlines()) == 1
+
+
+def test_a_data_folder_that_can_not_be_opened_is_exit_2_and_one_line(
+    serve: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "data.mdb").write_text("foreign")
+    code, _, errors = serve(ready=False).end()
+    assert code == 2
+    assert "not a data folder" in errors
+    assert len(errors.splitlines()) == 1
+
+
+@LINUX
+def test_a_killed_writer_is_replaced(serve: Serve) -> None:
+    server = serve()
+    assert server.ask("/write/one", "POST").status == 201
+    (writer,) = (p for p, c in children_of(server.process.pid).items() if "spawn_main" in c)
+    os.kill(writer, signal.SIGKILL)
+    until(201, lambda: server.ask(f"/write/{time.monotonic_ns()}", "POST").status, 20)
+    assert "one" in server.ask("/list").json()
+    server.terminate()
+    code, _, errors = server.end()
+    assert code == 0
+    assert "the writer process died (-9); starting another" in errors
+
+
+@LINUX
+def test_a_killed_server_takes_its_writer_with_it(serve: Serve) -> None:
+    server = serve()
+    children = children_of(server.process.pid)
+    assert children
+    server.process.kill()
+    until(True, lambda: not any(Path(f"/proc/{child}/stat").exists() for child in children), 20)
+
+
+# --- several workers ----------------------------------------------------------------------------
+
+
+def pids(server: ServerProcess) -> set[str]:
+    """The workers that answer, by asking often."""
+    return {server.ask("/list").headers["x-pid"] for _ in range(40)}
+
+
+@LINUX
+def test_workers_share_port_and_data_and_a_dead_one_is_replaced(serve: Serve) -> None:
+    server = serve(workers=2)
+    first = pids(server)
+    assert len(first) == 2
+    writers = {server.ask(f"/write/{n}", "POST").headers["x-pid"] for n in range(20)}
+    assert writers == first
+    assert len(server.ask("/list").json()) == 20
+    victim = min(first)
+    os.kill(int(victim), signal.SIGKILL)
+    until(True, lambda: len(pids(server)) == 2 and victim not in pids(server), 20)
+    assert len(server.ask("/list").json()) == 20
+    with server.connect() as client:
+        client.sendall(get("/quick"))
+        Answers(client).get()
+        os.killpg(server.process.pid, signal.SIGTERM)  # as a service manager does: to everybody
+        code, out, errors = server.end()
+    assert (code, out) == (0, "")
+    assert errors == f"ERROR worker {'01'.index(errors[13])} died (-9)\n"
+    with pytest.raises(ConnectionRefusedError):
+        server.connect()
+
+
+# --- very many ----------------------------------------------------------------------------------
+
+
+@LINUX
+def test_ten_thousand_idle_connections_hold_up_nobody_and_leave_nothing(serve: Serve) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    room = 2**20 if hard == resource.RLIM_INFINITY else hard
+    count = min(10_000, room - 1_000)  # fewer where the system allows fewer
+    server = serve()
+    server.ask("/quick")
+    before = files_of(server)
+    clients = []
+    try:
+        for number in range(count):
+            clients.append(server.connect())
+            if number % 2:  # half of them never say a word, the others had an answer
+                clients[-1].sendall(get("/quick"))
+        for client in clients[1::2]:
+            assert client.recv(1_000).startswith(b"HTTP/1.1 200")
+        until(True, lambda: files_of(server) > before + count - 10, 20)
+        slowest = 0.0
+        for _ in range(20):
+            begin = time.monotonic()
+            assert server.ask("/quick").status == 200
+            slowest = max(slowest, time.monotonic() - begin)
+        assert slowest < 0.5
+        assert cpu_seconds(server, 1.0) < 0.2
+    finally:
+        for client in clients:
+            client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    until(True, lambda: files_of(server) <= before + 2, 20)
+    assert server.ask("/quick").status == 200
+
+
+@LINUX
+def test_an_idle_server_uses_no_cpu(serve: Serve) -> None:
+    server = serve()
+    time.sleep(0.5)  # the certificate of the first start
+    until(True, lambda: len(children_of(server.process.pid)) <= 2, 20)
+    assert cpu_seconds(server, 1.5) <= 0.02
+
+
+def files_of(server: ServerProcess) -> int:
+    return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+
+
+def cpu_seconds(server: ServerProcess, during_s: float) -> float:
+    """What the server and its children take while nobody asks."""
+    processes = [server.process.pid, *children_of(server.process.pid)]
+
+    def taken() -> int:
+        stats = [Path(f"/proc/{one}/stat").read_text() for one in processes]
+        return sum(sum(map(int, stat.rpartition(")")[2].split()[11:13])) for stat in stats)
+
+    begin = taken()
+    time.sleep(during_s)
+    return (taken() - begin) / os.sysconf("SC_CLK_TCK")
+
+
+# --- plans --------------------------------------------------------------------------------------
+
+
+def test_another_address_needs_a_key_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="ARMILLARY_KEY"):
+        make_plan(environ={}, data=tmp_path, host="0.0.0.0")
+    plan = make_plan(environ={"ARMILLARY_KEY": "c2VjcmV0"}, data=tmp_path, host="0.0.0.0")
+    assert plan.keys == ("c2VjcmV0",)
+    assert "c2VjcmV0" not in repr(plan)
+    assert not plan.front.check_hosts
+
+
+def test_keys_come_from_a_file_one_per_line(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text("# primary\nYQ==\n\n Yg== \n")
+    assert read_keys({"ARMILLARY_KEY": "Yw=="}, file) == ("YQ==", "Yg==")
+    file.write_text("# nothing\n")
+    with pytest.raises(BadInput, match="has no key"):
+        read_keys({}, file)
+    with pytest.raises(BadInput, match="can't be read"):
+        read_keys({}, tmp_path / "none")
+
+
+def test_the_engine_is_the_data_folder_unless_said_otherwise(tmp_path: Path) -> None:
+    assert make_plan(environ={}, data=tmp_path).folder == tmp_path
+    for engine in (":memory:", "postgresql://u@h/d"):
+        assert make_plan(environ={}, data=tmp_path, engine=engine).folder is None
+    variable = {"ARMILLARY_ENGINE_URL": ":memory:"}
+    assert make_plan(environ=variable, data=tmp_path).engine == ":memory:"
+
+
+def test_workers_are_counted(tmp_path: Path) -> None:
+    assert worker_count("auto") == os.cpu_count()
+    assert worker_count("3") == 3
+    for wrong in ("0", "-1", "x", "257"):
+        with pytest.raises(BadInput, match="--workers"):
+            worker_count(wrong)
+    with pytest.raises(BadInput, match="one process"):
+        make_plan(environ={}, data=tmp_path, engine=":memory:", workers="2")
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+def armillary(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "armillary", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_serve_refuses_what_can_not_be_with_exit_2(tmp_path: Path) -> None:
+    done = armillary("serve", "--data", tmp_path / "data", "--host", "0.0.0.0", "--port", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "openssl rand -base64 64" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_cert_prints_exports_and_explains(tmp_path: Path) -> None:
+    printed = armillary("cert", "--data", tmp_path, "--pem").stdout
+    assert printed.startswith("-----BEGIN CERTIFICATE-----\n")
+    done = armillary("cert", "--data", tmp_path, "--export", tmp_path / "mine.pem")
+    assert (tmp_path / "mine.pem").read_text() == printed
+    assert str(tmp_path / "mine.pem") in done.stdout
+    assert "NODE_EXTRA_CA_CERTS" in done.stdout
