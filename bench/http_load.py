@@ -1,0 +1,100 @@
+"""A closed loop of clients: each sends its next request when the last one is answered.
+
+    connections × ──▶ request ──▶ answer (its length from Content-Length) ──▶ next
+
+The generator costs about as much as the bare server, and shares the machine with it; so only ratios
+of one run mean something.
+"""
+
+import asyncio
+import itertools
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from armillary.server.loops import new_loop
+
+LENGTH = re.compile(rb"(?i)\r\ncontent-length: (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    answers_per_s: float
+    p50_ms: float
+    p99_ms: float
+    failures: int
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.answers_per_s:>9,.0f}/s   p50 {self.p50_ms:.2f} ms   p99 {self.p99_ms:.2f} ms"
+        )
+        return text + (f"   {self.failures} failed" if self.failures else "")
+
+
+class _Client(asyncio.Protocol):
+    def __init__(self, requests: Iterator[bytes], times: list[float]) -> None:
+        self._requests = requests
+        self._times = times
+        self._buffer = b""
+        self._need = 0
+        self.failures = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer = self._buffer + data if self._buffer else data
+        if not self._need:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            found = LENGTH.search(self._buffer, 0, end)
+            self._need = end + 4 + (int(found[1]) if found else 0)
+        if len(self._buffer) >= self._need:
+            self._times.append(time.perf_counter() - self._sent)
+            self.failures += self._buffer[9:10] != b"2"
+            self._buffer, self._need = b"", 0
+            self._send()
+
+    def _send(self) -> None:
+        self._sent = time.perf_counter()
+        self.transport.write(next(self._requests))
+
+
+def load(
+    port: int, requests: Callable[[], Iterator[bytes]], *, connections: int, seconds: float
+) -> Load:
+    """Ask the server on `port` for a while; each connection has its own iterator of requests."""
+    return new_loop().run_until_complete(_load(port, requests, connections, seconds))
+
+
+async def _load(
+    port: int, requests: Callable[[], Iterator[bytes]], connections: int, seconds: float
+) -> Load:
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    clients = [
+        (await loop.create_connection(lambda: _Client(requests(), times), "127.0.0.1", port))[1]
+        for _ in range(connections)
+    ]
+    await asyncio.sleep(seconds / 4)  # warm
+    times.clear()
+    begin = time.perf_counter()
+    await asyncio.sleep(seconds)
+    elapsed = time.perf_counter() - begin
+    seen = sorted(times)
+    for client in clients:
+        client.transport.abort()
+    return Load(
+        len(seen) / elapsed,
+        seen[len(seen) // 2] * 1000,
+        seen[len(seen) * 99 // 100] * 1000,
+        sum(client.failures for client in clients),
+    )
+
+
+def repeat(request: bytes) -> Callable[[], Iterator[bytes]]:
+    return lambda: itertools.repeat(request)
