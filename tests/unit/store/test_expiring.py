@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.accounts import World, check, drain, everything, plain, status, store_of
+from tests.support.accounts import (
+    World,
+    check,
+    drain,
+    everything,
+    plain,
+    space_rows,
+    status,
+    store_of,
+)
 
+from armillary.engine.base import Engine
+from armillary.store import layout
 from armillary.store.expiring import is_expired
 from armillary.store.housekeeping import keep_house
 from armillary.store.meta import unpack_meta
@@ -167,11 +178,19 @@ def test_housekeeping_removes_what_is_over(clocked: World) -> None:
     items = clocked.container(default_ttl=5, change_feed_retention_minutes=1)
     items.create_item(item())
     clocked.clock.advance(5)
-    assert keep_house(clocked.account._store) == 1
+    keep_house(clocked.account._store)
     assert items.partitions()[0].items == 0
+    store = store_of(items)
+    (owner,) = store.state.table.ranges
+    assert _log(store.engine, owner.space) == 2  # the version and the tombstone
     clocked.clock.advance(60)
-    assert keep_house(clocked.account._store) == 2  # the version and the tombstone
+    keep_house(clocked.account._store)
+    assert _log(store.engine, owner.space) == 0
     check(items)
+
+
+def _log(engine: Engine, space: int) -> int:
+    return sum(key.startswith(layout.LOG) for key, _ in space_rows(engine, space))
 
 
 # --- delete by key ------------------------------------------------------------------------------
