@@ -115,6 +115,16 @@ class Forbidden(DbError):
     )
 
 
+class NotForEntra(Forbidden):
+    """Databases, containers and throughput are managed with a key, not with a person's token."""
+
+    sub_status = 5300
+    text = (
+        "The given request cannot be authorized by AAD token in data plane. "
+        "Learn more: https://aka.ms/cosmos-native-rbac."
+    )
+
+
 # --- the state of the data says no: look again ----------------------------------------------------
 
 

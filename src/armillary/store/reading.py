@@ -68,7 +68,7 @@ def point_read(
     part: bytes,
     default_ttl: int,
 ) -> tuple[bytes, bytes]:
-    """(meta row, stored value) of one snapshot. HOT: once per point read; numbers in bench/store.py."""
+    """(meta row, stored value) of one snapshot. HOT: once per point read; bench/store.py."""
     meta, _, value = engine.read_via(space, layout.ID + epk_key + part, layout.DOC)
     if meta[:FENCE_BYTES] != fence:
         check_fence(meta, fence)

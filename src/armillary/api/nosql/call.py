@@ -1,0 +1,154 @@
+"""One request on its way through the API, and the answers that end it.
+
+`Call` is what every handler takes; `reply` and the functions around it are the only ways to make a
+response, so that the headers every client relies on are always there. Facts: nosql-rest 3.2, 9.1.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import orjson
+
+from armillary.api.errors import wire
+from armillary.api.nosql.messages import Request, Response
+from armillary.api.nosql.options import Options
+from armillary.api.nosql.paths import Path
+from armillary.errors import BadInput, DbError, NeedsMerge, Throttled
+from armillary.partition.request_units import metadata_ru, rounded
+from armillary.query.sql.errors import BadQuery
+from armillary.values import JSON
+
+if TYPE_CHECKING:
+    from armillary.api.nosql.authorization import Principal
+    from armillary.api.nosql.gateway import Gateway
+
+COMMON: Final = {
+    "Content-Type": "application/json",
+    "Server": "Microsoft-HTTPAPI/2.0",
+    "Cache-Control": "no-store, no-cache",
+    "Pragma": "no-cache",
+    "x-ms-schemaversion": "1.18",
+    "x-ms-serviceversion": "version=2.14.0.0",
+    "x-ms-gatewayversion": "version=2.14.0",
+}
+SUFFIX: Final = "\r\nActivityId: {0}, Microsoft.Azure.Documents.Common/2.14.0"
+ACTIVITY: Final = "x-ms-activity-id"
+CHARGE: Final = "x-ms-request-charge"
+Headers: TypeAlias = Mapping[str, str | None]
+NONE: Final[Headers] = {}
+THROTTLED_RU: Final = 0.38
+BODILESS: Final = frozenset({204, 304})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    gateway: Gateway
+    request: Request
+    path: Path
+    options: Options
+    principal: Principal
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.path.names
+
+    def json(self) -> Any:
+        """The body, whatever JSON it is."""
+        try:
+            return orjson.loads(self.request.body)
+        except orjson.JSONDecodeError as error:
+            raise BadInput(f"The request body is not valid JSON: {error}.") from error
+
+    def document(self) -> dict[str, JSON]:
+        body = self.json()
+        if not isinstance(body, dict):
+            raise BadInput("The request body must be a JSON object.")
+        return body
+
+
+def reply(
+    call: Call,
+    status: int,
+    body: bytes = b"",
+    headers: Headers = NONE,
+    *,
+    ru: float | None = None,
+) -> Response:
+    """`ru`: None for a call about metadata. A header that is None is left out."""
+    charge = metadata_ru(write=call.request.method != "GET") if ru is None else ru
+    found = {name: text for name, text in headers.items() if text is not None}
+    given = call.request.headers.get(ACTIVITY)
+    activity = given if given and _is_plain(given) else str(uuid.uuid4())
+    return Response(
+        status,
+        {**COMMON, ACTIVITY: activity, CHARGE: format_charge(charge), **found},
+        body if status not in BODILESS else b"",
+    )
+
+
+def with_headers(response: Response, headers: Mapping[str, str]) -> Response:
+    return Response(response.status, {**response.headers, **headers}, response.body)
+
+
+def resource(
+    call: Call, status: int, document: dict[str, JSON], headers: Headers = NONE
+) -> Response:
+    """One resource that is not an item. Its etag goes into a header as well."""
+    body = b"" if call.options.is_minimal and status != 200 else orjson.dumps(document)
+    return reply(call, status, body, {"etag": document.get("_etag"), **headers})
+
+
+def feed_body(rid: str, key: str, rows: Iterable[bytes]) -> bytes:
+    """`{"_rid": …, "Documents": […], "_count": n}` from rows that are JSON already."""
+    texts = list(rows)
+    return b'{"_rid":%b,"%b":[%b],"_count":%d}' % (
+        orjson.dumps(rid),
+        key.encode(),
+        b",".join(texts),
+        len(texts),
+    )
+
+
+def format_charge(ru: float) -> str:
+    return f"{rounded(ru):.2f}".rstrip("0").rstrip(".") or "0"
+
+
+def _is_plain(text: str) -> bool:
+    return len(text) <= 64 and text.isascii() and text.isprintable()
+
+
+# --- errors -------------------------------------------------------------------------------------
+
+
+def refusal(call: Call, error: DbError) -> Response:
+    """The answer to a request that could not be served."""
+    status, sub_status, code, message = wire(error)
+    headers: dict[str, str] = {}
+    if sub_status:
+        headers["x-ms-substatus"] = str(sub_status)
+    wait_ms = error.facts.get("retry_after_ms")
+    if wait_ms is not None:
+        headers["x-ms-retry-after-ms"] = str(wait_ms)
+    given = error.facts.get("headers", {})
+    headers |= {name: text for name, text in given.items() if text is not None}
+    if "etag" in error.facts:
+        headers["etag"] = quoted(error.facts["etag"])
+    ru = error.facts.get("charge_ru", THROTTLED_RU if isinstance(error, Throttled) else 0.0)
+    response = with_headers(reply(call, status, ru=ru), headers)
+    if status in BODILESS:
+        return response
+    if isinstance(error, BadQuery):
+        message = f"Message: {message}"
+    activity = response.headers[ACTIVITY]
+    body = {"code": code, "message": message + SUFFIX.format(activity)}
+    if isinstance(error, NeedsMerge):
+        body["additionalErrorInfo"] = orjson.dumps(error.facts["plan"]).decode()
+    return Response(status, response.headers, orjson.dumps(body))
+
+
+def quoted(etag: str) -> str:
+    return f'"{etag}"'

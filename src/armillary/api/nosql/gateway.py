@@ -1,0 +1,127 @@
+"""What all requests share: the account, its settings, and the way from names to containers.
+
+A path names things by name or by rid; by name is tried first, because a database may have a name
+that looks like a rid. Containers found are kept: a `ContainerStore` notices by itself when its
+picture is old, and its users hear of it only when the container is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from armillary.api.nosql.paths import is_database_rid
+from armillary.api.nosql.settings import ApiSettings
+from armillary.api.nosql.signing import Keyring
+from armillary.engine.base import CATALOG_SPACE, SpaceGone
+from armillary.errors import DbError, NotFound, OwnerNotFound
+from armillary.store.accounts import AccountStore
+from armillary.store.catalog import ContainerRecord, DatabaseRecord, find_container, find_database
+from armillary.store.containers import ContainerStore
+from armillary.store.meta import unpack_meta
+from armillary.store.resources import find_owner
+from armillary.store.throughput import run_scaling
+
+log = logging.getLogger("armillary.api")
+
+STORES_MAX: Final = 1024
+
+
+class Gateway:
+    def __init__(self, account: AccountStore, settings: ApiSettings) -> None:
+        self.account = account
+        self.engine = account.engine
+        self.settings = settings
+        self.keyring = Keyring(settings.keys, settings.read_only_keys)
+        self._stores: dict[tuple[str, str], ContainerStore] = {}
+        self._sessions: dict[int, int] = {}
+        self._scalings = ThreadPoolExecutor(1, "scaling")
+
+    def now_s(self) -> int:
+        return self.engine.now_ms() // 1000
+
+    # --- names ----------------------------------------------------------------------------------
+
+    def database(self, text: str) -> DatabaseRecord:
+        with self.engine.read(CATALOG_SPACE) as reader:
+            found = find_database(reader, text)
+            if found is None and is_database_rid(text):
+                by_rid = find_owner(reader, text)
+                found = by_rid if isinstance(by_rid, DatabaseRecord) else None
+        if found is None:
+            raise NotFound
+        return found
+
+    def owner_database(self, text: str) -> DatabaseRecord:
+        """The same, for what lives in it: 404 says then that it is the owner that is missing."""
+        try:
+            return self.database(text)
+        except NotFound as error:
+            raise OwnerNotFound from error
+
+    def container_record(self, database: str, text: str) -> ContainerRecord:
+        owner = self.owner_database(database)
+        with self.engine.read(CATALOG_SPACE) as reader:
+            found = find_container(reader, owner.id, text)
+            if found is None:
+                by_rid = find_owner(reader, text)
+                if isinstance(by_rid, ContainerRecord) and by_rid.database == owner.id:
+                    found = by_rid
+        if found is None:
+            raise NotFound
+        return found
+
+    def container(self, database: str, text: str) -> ContainerStore:
+        """HOT: once per request about items; nearly always the first line."""
+        store = self._stores.get((database, text))
+        if store is not None:
+            return store
+        try:
+            record = self.container_record(database, text)
+        except NotFound as error:
+            raise OwnerNotFound from error
+        store = self._stores.get((record.database, record.id))
+        if store is None:
+            store = self.account.container(record.database, record.id)
+            if len(self._stores) >= STORES_MAX:
+                self._stores.clear()
+            self._stores[record.database, record.id] = store
+        return store
+
+    def forget(self, database: str, name: str | None = None) -> None:
+        """A container, or a whole database, is gone."""
+        for key in [one for one in self._stores if one[0] == database and name in (None, one[1])]:
+            self._stores.pop(key, None)
+
+    # --- background -----------------------------------------------------------------------------
+
+    def scale_later(self, store: ContainerStore) -> None:
+        """Splits that a change of throughput needs, while requests go on. Should this process die,
+        whoever keeps house goes on with them."""
+        self._scalings.submit(self._scale, store)
+
+    def _scale(self, store: ContainerStore) -> None:
+        try:
+            run_scaling(store, of=self.account.limits)
+        except DbError as error:
+            log.warning("scaling %s/%s stopped: %s", store.database, store.name, error)
+
+    def close(self) -> None:
+        self._scalings.shutdown(wait=True, cancel_futures=True)
+
+    # --- sessions -------------------------------------------------------------------------------
+
+    def session_version(self, space: int) -> int:
+        """Constant while a space lives: a merge makes a new one."""
+        known = self._sessions.get(space)
+        if known is None:
+            try:
+                with self.engine.read(space) as reader:
+                    known = unpack_meta(reader.meta).session
+            except SpaceGone:
+                return -1
+            if len(self._sessions) >= STORES_MAX:
+                self._sessions.clear()
+            self._sessions[space] = known
+        return known

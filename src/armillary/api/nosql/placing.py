@@ -1,0 +1,188 @@
+"""Where a request about items belongs: its container, its key, its range, and the headers that say
+so. Facts: nosql-rest 3.2, 4.1, 4.6."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from armillary.api.nosql.call import Call
+from armillary.api.nosql.sessions import check_barrier, format_token, parse_token
+from armillary.encoding.hashing import epk as epk_of
+from armillary.encoding.hashing import parse_epk_hex, prefix_range
+from armillary.encoding.partition_key import KeyValues, check_key
+from armillary.engine.base import Reader, SpaceGone
+from armillary.errors import BadInput, DbError, RangeGone, WrongContainer
+from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
+from armillary.store.containers import ContainerStore
+from armillary.store.meta import Meta, unpack_meta
+from armillary.store.state import ContainerState
+
+SESSION: Final = "Session"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A range and how far it is."""
+
+    owner: Range
+    version: int
+    lsn: int
+
+    def check(self, token: str | None, meta: Meta) -> None:
+        if token is not None:
+            check_barrier(parse_token(token), self.owner, meta)
+
+
+class Where(NamedTuple):
+    owner: Range
+    epk: bytes
+
+
+class Slice(NamedTuple):
+    """A part of the hashes that a feed or query is about."""
+
+    start: bytes
+    end: bytes
+    owner: Range | None
+    """The range the client named, if it did."""
+
+
+def store_of(call: Call) -> ContainerStore:
+    store = call.gateway.container(call.names[0], call.names[1])
+    wanted = call.options.container_rid
+    if wanted is None or wanted == store.state.record.rid:
+        return store
+    if wanted != store.refresh().record.rid:
+        raise WrongContainer
+    return store
+
+
+def required_key(call: Call) -> KeyValues:
+    key = call.options.key
+    if key is None:
+        raise BadInput("PartitionKey value must be supplied for this operation.")
+    return key
+
+
+def place_of_key(store: ContainerStore, key: KeyValues) -> Where:
+    state = store.state
+    definition = state.definition.partition_key
+    epk = epk_of(check_key(key, definition), definition)
+    return Where(state.table.find(epk), epk)
+
+
+# --- headers ------------------------------------------------------------------------------------
+
+
+def item_headers(store: ContainerStore, place: Place) -> dict[str, str | None]:
+    """What every answer about items carries; without them clients stop keeping their session."""
+    return {
+        "x-ms-session-token": format_token(place.owner.ordinal, place.version, place.lsn),
+        "x-ms-documentdb-partitionkeyrangeid": str(place.owner.ordinal),
+        "lsn": str(place.lsn),
+        **container_headers(store),
+    }
+
+
+def container_headers(store: ContainerStore) -> dict[str, str | None]:
+    database, name = quote(store.database, safe=""), quote(store.name, safe="")
+    return {
+        "x-ms-alt-content-path": f"dbs/{database}/colls/{name}",
+        "x-ms-content-path": store.state.record.rid,
+    }
+
+
+def item_headers_at(call: Call, store: ContainerStore, key: KeyValues) -> dict[str, str | None]:
+    return item_headers(store, current_place(call, store, key))
+
+
+def current_place(call: Call, store: ContainerStore, key: KeyValues) -> Place:
+    """The range of a key, as far as it is now."""
+
+    def read(state: ContainerState, owner: Range, reader: Reader) -> Place:
+        meta = unpack_meta(reader.meta)
+        return Place(owner, meta.session, meta.lsn)
+
+    return store.look(place_of_key(store, key).epk, read)
+
+
+@contextmanager
+def placed(call: Call, store: ContainerStore, key: KeyValues | None) -> Iterator[None]:
+    """What fails inside is answered with the headers of its range all the same."""
+    try:
+        yield
+    except DbError as error:
+        error.facts.setdefault("headers", _failure_headers(call, store, key))
+        raise
+
+
+def _failure_headers(
+    call: Call, store: ContainerStore, key: KeyValues | None
+) -> dict[str, str | None]:
+    try:
+        return container_headers(store) if key is None else item_headers_at(call, store, key)
+    except DbError:  # the key itself is wrong, or the container is gone: the first error says so
+        return {}
+
+
+def check_barrier_at(call: Call, store: ContainerStore, key: KeyValues) -> None:
+    """Before saying "not found": perhaps we are only behind."""
+    token = call.options.session_token
+    if token is None:
+        return
+
+    def read(state: ContainerState, owner: Range, reader: Reader) -> None:
+        check_barrier(parse_token(token), owner, unpack_meta(reader.meta))
+
+    store.look(place_of_key(store, key).epk, read)
+
+
+# --- parts of a container -----------------------------------------------------------------------
+
+
+def slice_of(call: Call, store: ContainerStore) -> Slice:
+    """What the headers leave of the container: a range, a part of it, a key, or everything."""
+    options = call.options
+    owner = None if options.range_id is None else range_of(store, options.range_id)
+    start, end = (EPK_MIN, EPK_MAX) if owner is None else (owner.start, owner.end)
+    if options.epk_bounds is not None:
+        wanted = tuple(map(parse_epk_hex, options.epk_bounds))
+        if owner is not None and not (owner.start <= wanted[0] and wanted[1] <= owner.end):
+            raise RangeGone  # it was split; the client looks again and asks both children
+        start, end = wanted
+    elif (key := options.key) is not None:
+        definition = store.state.definition.partition_key
+        start, end = prefix_range(check_key(key, definition, prefix_allowed=True), definition)
+    if not start < end:
+        raise BadInput("The range of effective partition keys is empty or runs backwards.")
+    return Slice(start, end, owner)
+
+
+def range_of(store: ContainerStore, text: str) -> Range:
+    if not (text.isascii() and text.isdigit()):
+        raise BadInput(
+            f"x-ms-documentdb-partitionkeyrangeid header contains invalid value '{text}'."
+        )
+    owner = store.state.table.by_ordinal(int(text))
+    if owner is None:
+        owner = store.refresh().table.by_ordinal(int(text))
+    if owner is None:
+        raise RangeGone(
+            f"PartitionKeyRange with id '{text}' in collection '{store.state.record.rid}' "
+            "doesn't exist."
+        )
+    return owner
+
+
+def session_of(call: Call, owner: Range) -> Place:
+    """How far a range is now."""
+    try:
+        with call.gateway.engine.read(owner.space) as reader:
+            meta = unpack_meta(reader.meta)
+    except SpaceGone as error:
+        raise RangeGone from error
+    return Place(owner, meta.session, meta.lsn)

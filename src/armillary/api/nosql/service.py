@@ -1,0 +1,117 @@
+"""The NoSQL API of one worker: a request in, a response out, never an exception.
+
+    1  path        what it names, and its shape
+    2  preflight   a browser asks whether it may (only if origins are configured)
+    3  who         the signature, or a token
+    4  route       shape, method and headers → a row of the table
+    5  may they    key, read-only key, permission
+    6  handler     translation to the store
+    7  refusal     an error of ours becomes status, sub-status and a body; anything else is a bug
+
+`make_service` is what a server calls, once per worker process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+import orjson
+
+from armillary.api.errors import INTERNAL
+from armillary.api.nosql.authorization import FULL, authenticate, authorize
+from armillary.api.nosql.call import Call, refusal, reply, with_headers
+from armillary.api.nosql.cors import cors_headers, preflight
+from armillary.api.nosql.gateway import Gateway
+from armillary.api.nosql.messages import Request, Response
+from armillary.api.nosql.options import Options
+from armillary.api.nosql.paths import Path, parse_path
+from armillary.api.nosql.routes import find_route
+from armillary.api.nosql.settings import EMULATOR_KEY, ApiSettings
+from armillary.clock import new_random
+from armillary.config import Settings
+from armillary.engine.base import Engine
+from armillary.errors import BadInput, DbError, UnknownMethod
+from armillary.partition.provisioning import PartitionLimits
+from armillary.store.accounts import AccountStore
+from armillary.store.housekeeping import Housekeeper
+
+log = logging.getLogger("armillary.api")
+
+POINT_READ_SEGMENTS: Final = 6
+NOWHERE: Final = Path((), ())
+
+
+class NosqlService:
+    def __init__(
+        self,
+        account: AccountStore,
+        settings: ApiSettings | None = None,
+        housekeeper: Housekeeper | None = None,
+    ) -> None:
+        self.gateway = Gateway(account, settings or ApiSettings())
+        self._housekeeper = housekeeper
+
+    def is_quick(self, request: Request) -> bool:
+        """Point reads. By their form alone: whoever answers finds out about the rest."""
+        return (
+            request.method == "GET"
+            and self.gateway.settings.quick_reads
+            and "/docs/" in request.target
+            and len(request.target.strip("/").split("/")) == POINT_READ_SEGMENTS
+        )
+
+    def handle(self, request: Request) -> Response:
+        call = Call(self.gateway, request, NOWHERE, Options(request.headers), FULL)
+        try:
+            response = self._answer(call)
+        except DbError as error:
+            response = refusal(call, error)
+        except Exception:
+            log.exception("a bug: %s %s", request.method, request.target)
+            response = _internal(call)
+        origins = self.gateway.settings.cors_origins
+        return with_headers(response, cors_headers(request, origins)) if origins else response
+
+    def close(self) -> None:
+        if self._housekeeper is not None:
+            self._housekeeper.close()
+        self.gateway.close()
+
+    def _answer(self, bare: Call) -> Response:
+        request, gateway = bare.request, self.gateway
+        if request.method == "OPTIONS" and gateway.settings.cors_origins:
+            return preflight(bare)
+        path = parse_path(request.target)
+        principal = authenticate(gateway, request, path)
+        call = Call(gateway, request, path, bare.options, principal)
+        try:
+            route = find_route(request.method, path.shape, call.options)
+        except KeyError as error:
+            raise BadInput(f"The request path {request.target} is invalid.") from error
+        if route is None:
+            raise UnknownMethod
+        authorize(call, route)
+        return route.handler(call)
+
+
+def _internal(call: Call) -> Response:
+    body = {
+        "code": INTERNAL.code,
+        "message": "Unknown server error occurred when processing this request.",
+    }
+    return reply(call, INTERNAL.status, orjson.dumps(body), ru=0.0)
+
+
+def make_service(
+    engine: Engine, settings: Settings, *, keys: Sequence[str] = (), first: bool = True
+) -> NosqlService:
+    """`keys`: base64; without any, the well-known one of the emulator. `first`: this worker also
+    does the background work of all."""
+    partition = settings.partition
+    limits = PartitionLimits(bytes=partition.bytes, logical_bytes=partition.logical_bytes)
+    account = AccountStore(engine, random=new_random(), limits=limits)
+    is_local = "://" not in settings.engine.url
+    api = ApiSettings(keys=tuple(keys) or (EMULATOR_KEY,), quick_reads=is_local)
+    return NosqlService(account, api, Housekeeper(account) if first else None)

@@ -1,0 +1,122 @@
+"""Queries over a handful of rows that are at hand, and conditions on one item.
+
+Databases, containers, offers, users and scripts are asked for with the query language too
+(`SELECT * FROM root r WHERE r.resource = @link`), as is the condition of a patch. They need no
+index and no plan: every row goes through the evaluator. Items have their own way (`queries.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from armillary.clock import SystemClock, new_random
+from armillary.errors import BadInput, NotSupported
+from armillary.query.evaluate import Expression, Frame, Scope, make_expression
+from armillary.query.functions import Context
+from armillary.query.nested import make_rows
+from armillary.query.operators import order_key
+from armillary.query.output import output
+from armillary.query.sql import ast
+from armillary.query.sql.binder import bind
+from armillary.query.sql.bound import BoundQuery
+from armillary.query.sql.parser import parse, parse_condition
+from armillary.store.preparing import Predicate
+from armillary.values import JSON, UNDEFINED
+
+TICKS_PER_MS = 10_000
+
+
+class QueryText(NamedTuple):
+    """The body of a query request."""
+
+    text: str
+    parameters: dict[str, JSON]
+
+
+def parse_query_body(body: JSON) -> QueryText:
+    if not isinstance(body, dict) or not isinstance(body.get("query"), str):
+        raise BadInput("The body of a query must be a JSON object with a string 'query'.")
+    given = body.get("parameters")
+    parameters: dict[str, JSON] = {}
+    if given is not None and not isinstance(given, list):
+        raise BadInput("The 'parameters' of a query must be a list.")
+    for one in given or ():
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            raise BadInput("A parameter of a query must be an object with a 'name' and a 'value'.")
+        parameters[one["name"]] = one.get("value", UNDEFINED)
+    return QueryText(body["query"], parameters)
+
+
+def run_query(body: JSON, documents: Iterable[dict[str, JSON]]) -> list[JSON]:
+    """The results over rows in the order given."""
+    text, parameters = parse_query_body(body)
+    bound = bind(parse(text))
+    query = bound.query
+    if bound.is_grouped or isinstance(query.order_by, ast.OrderByRank):
+        raise NotSupported("Aggregates, GROUP BY and ORDER BY RANK are for items only.")
+    found = list(documents)
+    if query.order_by is not None:
+        for item in reversed(query.order_by.items):
+            value = _of_document(item.expr, bound, parameters)
+            found = _sorted(found, value, item.descending)
+    scope = _scope(parameters)
+    slot = scope.frame.slot()
+    rows = make_rows(bound, scope, slot)
+    results: list[JSON] = []
+    for document in found:
+        row = scope.frame.row()
+        row[slot] = document
+        results.extend(output(value) for value in rows(row))
+    return _cut(query, results, parameters)
+
+
+def _sorted(
+    documents: list[dict[str, JSON]], value: Expression, descending: bool
+) -> list[dict[str, JSON]]:
+    return sorted(documents, key=lambda one: order_key(value([one])), reverse=descending)
+
+
+def condition_of(text: JSON) -> Predicate:
+    """The condition of a patch: `from c where c.n = 1`. Only true is true."""
+    if not isinstance(text, str):
+        raise BadInput("The condition of a patch must be a string.")
+    query = parse_condition(text)
+    bound = bind(query)
+    if query.where is None:
+        return lambda item: True
+    holds = _of_document(query.where, bound, {})
+    return lambda item: holds([item]) is True
+
+
+def _of_document(expr: ast.Expr, bound: BoundQuery, parameters: Mapping[str, JSON]) -> Expression:
+    """An expression whose one name is the whole document."""
+    alias = bound.container
+    if alias is None or len(bound.sources) != 1:
+        raise NotSupported("The FROM clause here must be one name.")
+    scope, slot = _scope(parameters).named(alias)
+    assert slot == 0
+    return make_expression(expr, scope_with(scope, bound))
+
+
+def scope_with(scope: Scope, bound: BoundQuery) -> Scope:
+    return Scope(scope.frame, scope.parameters, scope.context, scope.names, bound)
+
+
+def _scope(parameters: Mapping[str, JSON]) -> Scope:
+    ticks = SystemClock().now_ms() * TICKS_PER_MS
+    return Scope(Frame(), parameters, Context(ticks, new_random().random))
+
+
+def _cut(query: ast.Query, results: list[JSON], parameters: Mapping[str, JSON]) -> list[JSON]:
+    if query.page is not None:
+        start = _count(query.page.offset, parameters)
+        return results[start : start + _count(query.page.limit, parameters)]
+    return results if query.top is None else results[: _count(query.top.count, parameters)]
+
+
+def _count(node: ast.Literal | ast.Parameter, parameters: Mapping[str, JSON]) -> int:
+    value: Any = node.value if isinstance(node, ast.Literal) else parameters.get(node.name)
+    if type(value) is not int or value < 0:
+        raise BadInput("TOP, OFFSET and LIMIT take a number that is not negative.")
+    return value
