@@ -82,9 +82,7 @@ def test_a_backup_is_an_account(tmp_path: Path) -> None:
         check(items)
 
 
-def test_the_housekeeper_runs_by_itself_and_stops(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settle_does_now_what_is_done_in_the_background() -> None:
     clock = VirtualClock()
     with armillary.open(":memory:", clock=clock, seed=SEED) as account:
         items = account.create_database("d").create_container("c", "/pk", default_ttl=5)
@@ -106,7 +104,7 @@ def test_create_if_not_exists_gives_what_is_there() -> None:
             world.account.database("none")
 
 
-def test_properties_are_complete(tmp_path: Path) -> None:
+def test_properties_are_complete() -> None:
     with open_world(":memory:") as world:
         _properties(world)
 

@@ -71,9 +71,21 @@ def test_the_table_of_the_reference(
     check(items)
 
 
-def test_a_write_starts_the_time_again() -> None:
+def test_the_last_second_still_counts() -> None:
     assert not is_expired(ts=100, own_ttl=0, default_ttl=10, now_s=109)
     assert is_expired(ts=100, own_ttl=0, default_ttl=10, now_s=110)
+
+
+def test_a_write_starts_the_time_again(clocked: World) -> None:
+    items = clocked.container(default_ttl=10)
+    items.create_item(item())
+    clocked.clock.advance(9)
+    items.upsert_item(item(n=1))
+    clocked.clock.advance(9)
+    assert store_of(items).sweep() == 0
+    assert everything(items) == [item(n=1)]
+    clocked.clock.advance(1)
+    assert everything(items) == []
 
 
 @pytest.mark.parametrize("how", ["create_item", "upsert_item"])
