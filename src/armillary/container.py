@@ -23,6 +23,7 @@ from armillary.keys import SyntheticKey
 from armillary.limits import PAGE_ITEMS_DEFAULT
 from armillary.partition.provisioning import LIMITS, PartitionLimits
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.query.run import QueryPage, run_query
 from armillary.store import moves, paging, statistics, throughput
 from armillary.store.batching import batch_error
 from armillary.store.containers import ContainerStore
@@ -238,6 +239,52 @@ class Container:
         done = iter(self._store.bulk(one for one in asked if not isinstance(one, DbError)))
         return [_answer(one if isinstance(one, DbError) else next(done)) for one in asked]
 
+    # --- queries --------------------------------------------------------------------------------
+
+    def query(
+        self,
+        query: str,
+        parameters: Mapping[str, JSON] | Sequence[Mapping[str, JSON]] | None = None,
+        *,
+        partition_key: Any = OMITTED,
+        page_size: int = -1,
+    ) -> Iterator[JSON]:
+        """The rows of a query over the container, or over one partition key (or the beginning of a
+        hierarchical one). Parameters are `{"@name": value}`, or a list of `{"name", "value"}`."""
+        continuation: str | None = None
+        while True:
+            page = self.query_page(
+                query,
+                parameters,
+                partition_key=partition_key,
+                max_items=page_size,
+                continuation=continuation,
+            )
+            yield from page.rows
+            if page.continuation is None:
+                return
+            continuation = page.continuation
+
+    def query_page(
+        self,
+        query: str,
+        parameters: Mapping[str, JSON] | Sequence[Mapping[str, JSON]] | None = None,
+        *,
+        partition_key: Any = OMITTED,
+        max_items: int = PAGE_ITEMS_DEFAULT,
+        continuation: str | None = None,
+    ) -> QueryPage:
+        """One page, with its plan, its charge and what it did; go on with its continuation until
+        that is None. A page may be empty."""
+        return run_query(
+            self._store,
+            query,
+            _parameters(parameters),
+            partition_key=None if partition_key is OMITTED else coerce(partition_key),
+            continuation=continuation,
+            max_items=max_items,
+        )
+
     # --- the change feed ------------------------------------------------------------------------
 
     def read_change_feed(
@@ -357,6 +404,17 @@ class Container:
         if key is None:
             raise BadInput("The container has no synthetic key; give the partition key instead.")
         return key
+
+
+def _parameters(
+    given: Mapping[str, JSON] | Sequence[Mapping[str, JSON]] | None,
+) -> Mapping[str, JSON]:
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    try:
+        return {one["name"]: one["value"] for one in given}
+    except (KeyError, TypeError) as error:
+        raise BadInput('Parameters are objects with "name" and "value".') from error
 
 
 def _latest(entry: FeedEntry) -> Item:

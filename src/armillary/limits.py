@@ -74,6 +74,10 @@ QUERY_IN_ITEMS_MAX = 16_000
 QUERY_LOGICAL_TERMS_MAX = 2_000  # operands of AND, and of OR, in one query
 QUERY_ERRORS_MAX = 100  # reported for one text
 QUERY_COUNT_MAX = 4_294_967_295  # TOP, OFFSET and LIMIT
+QUERY_GROUPS_MAX = 500_000  # cells of the table of groups, or different rows of a DISTINCT
+QUERY_KEYS_MAX = 1_000  # partition keys that a filter is narrowed to; more, and all are read
+QUERY_PAGE_SECONDS = 5.0  # after which a page ends with what it has
+QUERY_SNAPSHOT_SECONDS = 1.0  # of one read transaction; a page may need several
 
 # --- engine ---
 KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
@@ -103,6 +107,10 @@ DROP_CHUNK_ROWS = 2000  # rows of a dropped space deleted in one transaction
 MOVE_PIECE_ITEMS = 64  # items copied by one command: it must not hold the writer for long
 MOVE_PIECE_BYTES = 512 * KB
 MOVE_FREEZE_LSNS = 64  # a parent is frozen when no more changes than this are left to replay
+MOVE_REPLAYS_MAX = 200  # pieces replayed without getting there; then it is frozen all the same
+MOVE_FROZEN_MS = 50  # how long it may then stand still before its writers go on; twice as long next
+SPLIT_POINT_ROWS = 2_000  # logical partitions looked at in one snapshot when a cut is chosen
+SPLIT_POINT_PARTS = 20_000  # sums of neighbours that are remembered meanwhile
 MOVE_BEAT_MS = 1_000  # how often a runner says that it is alive
 MOVE_SILENT_MS = 5_000  # a move whose runner was silent for this long may be taken over
 FROZEN_WAIT_MS = 10_000  # how long a request waits for a frozen range before it gives up

@@ -1,0 +1,191 @@
+"""Items for a program: from a snapshot of one physical partition, or from rows in memory.
+
+A `View` is one snapshot of the part of a physical partition that a piece of the hash space covers.
+It feeds items in rid order: by a scan of all items, of one logical partition, or of the few that
+an index names. Expired items, items of other hashes, and items of another key with the same hash
+never appear. What an index can do is decided in `index_access.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from armillary.encoding.documents import (
+    BODY_BYTES,
+    DIGEST_SLICE,
+    EPK_AT,
+    EPK_LENGTH_AT,
+    MOMENT,
+)
+from armillary.engine.base import Reader, Row
+from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
+from armillary.query.consume import Feed
+from armillary.query.metrics import QueryMetrics
+from armillary.query.program import Program
+from armillary.store import layout
+from armillary.store.containers import ContainerStore
+from armillary.store.expiring import TTL_OFF, is_expired
+from armillary.store.meta import Meta, unpack_meta
+from armillary.store.paging import bounds
+from armillary.store.requests import Key
+from armillary.store.state import ContainerState
+from armillary.values import JSON, UNDEFINED
+
+T = TypeVar("T")
+
+CHUNK_FIRST = 16  # items looked up at once; later chunks are larger
+CHUNK_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the hash space to be read; of one logical partition when `key` is given."""
+
+    start: bytes = EPK_MIN
+    end: bytes = EPK_MAX
+    key: Key | None = None
+
+
+class View(Protocol):
+    """Something to be fed from, at one moment."""
+
+    def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
+        """Items in rid order, from the one after `after` (or with it)."""
+        ...
+
+
+class Source(Protocol):
+    """Where the items of a query come from."""
+
+    pieces: list[Piece]
+
+    def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
+        """Do work on a snapshot of the beginning of a piece, and say where that beginning ends."""
+        ...
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class StoreView:
+    state: ContainerState
+    reader: Reader
+    meta: Meta
+    piece: Piece
+    low: bytes
+    high: bytes
+    """The piece as bounds of the EPKs in keys and headers."""
+    is_whole: bool
+    """Whether the piece is all of the physical partition."""
+    now_s: int
+    metrics: QueryMetrics
+
+    def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
+        return self.items(program, self._everything(after if inclusive else after + b"\x00"))
+
+    def items(self, program: Program, rows: Iterable[tuple[bytes, bytes]]) -> Feed:
+        metrics = self.metrics
+        calls = program.filter_calls
+        for rid, value in rows:
+            if not self.is_visible(value):
+                continue
+            metrics.retrieved_items += 1
+            metrics.retrieved_bytes += BODY_BYTES.unpack_from(value)[0]
+            metrics.calls += calls
+            yield rid, program.combinations_of_text(value[EPK_AT + value[EPK_LENGTH_AT] :])
+
+    def is_visible(self, value: bytes) -> bool:
+        """HOT: once per item of a scan."""
+        if not self.is_whole:
+            epk = value[EPK_AT : EPK_AT + value[EPK_LENGTH_AT]]
+            if not self.low <= epk < self.high:
+                return False
+            key = self.piece.key
+            if key is not None and value[DIGEST_SLICE] != key.digest:
+                return False
+        default_ttl = self.state.definition.default_ttl
+        if default_ttl == TTL_OFF:
+            return True
+        _, ts, ttl = MOMENT.unpack_from(value)
+        return not is_expired(ts, ttl, default_ttl, self.now_s)
+
+    def _everything(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        if self.piece.key is not None:
+            prefix = layout.LR + self.piece.key.epk_key
+            rows = self.reader.scan(prefix + start, layout.after(prefix))
+            return self.load(row[len(prefix) :] for row, _ in rows)
+        return (
+            (row[1:], value)
+            for row, value in self.reader.scan(layout.DOC + start, layout.after(layout.DOC))
+        )
+
+    def load(self, rids: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """Items by rid, in the order given; a chunk at a time, which is one round trip on an
+        engine that has them.
+        """
+        waiting = iter(rids)
+        size = CHUNK_FIRST
+        while chunk := list(islice(waiting, size)):
+            values = self.reader.get_many([layout.DOC + rid for rid in chunk])
+            for rid, value in zip(chunk, values, strict=True):
+                assert value is not None, "a rid without its item"
+                yield rid, value
+            size = min(2 * size, CHUNK_MAX)
+
+    def scan(self, start: bytes, end: bytes, *, reverse: bool = False) -> Iterator[Row]:
+        return self.reader.scan(start, end, reverse=reverse)
+
+
+class StoreSource:
+    """The items of a container in some pieces of its hash space, in the order of hashes."""
+
+    def __init__(self, store: ContainerStore, pieces: list[Piece], metrics: QueryMetrics) -> None:
+        self.store = store
+        self.pieces = pieces
+        self.metrics = metrics
+
+    def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
+        def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[T, bytes]:
+            reach = min(piece.end, owner.end)
+            low, high = bounds(state, piece.start, reach)
+            is_whole = piece.key is None and piece.start <= owner.start and owner.end <= reach
+            meta = unpack_meta(reader.meta)
+            view = StoreView(
+                state, reader, meta, piece, low, high, is_whole, self.store.now_s(), self.metrics
+            )
+            return work(view), reach
+
+        return self.store.look(piece.start, read)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    rows: list[tuple[bytes, JSON]]
+
+    def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
+        for tie, value in self.rows:
+            if tie > after or (inclusive and tie == after):
+                yield tie, program.combinations(value)
+
+
+class MemorySource:
+    """Rows that were computed, each with something unique to sort it by."""
+
+    def __init__(self, rows: Iterable[tuple[bytes, JSON]]) -> None:
+        self.pieces = [Piece()]
+        self._view = MemoryView(sorted(rows, key=lambda row: row[0]))
+
+    def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
+        return work(self._view), piece.end
+
+
+def one_row() -> MemorySource:
+    """For a query without FROM: one row, in which no name means anything."""
+    return MemorySource([(b"\x01", UNDEFINED)])

@@ -1,0 +1,97 @@
+"""The one order of result rows: keys, then the item, then the row within the item.
+
+A row's place is (keys, tie, number): the values of its sort keys, the rid of its item (or the
+digest of its group), and its number among the rows of that item. Rids are unique in a container
+for ever, so places are a total order that no split or merge disturbs; "after this place" is all a
+continuation has to say. When the first key descends, ties descend too (reference 5.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import total_ordering
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+from armillary.query.operators import order_key
+from armillary.values import JSON, UNDEFINED
+
+#: What Python compares.
+Sortable: TypeAlias = tuple[Any, ...]
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    keys: tuple[JSON, ...]
+    tie: bytes
+    number: int = 0
+
+
+@total_ordering
+class Falling:
+    """Sorts the other way round."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Falling) and bool(self.inner == other.inner)
+
+    def __lt__(self, other: Falling) -> bool:
+        return bool(other.inner < self.inner)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorter:
+    falling: tuple[bool, ...]
+    """For each key."""
+
+    @property
+    def ties_fall(self) -> bool:
+        return bool(self.falling) and self.falling[0]
+
+    def sortable(self, keys: Sequence[JSON], tie: bytes, number: int = 0) -> Sortable:
+        parts: list[Any] = [
+            Falling(order_key(key)) if falls else order_key(key)
+            for key, falls in zip(keys, self.falling, strict=True)
+        ]
+        if self.ties_fall:
+            return (*parts, Falling(tie), -number)
+        return (*parts, tie, number)
+
+    def of(self, place: Place) -> Sortable:
+        return self.sortable(place.keys, place.tie, place.number)
+
+
+def digest_of(values: Sequence[JSON]) -> bytes:
+    """Equal for values that the language calls equal, in every process and for ever."""
+    return blake2b(b"".join(map(_canonical, values)), digest_size=DIGEST_BYTES).digest()
+
+
+def _canonical(value: JSON) -> bytes:
+    """A text of the value that reads in one way only."""
+    kind = type(value)
+    if kind is str:
+        data = value.encode("utf-8", "surrogatepass")
+        return b"s%d:%b" % (len(data), data)
+    if kind is float:
+        if value.is_integer() and abs(value) < 2.0**63:
+            return b"n%d;" % int(value)
+        return b"n%b;" % repr(value).encode()
+    if kind is int:
+        return b"n%d;" % value
+    if kind is list:
+        return b"a%d:%b" % (len(value), b"".join(map(_canonical, value)))
+    if kind is dict:
+        members = sorted((_canonical(name), _canonical(inner)) for name, inner in value.items())
+        return b"o%d:%b" % (len(members), b"".join(name + inner for name, inner in members))
+    if value is UNDEFINED:
+        return b"u"
+    return b"z" if value is None else (b"t" if value else b"f")

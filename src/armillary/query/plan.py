@@ -1,0 +1,87 @@
+"""What to do, in terms that no query language owns: the steps from items to result rows.
+
+    base ──▶ sources ──▶ where ──▶ order ──▶ fold ──▶ output ──▶ distinct ──▶ offset, limit
+    items    combina-    only      keys      groups,  one        equal        a slice
+             tions       true                states   value      rows once
+
+A plan is a pipeline rather than a free tree: every front end has these steps in this order, each
+may be missing, and `explain.py` prints what is there as a tree. Expressions are the nodes of
+`sql/ast.py`, which are about values and not about text. `simple_plan` is what a front end needs
+that asks for items of one container by a filter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from armillary.query.sql import ast
+from armillary.query.sql.bound import BoundQuery, BoundSource
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    expr: ast.Expr
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Best first by a score that needs to know all rows: full text, vectors, or both fused."""
+
+    score: ast.Call
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Rows become groups. No keys: exactly one group, even of nothing."""
+
+    keys: tuple[ast.Expr, ...]
+    aggregates: tuple[ast.Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`bound` knows the names and inner queries of the expressions. `base` is a plan whose rows
+    take the place of items: it has to be finished before the first of our rows exists.
+    """
+
+    bound: BoundQuery
+    output: ast.Expr
+    where: ast.Expr | None = None
+    order: tuple[SortKey, ...] = ()
+    rank: Rank | None = None
+    fold: Fold | None = None
+    distinct: bool = False
+    offset: int = 0
+    limit: int | None = None
+    base: Plan | None = None
+
+    @property
+    def sources(self) -> tuple[BoundSource, ...]:
+        return self.bound.sources
+
+    @property
+    def reads_items(self) -> bool:
+        return self.base is None and bool(self.bound.sources)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether its rows are known only when all of its input has been seen."""
+        return self.fold is not None or self.distinct
+
+
+def simple_plan(
+    where: ast.Expr | None = None,
+    output: ast.Expr | None = None,
+    *,
+    name: str = "c",
+    order: tuple[SortKey, ...] = (),
+    offset: int = 0,
+    limit: int | None = None,
+) -> Plan:
+    """Items of the container, which expressions call `name`, that pass a filter."""
+    root = ast.Identifier(name)
+    source = BoundSource(ast.Source(root), name, "item", None)
+    query = ast.Query(ast.SelectValue(output or root), ast.From((source.source,)), where)
+    bound = BoundQuery(query, (source,), (), (), (), (), ())
+    return Plan(bound, output or root, where, order, offset=offset, limit=limit)

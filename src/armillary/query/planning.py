@@ -1,0 +1,116 @@
+"""Bound query → plan: names of clauses become steps, counts become numbers.
+
+The parameters are known here, because TOP, OFFSET and LIMIT may be parameters and a plan has plain
+numbers. A query in FROM that must be finished first (it groups, or drops equal rows) becomes the
+`base` of the plan; one that does not is just another way to make combinations from one item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from armillary.errors import BadInput
+from armillary.limits import QUERY_COUNT_MAX
+from armillary.query.evaluate import Frame, Scope, constant
+from armillary.query.functions import Context
+from armillary.query.functions.vectors import metric_of
+from armillary.query.nested import output_of
+from armillary.query.plan import Fold, Plan, Rank, SortKey
+from armillary.query.sql import ast
+from armillary.query.sql.bound import BoundQuery, BoundSource
+from armillary.values import JSON
+
+_NO_CONTEXT = Context(now_ticks=0, random=lambda: 0.0)
+
+
+def make_plan(bound: BoundQuery, parameters: Mapping[str, JSON]) -> Plan:
+    scope = Scope(Frame(), parameters, _NO_CONTEXT)
+    query = bound.query
+    bound, base = _without_base(bound, parameters)
+    offset, limit = _slice(query, scope)
+    order: tuple[SortKey, ...] = ()
+    rank = None
+    if isinstance(query.order_by, ast.OrderBy):
+        order = tuple(_sort_key(item, scope) for item in query.order_by.items)
+    elif query.order_by is not None:
+        assert isinstance(query.order_by.score, ast.Call), "the binder lets only scores through"
+        rank = Rank(query.order_by.score)
+    fold = None
+    if bound.is_grouped:
+        fold = Fold(query.group_by, tuple(dict.fromkeys(bound.aggregates)))
+        if not query.group_by:
+            order = ()  # one row is in every order
+    return Plan(
+        bound,
+        output_of(bound),
+        query.where,
+        order,
+        rank,
+        fold,
+        query.distinct,
+        offset,
+        limit,
+        base,
+    )
+
+
+def _without_base(
+    bound: BoundQuery, parameters: Mapping[str, JSON]
+) -> tuple[BoundQuery, Plan | None]:
+    """The query with the innermost thing that must be finished first taken out.
+
+    FROM (SELECT DISTINCT … FROM c) s    →    FROM item s, and the plan of what is in brackets
+    """
+    if not bound.sources or bound.sources[0].query is None:
+        return bound, None
+    first, *rest = bound.sources
+    assert first.query is not None
+    if first.query.is_grouped or first.query.query.distinct:
+        item = BoundSource(
+            ast.Source(ast.Identifier("item")),
+            first.alias,
+            "elements" if first.yields == "elements" else "item",
+            None,
+        )
+        return replace(bound, sources=(item, *rest)), make_plan(first.query, parameters)
+    inner, base = _without_base(first.query, parameters)
+    return replace(bound, sources=(replace(first, query=inner), *rest)), base
+
+
+def _sort_key(item: ast.OrderItem, scope: Scope) -> SortKey:
+    """The most alike come first, whatever the direction says (reference 5.4)."""
+    expr = item.expr
+    if isinstance(expr, ast.Call) and expr.function == "VECTORDISTANCE":
+        return SortKey(expr, not is_euclidean(expr, scope))
+    return SortKey(expr, item.descending)
+
+
+def is_euclidean(call: ast.Call, scope: Scope) -> bool:
+    if len(call.args) < 4:
+        return False
+    known, options = constant(call.args[3], scope)
+    return known and metric_of(options) == "euclidean"
+
+
+def _slice(query: ast.Query, scope: Scope) -> tuple[int, int | None]:
+    """(rows to leave out, rows to give at most)."""
+    offset, limit = 0, None
+    if query.page is not None:
+        offset = _count(query.page.offset, "OFFSET", scope)
+        limit = _count(query.page.limit, "LIMIT", scope)
+    if query.top is not None:
+        top = _count(query.top.count, "TOP", scope)
+        limit = top if limit is None else min(limit, top)
+    return offset, limit
+
+
+def _count(expr: ast.Expr, word: str, scope: Scope) -> int:
+    _, value = constant(expr, scope)
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= QUERY_COUNT_MAX:
+        raise BadInput(
+            f"The {word} count must be an integer between 0 and {QUERY_COUNT_MAX}, not {value!r}."
+        )
+    return value

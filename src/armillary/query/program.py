@@ -1,0 +1,196 @@
+"""A plan made ready to run: closures for every expression, and how much of an item they need.
+
+One program serves one page of one query; it owns the one row that its closures share. Feed it
+items, ask it for rows. It reads nothing from anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+import msgspec
+import orjson
+
+from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression
+from armillary.query.functions import FUNCTIONS, Context
+from armillary.query.nested import filtered, make_steps, new_state
+from armillary.query.output import output
+from armillary.query.plan import Plan
+from armillary.query.sql import ast
+from armillary.query.sql.bound import BoundQuery
+from armillary.values import JSON
+
+Decoder: TypeAlias = Callable[[bytes], JSON]
+
+
+class Program:
+    def __init__(self, plan: Plan, parameters: Mapping[str, JSON], context: Context) -> None:
+        self.plan = plan
+        frame = Frame()
+        scope = Scope(frame, parameters, context, bound=plan.bound)
+        self.item_slot = frame.slot()
+        step, scope = make_steps(plan.bound, scope, self.item_slot)
+        self.every_step = step
+        self.where = None if plan.where is None else make_expression(plan.where, scope)
+        self.step = step if self.where is None else filtered(step, self.where)
+        self.sort_keys = [make_expression(key.expr, scope) for key in plan.order]
+        self.group_keys: list[Expression] = []
+        self.arguments: list[Expression] = []
+        self.new_states: list[Callable[[], Any]] = []
+        self.slots: list[int] = []
+        if plan.fold is not None:
+            self.group_keys = [make_expression(key, scope) for key in plan.fold.keys]
+            calls = plan.fold.aggregates
+            self.arguments = [make_expression(call.args[0], scope) for call in calls]
+            self.new_states = [new_state(call) for call in calls]
+            self.slots = [frame.slot() for _ in calls]
+            scope = replace(scope, aggregates=dict(zip(calls, self.slots, strict=True)))
+        self.output = make_expression(plan.output, scope)
+        self.scope = scope
+        self.is_simple = len(plan.sources) == 1 and plan.sources[0].yields == "item"
+        """One row for each item: nothing is joined or cut out."""
+        self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)
+        self.row: Row = frame.row()
+        wanted = item_names(plan.bound)
+        self.decode = decoder(wanted)
+        self.filter_decode: Decoder | None = None
+        if wanted is None and self.is_simple and plan.where is not None:
+            few = names_in(plan.where, container_names(plan.bound))
+            if few is not None:
+                self.filter_decode = decoder(few)
+        self.filter_calls = 0 if plan.where is None else _calls(plan.where)
+        self.output_calls = _calls(plan.output)
+        self.finish: Callable[[JSON], JSON] = _as_it_is if self.gives_item else output
+
+    def row_again(self) -> None:
+        """A new row, after expressions were added to the frame."""
+        self.row = self.scope.frame.row()
+
+    def combinations(self, item: JSON) -> Iterator[Row]:
+        """The row, once for each combination of the sources that passes the filter."""
+        row = self.row
+        row[self.item_slot] = item
+        for _ in self.step(row):
+            yield row
+
+    def combinations_of_text(self, text: bytes) -> Iterator[Row]:
+        """The same from JSON. An item that does not pass is not decoded whole."""
+        if self.filter_decode is None:
+            return self.combinations(self.decode(text))
+        assert self.where is not None
+        row = self.row
+        row[self.item_slot] = self.filter_decode(text)
+        for _ in self.every_step(row):
+            if self.where(row) is True:
+                row[self.item_slot] = self.decode(text)
+                return self.every_row(row)
+        return iter(())
+
+    def every_row(self, row: Row) -> Iterator[Row]:
+        for _ in self.every_step(row):
+            yield row
+
+
+# --- how much of an item is needed ----------------------------------------------------------------
+
+
+def container_names(bound: BoundQuery) -> frozenset[str]:
+    """The names under which expressions may speak of the item."""
+    if not bound.sources:
+        return frozenset()
+    first = bound.sources[0]
+    if first.query is not None:
+        return container_names(first.query)
+    root = ast.path_root(first.source.collection)
+    names = {root.name} if root is not None else set()
+    if first.yields == "item" and first.alias is not None:
+        names.add(first.alias)
+    return frozenset(names)
+
+
+def item_names(bound: BoundQuery) -> frozenset[str] | None:
+    """The top-level properties that a query can see, or None for all of them. A name that is used
+    again for something else only adds properties that nobody asks for.
+    """
+    if any(isinstance(node, ast.SelectStar) for node in ast.walk(bound.query)):
+        return None
+    return names_in(bound.query, container_names(bound), _container_source(bound))
+
+
+def _container_source(bound: BoundQuery) -> ast.Source | None:
+    if not bound.sources:
+        return None
+    first = bound.sources[0]
+    return _container_source(first.query) if first.query is not None else first.source
+
+
+def names_in(
+    node: ast.Node, roots: frozenset[str], container: ast.Source | None = None
+) -> frozenset[str] | None:
+    found: set[str] = set()
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node is container and isinstance(container.collection, ast.Identifier):
+            continue  # naming the container is not using it
+        if isinstance(node, ast.Member) and isinstance(node.base, ast.Identifier):
+            if node.base.name in roots:
+                found.add(node.name)
+            continue
+        if isinstance(node, ast.Identifier) and node.name in roots:
+            return None
+        waiting.extend(ast.children(node))
+    return frozenset(found)
+
+
+@lru_cache(maxsize=256)
+def decoder(names: frozenset[str] | None) -> Decoder:
+    """JSON → the item, or only these properties of it: the parser skips the rest, which is three
+    times as fast for wide items.
+    """
+    if names is None:
+        return orjson.loads
+    if not names:
+        return lambda text: {}
+    fields = [(f"f{number}", name) for number, name in enumerate(sorted(names))]
+    kind = msgspec.defstruct(
+        "Partial",
+        [(field, Any, msgspec.UNSET) for field, _ in fields],
+        rename=dict(fields),
+        gc=False,
+    )
+    decode = msgspec.json.Decoder(kind).decode
+    unset = msgspec.UNSET
+    if len(fields) == 1:
+        ((field, only),) = fields
+        value_of = attrgetter(field)
+
+        def one(text: bytes) -> JSON:
+            value = value_of(decode(text))
+            return {} if value is unset else {only: value}
+
+        return one
+    values_of = attrgetter(*(field for field, _ in fields))
+    order = [name for _, name in fields]
+
+    def some(text: bytes) -> JSON:
+        pairs = zip(order, values_of(decode(text)), strict=True)
+        return {name: value for name, value in pairs if value is not unset}
+
+    return some
+
+
+def _as_it_is(value: JSON) -> JSON:
+    return value
+
+
+def _calls(expr: ast.Expr) -> int:
+    """Calls of functions, which are charged for."""
+    return sum(
+        isinstance(node, ast.Call) and FUNCTIONS[node.function].kind == "scalar"
+        for node in ast.walk(expr)
+    )

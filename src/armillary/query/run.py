@@ -1,0 +1,278 @@
+"""Run a query, one page at a time: the door for the HTTP API, the CLI and Python callers.
+
+    run_query    the answer of the whole container (or of one key), merged from all its parts
+    run_range    the answer of one part of the hash space, for clients that merge themselves
+
+A page ends at its number of rows, at 4 MB, or after its time, and has a continuation until there is
+nothing more. A page may be empty and still have one. Each page sees every physical partition at
+moments of its own, as the original does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from random import Random
+
+from armillary.encoding.partition_key import KeyValues
+from armillary.limits import PAGE_ITEMS_MAX, QUERY_PAGE_SECONDS
+from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.query import continuation as tokens
+from armillary.query.consume import Clock, Room, group_value
+from armillary.query.evaluate import Frame, Scope
+from armillary.query.execute import MemorySource, Piece, Source, StoreSource, one_row
+from armillary.query.explain import explain
+from armillary.query.functions import Context
+from armillary.query.merge import (
+    Merged,
+    merge_groups,
+    merge_ordered,
+    merge_rows,
+    page_of_groups,
+)
+from armillary.query.metrics import QueryMetrics
+from armillary.query.optimize import narrow, pieces_of_key
+from armillary.query.order import Sorter, digest_of
+from armillary.query.plan import Plan
+from armillary.query.planning import make_plan
+from armillary.query.program import Program
+from armillary.query.sql.binder import bind
+from armillary.query.sql.bound import BoundQuery
+from armillary.query.sql.parser import parse
+from armillary.store.containers import ContainerStore
+from armillary.store.paging import check_page_size
+from armillary.store.state import ContainerState
+from armillary.values import JSON, UNDEFINED
+
+NO_PARAMETERS: Mapping[str, JSON] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPage:
+    rows: list[JSON]
+    continuation: str | None
+    metrics: QueryMetrics
+    plan_text: str
+
+
+@lru_cache(maxsize=512)
+def bound_query(text: str) -> BoundQuery:
+    """The text parsed and bound. Raises BadQuery."""
+    return bind(parse(text))
+
+
+def run_query(
+    store: ContainerStore,
+    text: str,
+    parameters: Mapping[str, JSON] = NO_PARAMETERS,
+    *,
+    partition_key: KeyValues | None = None,
+    continuation: str | None = None,
+    max_items: int = -1,
+    clock: Clock = time.monotonic,
+    random: Random | None = None,
+) -> QueryPage:
+    """One page of the query's answer over everything, or over one partition key (or the beginning
+    of a hierarchical one).
+    """
+    plan = make_plan(bound_query(text), parameters)
+    return run_plan(
+        store,
+        plan,
+        parameters,
+        partition_key=partition_key,
+        continuation=continuation,
+        max_items=max_items,
+        clock=clock,
+        random=random,
+    )
+
+
+def run_range(
+    store: ContainerStore,
+    query: str | BoundQuery,
+    parameters: Mapping[str, JSON] = NO_PARAMETERS,
+    *,
+    start: bytes,
+    end: bytes,
+    key: KeyValues | None = None,
+    continuation: str | None = None,
+    max_items: int = -1,
+    clock: Clock = time.monotonic,
+    random: Random | None = None,
+) -> QueryPage:
+    """One page of the query's answer over the hashes from `start` to `end` alone."""
+    bound = query if isinstance(query, BoundQuery) else bound_query(query)
+    return run_plan(
+        store,
+        make_plan(bound, parameters),
+        parameters,
+        start=start,
+        end=end,
+        partition_key=key,
+        continuation=continuation,
+        max_items=max_items,
+        clock=clock,
+        random=random,
+    )
+
+
+def run_plan(
+    store: ContainerStore,
+    plan: Plan,
+    parameters: Mapping[str, JSON] = NO_PARAMETERS,
+    *,
+    start: bytes = EPK_MIN,
+    end: bytes = EPK_MAX,
+    partition_key: KeyValues | None = None,
+    continuation: str | None = None,
+    max_items: int = -1,
+    clock: Clock = time.monotonic,
+    random: Random | None = None,
+) -> QueryPage:
+    """The same for a plan that any front end made."""
+    began = clock()
+    items = check_page_size(max_items, PAGE_ITEMS_MAX)
+    now_ms = store.engine.now_ms()
+    state = store.state
+    context = _context(state, now_ms, random or Random(now_ms))
+    metrics = QueryMetrics()
+    scope = Scope(Frame(), parameters, context, bound=plan.bound)
+    pieces = _pieces(plan, scope, state, partition_key, start, end)
+    job = _Job(store, plan, parameters, context, pieces, metrics, clock)
+    page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
+    metrics.output_items = len(page.rows)
+    metrics.output_bytes = page.size_bytes
+    metrics.total_ms = (clock() - began) * 1000
+    return QueryPage(page.rows, token, metrics, explain(plan, pieces))
+
+
+def _context(state: ContainerState, now_ms: int, random: Random) -> Context:
+    document = state.definition.document
+    language = (document.get("fullTextPolicy") or {}).get("defaultLanguage", "en-US")
+    return Context(
+        now_ticks=now_ms * 10_000,
+        random=random.random,
+        geography=document["geospatialConfig"].get("type") != "Geometry",
+        language=language,
+    )
+
+
+def _pieces(
+    plan: Plan,
+    scope: Scope,
+    state: ContainerState,
+    partition_key: KeyValues | None,
+    start: bytes,
+    end: bytes,
+) -> list[Piece]:
+    """What to read: the key that was given, the keys that the filter leaves, the part asked for."""
+    pieces = [Piece(start, end)]
+    if partition_key is not None:
+        pieces = _within(pieces_of_key(partition_key, state.definition), pieces)
+    narrowed = narrow(_innermost(plan), scope, state.definition)
+    return pieces if narrowed is None else _within(narrowed, pieces)
+
+
+def _innermost(plan: Plan) -> Plan:
+    return plan if plan.base is None else _innermost(plan.base)
+
+
+def _within(pieces: list[Piece], allowed: list[Piece]) -> list[Piece]:
+    """The parts of pieces that are inside allowed ones. A key stays with its piece."""
+    found: list[Piece] = []
+    for piece in pieces:
+        for other in allowed:
+            low, high = max(piece.start, other.start), min(piece.end, other.end)
+            if low < high:
+                found.append(Piece(low, high, piece.key or other.key))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One page in the making."""
+
+    store: ContainerStore
+    plan: Plan
+    parameters: Mapping[str, JSON]
+    context: Context
+    pieces: list[Piece]
+    metrics: QueryMetrics
+    clock: Clock
+
+    def page(
+        self, continuation: str | None, items: int, deadline: float
+    ) -> tuple[Merged, str | None]:
+        plan = self.plan
+        kind = _kind(plan)
+        container = self.store.state.container
+        old = tokens.Continuation(kind, container, plan.offset, plan.limit)
+        if continuation is not None:
+            old = tokens.decode(continuation, kind, container, len(plan.order))
+        room = Room(
+            items if old.left is None else min(items, old.left),
+            skip=old.skip,
+            deadline=deadline,
+            clock=self.clock,
+        )
+        if not room.items:
+            return Merged(), None
+        program = Program(plan, self.parameters, self.context)
+        page = self._merge(kind, program, old, room)
+        left = None if old.left is None else old.left - len(page.rows)
+        if page.at_end or left == 0:
+            return page, None
+        following = replace(
+            old,
+            skip=old.skip - page.skipped,
+            left=left,
+            begun=page.begun,
+            place=page.place or old.place,
+            is_cut=False,
+        )
+        return page, tokens.encode(following)
+
+    def _merge(
+        self, kind: tokens.Kind, program: Program, old: tokens.Continuation, room: Room
+    ) -> Merged:
+        source = self._source(self.plan)
+        if kind == "rows":
+            return merge_rows(source, program, old.begun, room, self.metrics)
+        sorter = Sorter(tuple(key.descending for key in self.plan.order))
+        after = None if old.place is None else sorter.of(old.place)
+        if kind == "ordered":
+            return merge_ordered(source, program, sorter, after, room, self.metrics)
+        most = room.items + room.skip + 1
+        groups = merge_groups(source, program, sorter, after, most, self.clock, self.metrics)
+        return page_of_groups(groups, program, after, room, self.metrics)
+
+    def _source(self, plan: Plan) -> Source:
+        if plan.base is not None:
+            return MemorySource(self._all_rows(plan.base))
+        if not plan.sources:
+            return one_row()
+        return StoreSource(self.store, self.pieces, self.metrics)
+
+    def _all_rows(self, plan: Plan) -> list[tuple[bytes, JSON]]:
+        """Every row of a plan that has to be finished before another can begin."""
+        program = Program(plan, self.parameters, self.context)
+        sorter = Sorter(())
+        source = self._source(plan)
+        groups = merge_groups(source, program, sorter, None, None, self.clock, self.metrics)
+        rows: dict[bytes, JSON] = {}
+        for group in groups.ordered():
+            if plan.fold is not None:
+                group.value = group_value(program, group)
+            if group.value is not UNDEFINED:
+                tie = digest_of([group.value]) if plan.distinct else group.place.tie
+                rows[tie or b"\x01"] = group.value
+        return list(rows.items())
+
+
+def _kind(plan: Plan) -> tokens.Kind:
+    if plan.blocks:
+        return "folded"
+    return "ordered" if plan.order else "rows"
