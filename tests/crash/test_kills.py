@@ -3,14 +3,23 @@
 SIGKILL leaves the page cache alone: this shows that our own steps are in the right order, not that
 the disk has anything. For that see test_durability.py.
 
-In all 40 kills, and each is followed by a full check. A thousand are in test_soak.py.
+At least 40 kills, and each is followed by a full check. A thousand are in test_soak.py.
 """
 
 from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.crash import AfterMoment, AtStep, Killer, every_step, mixed, moments
+from tests.support.crash import (
+    MOVING,
+    WRITING,
+    AfterMoment,
+    AtStep,
+    Killer,
+    every_step,
+    mixed,
+    moments,
+)
 
 SEED = 20
 WRITER = "tests.support.crash_writer:HANDLERS"
@@ -21,10 +30,17 @@ def test_kills_at_random_moments_and_at_every_step(tmp_path: Path) -> None:
     with Killer(tmp_path / "data", SEED) as killer:
         kills = [*every_step(1, 3, 12), *moments(killer.random, 9)]
         tally = killer.rounds(mixed(killer.random, kills))
-    assert min(tally.by_step.values()) == 3
+    assert [tally.by_step[step] for step in WRITING] == [3] * len(WRITING)
     # A kill that hits nothing shows nothing.
     assert tally.acknowledged > 100
     assert tally.unacknowledged > 30
+
+
+def test_kills_at_every_step_of_a_split_or_merge(tmp_path: Path) -> None:
+    """One each, while the others write: afterwards it has happened or it has not."""
+    with Killer(tmp_path / "data", SEED) as killer:
+        tally = killer.rounds(mixed(killer.random, every_step(1, of=MOVING)))
+    assert [tally.by_step[step] for step in MOVING] == [1] * len(MOVING)
 
 
 def test_a_kill_while_a_new_folder_is_made(tmp_path: Path) -> None:

@@ -67,11 +67,16 @@ UNCERTAIN = ("WriteUncertain", "Unavailable")
 
 
 WRITING = [name for name in STEPS if name.startswith(("group.", "batch."))]
-"""The steps that every write passes. Those of a split have their own tests."""
+"""The steps that every write passes."""
+
+MOVING = [name for name in STEPS if name.startswith("move.")]
+"""The steps of a split or merge."""
+
+assert set(STEPS) == {*WRITING, *MOVING}, "a step that nobody kills at"
 
 
-def every_step(*passes: int) -> list[Kill]:
-    return [AtStep(step, number) for step in WRITING for number in passes]
+def every_step(*passes: int, of: Sequence[str] = WRITING) -> list[Kill]:
+    return [AtStep(step, number) for step in of for number in passes]
 
 
 def moments(random: Random, count: int, longest_us: int = 120_000) -> list[Kill]:
@@ -153,7 +158,7 @@ class Listener:
 class Tally:
     kills: int = 0
     by_moment: int = 0
-    by_step: dict[str, int] = field(default_factory=lambda: dict.fromkeys(WRITING, 0))
+    by_step: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STEPS, 0))
     acknowledged: int = 0
     unacknowledged: int = 0
     """Actions that were under way."""

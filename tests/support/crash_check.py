@@ -20,14 +20,17 @@ from armillary.engine.base import CATALOG_SPACE
 from armillary.engine.lmdb import LmdbEngine
 from armillary.store import accounts, catalog
 from armillary.store.housekeeping import keep_house
+from armillary.store.moves import resume
 from armillary.store.recount import problems
 
+DAY_MS = 86_400_000
 PROBE = {"id": "probe", "pk": "probe"}
 
 
 def check(address: str | Path, ledger: Ledger) -> tuple[list[str], int]:
     """The broken promises; and how many actions happened that nobody was told of."""
     with open_account(address, housekeeping=False) as account:
+        _finish_moves(account)
         observed = observe(account)
         found = [*ledger.differences(observed), *_inside(account)]
         found += [f"after housekeeping: {line}" for line in _kept(account)]
@@ -35,6 +38,13 @@ def check(address: str | Path, ledger: Ledger) -> tuple[list[str], int]:
         if observe(account) != observed:
             found.append("looking, housekeeping and a probe changed what is there")
     return found, ledger.settle(observed)
+
+
+def _finish_moves(account: Account) -> None:
+    """Splits and merges that were cut short are taken over. Until then a frozen range waits."""
+    for name in account.database(DATABASE).containers():
+        for move in resume(account._store.container(DATABASE, name), silent_ms=-DAY_MS):
+            move.run()
 
 
 def _inside(account: Account) -> Iterator[str]:

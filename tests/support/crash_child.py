@@ -95,7 +95,7 @@ def work(target: Target, job: Job, owner: str) -> None:
         except (DbError, AssertionError) as error:
             say(f"f {owner} {number} {type(error).__name__}: {error}"[:1000].replace("\n", " "))
             return
-        if job.faults and action.kind != "refused":
+        if job.faults and action.kind not in ("refused", "move"):  # which may write nothing
             tell_shim(job, "fault-ack")
         if not job.lies:
             say(f"a {owner} {number}")

@@ -132,6 +132,7 @@ EFFECTS: dict[str, Callable[[State, Action], State]] = {
     "make_side": _make_side,
     "drop_side": _drop_side,
     "side_item": _side_item,
+    "move": _nothing,  # a split or a merge: nobody sees a difference
 }
 
 
@@ -174,8 +175,8 @@ def _choose_steps(
 
 def _choose_for_keeper(random: Random, state: State, number: int) -> Action:
     if SIDE not in state:
-        kind = random.choice(("make_side", "make_side", "policy"))
+        kind = random.choice(("make_side", "make_side", "policy", "move"))
         return Action(KEEPER, number, kind)
-    kind = random.choice(("side_item", "side_item", "drop_side", "policy"))
+    kind = random.choice(("side_item", "side_item", "drop_side", "policy", "move"))
     steps = (("upsert", random.choice(IDS)),) if kind == "side_item" else ()
     return Action(KEEPER, number, kind, SIDE if steps else "", steps)

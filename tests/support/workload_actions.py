@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from tests.support.workload import (
@@ -25,7 +26,7 @@ from tests.support.workload import (
 
 from armillary.account import Account, Database
 from armillary.container import Container
-from armillary.errors import BatchFailed
+from armillary.errors import BatchFailed, NotSplittable
 
 DATABASE, ITEMS, SHARED, COUNTER = "crash", "items", "shared", "counter"
 SYSTEM = ("_rid", "_self", "_etag", "_ts", "_attachments", "_lsn")
@@ -34,7 +35,9 @@ PARTITIONS = 2  # physical ones, so that a commit of the engine spans several sp
 
 def set_up(account: Account, owners: Iterable[str]) -> None:
     database = account.create_database(DATABASE)
-    items = database.create_container(ITEMS, "/pk", physical_partitions=PARTITIONS)
+    items = database.create_container(
+        ITEMS, "/pk", physical_partitions=PARTITIONS, change_feed_retention_minutes=10
+    )
     items.create_item({"id": COUNTER, "pk": SHARED, "total": 0, "by": dict.fromkeys(owners, 0)})
 
 
@@ -126,6 +129,19 @@ def _side_item(target: Target, action: Action) -> None:
     target.database.container(SIDE).upsert_item(body_of(action, SIDE, id))
 
 
+def _move(target: Target, action: Action) -> None:
+    """Split a physical partition, or merge two neighbours when there are enough."""
+    ordinals = [one.ordinal for one in target.items._store.refresh().table.ranges]
+    if len(ordinals) > PARTITIONS:
+        at = action.number % (len(ordinals) - 1)
+        target.items.merge(ordinals[at : at + 2])
+        return
+    for ordinal in ordinals:
+        with suppress(NotSplittable):  # all its items have one key
+            target.items.split(ordinal)
+            return
+
+
 PERFORM: dict[str, Callable[[Target, Action], None]] = {
     "single": _single,
     "batch": _batch,
@@ -135,6 +151,7 @@ PERFORM: dict[str, Callable[[Target, Action], None]] = {
     "make_side": _make_side,
     "drop_side": _drop_side,
     "side_item": _side_item,
+    "move": _move,
 }
 
 

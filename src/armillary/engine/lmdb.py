@@ -33,7 +33,7 @@ from armillary.engine.groups import Groups, Job
 from armillary.engine.lmdb_access import LmdbReader
 from armillary.engine.lmdb_commit import GroupCommit
 from armillary.engine.lmdb_environment import ENGINE_NAME, Settings, acquire, release
-from armillary.engine.lmdb_errors import end_process, translate
+from armillary.engine.lmdb_errors import end_process, translate, uncertain
 from armillary.engine.lmdb_spaces import TAG_BYTES, Spaces
 from armillary.errors import BadInput, DbError, Unavailable
 from armillary.limits import (
@@ -244,7 +244,8 @@ class LmdbEngine(LmdbStore):
         try:
             work(self, job)
         except lmdb.Error as error:
-            failure = translate(error)
+            # An error without a name of its own is the system's, from the commit: a failed disk.
+            failure = uncertain(error) if type(error) is lmdb.Error else translate(error)
             failure.__cause__ = error
             job.future.set_exception(failure)
             panic = self._environment.panic() or error
