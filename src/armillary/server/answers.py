@@ -46,24 +46,29 @@ def encode(
     response: Response, date_line: str, *, head: bool = False, closing: bool = False, old: bool
 ) -> bytes:
     """The bytes of an answer. ValueError if a header would break out of its line."""
-    status = response.status
+    # HOT: once per request.
+    status, headers, body = response.status, response.headers, response.body
     lines = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n"
-    for name, value in response.headers.items():
-        lines += f"{name}: {value}\r\n"
-    lines += date_line
-    body = response.body
+    breaks = 4 + len(headers)
+    if headers:
+        lines += "\r\n".join(map(": ".join, headers.items())) + "\r\n"
     if status in BODILESS:
         body = b""
+        breaks -= 1
+        lines += date_line
     else:
-        lines += f"Content-Length: {len(body)}\r\n"
+        lines += f"{date_line}Content-Length: {len(body)}\r\n"
     if closing:
-        lines += "Connection: close\r\n"
+        lines += "Connection: close\r\n\r\n"
+        breaks += 1
     elif old:
-        lines += "Connection: keep-alive\r\n"
-    breaks = 2 + len(response.headers) + (status not in BODILESS) + (closing or old)
+        lines += "Connection: keep-alive\r\n\r\n"
+        breaks += 1
+    else:
+        lines += "\r\n"
     if lines.count("\n") != breaks or lines.count("\r") != breaks:
         raise ValueError("a header contains a line break")
-    text = (lines + "\r\n").encode("latin-1")
+    text = lines.encode("latin-1")
     return text if head else text + body
 
 

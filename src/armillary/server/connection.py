@@ -71,6 +71,8 @@ class Connection(asyncio.Protocol):
         if self._phase == LINGER:
             return
         events = self._reader.receive(data)
+        if len(events) == 1 and not len(self._pipeline) and self._answer_at_once(events[0]):
+            return
         for event in events:
             self._take(event)
         self._pump()
@@ -96,6 +98,30 @@ class Connection(asyncio.Protocol):
         self._set_deadline()
 
     # --- requests -------------------------------------------------------------------------------
+
+    def _answer_at_once(self, event: Event) -> bool:
+        """HOT: the usual case, without the pipeline: one request, quick, nothing before it."""
+        hub = self._hub
+        transport = self._transport
+        if (
+            type(event) is not Incoming
+            or not event.keep_alive
+            or self._writing_paused
+            or hub.draining
+            or transport is None
+        ):
+            return False
+        response = hub.answer_here(event.request)
+        if response is None:
+            self._pipeline.add(event)
+            slot = self._pipeline.start()
+            assert slot is not None
+            hub.answer_later(event.request, partial(self._answered_later, slot))
+        else:
+            transport.write(self._encode(response, event, False))
+        self._phase = -1
+        self._set_deadline()
+        return True
 
     def _take(self, event: Event) -> None:
         match event:

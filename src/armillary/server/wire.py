@@ -67,34 +67,32 @@ class RequestReader:
         self.in_request = False
         """The first byte of a request is here, its last is not."""
         self.in_body = False
-        self._seen = 0  # bytes that callbacks have told us of, ever
-        self._unseen = 0  # bytes fed since the last callback
-        self._head_end = 0  # the value of _seen that a head may not pass
+        self._chunk_bytes = 0  # of the piece at hand
+        self._fed_bytes = 0  # since the request began, or somewhat before: never too small
         self._url = b""
+        self._raw: list[tuple[bytes, bytes]] = []  # headers, later trailers
         self._headers: dict[str, str] = {}
-        self._body = b""
-        self._pieces: list[bytes] | None = None
+        self._pieces: list[bytes] = []
         self._body_bytes = 0
-        self._upgrade = False
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
 
     def receive(self, data: bytes) -> list[Event]:
         """The events that `data` completes."""
         if self._ended or self._parser is None:
             return []
-        before = self._seen
+        self._chunk_bytes = len(data)
+        self._fed_bytes += len(data)
         try:
-            self._feed(self._parser, data)
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # Nobody has to follow an offer to speak something else (JDK clients offer h2c).
+            events, self._events = self._events, []
+            return events + self.receive(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             if not self._ended:
                 self._note(400, f"This is not HTTP/1.1: {error}.")
-        if self._seen != before:
-            self._unseen = 0
-        else:
-            # A header, a trailer or the extension of a chunk that never ends makes no callback.
-            self._unseen += len(data)
-            if self._unseen > self._bounds.head_bytes and not self._ended:
-                self._note(431, self._head_text())
+        if self.in_request and self._fed_bytes > self._bounds.head_bytes:
+            self._check_unfinished()
         events, self._events = self._events, []
         return events
 
@@ -102,34 +100,17 @@ class RequestReader:
         self._ended = True
         self._parser = None
 
-    @staticmethod
-    def _feed(parser: httptools.HttpRequestParser, data: bytes) -> None:
-        while data:
-            try:
-                parser.feed_data(data)
-            except httptools.HttpParserUpgrade as upgrade:
-                # Nobody has to follow an offer to speak something else (JDK clients offer h2c).
-                data = data[upgrade.args[0] :]
-            else:
-                return
-
     # --- called by the parser -------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         if self._ended:
             raise _Stop
         self.in_request = True
-        self._seen += 1
-        self._head_end = self._seen + self._bounds.head_bytes
+        self._fed_bytes = self._chunk_bytes
         self._url = b""
-        self._headers = {}
-        self._body = b""
-        self._pieces = None
-        self._body_bytes = 0
-        self._upgrade = False
+        self._raw = []
 
     def on_url(self, url: bytes) -> None:
-        self._seen += len(url)
         self._url = self._url + url if self._url else url
         if len(self._url) > self._bounds.target_bytes:
             self._refuse(
@@ -137,40 +118,34 @@ class RequestReader:
             )
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # HOT: some ten times per request.
-        self._seen += len(name) + len(value) + 4
-        if self._seen > self._head_end:
-            self._refuse(431, self._head_text())
-        if self.in_body:
-            return  # a trailer: it must not pass for a header (an Authorization, say)
-        text = _names.get(name) or _lower(name)
-        if text == "host" and "host" in self._headers:
-            self._refuse(400, "There are two Host headers; one is allowed.")
-        self._headers[text] = value.decode("latin-1").rstrip(" \t")
+        # HOT: some ten times per request. What it costs to keep a header is all that is done here.
+        self._raw.append((name, value))
 
     def on_headers_complete(self) -> None:
-        headers = self._headers
-        if len(headers) > self._bounds.headers:
-            self._refuse(431, f"There are too many headers; {self._bounds.headers} are allowed.")
-        parser = self._parser
-        assert parser is not None
-        self._upgrade = parser.should_upgrade()
+        raw = self._raw
+        # The exact count is taken only where the bytes that came could be too many.
+        if self._fed_bytes > self._bounds.head_bytes and self._head_bytes() > 0:
+            self._refuse(431, self._head_text())
+        headers: dict[str, str] = {}
+        for name, value in raw:
+            text = value.decode("latin-1")
+            if text and text[-1] <= " ":
+                text = text.rstrip(" \t")
+            headers[_names.get(name) or _lower(name)] = text
+        if len(raw) != len(headers) or len(raw) > self._bounds.headers:
+            self._check_names(raw)
+        self._headers = headers
+        self._raw = []
         if "content-length" in headers or "transfer-encoding" in headers:
             self._check_body(headers)
         self.in_body = True
 
     def on_body(self, body: bytes) -> None:
-        self._seen += len(body)
-        self._head_end += len(body)  # what is left of the head's allowance is for trailers
         self._body_bytes += len(body)
+        self._fed_bytes = self._chunk_bytes
         if self._body_bytes > self._bounds.body_bytes:
             self._refuse(413, self._body_text())
-        if self._pieces is not None:
-            self._pieces.append(body)
-        elif self._body:
-            self._pieces = [self._body, body]
-        else:
-            self._body = body
+        self._pieces.append(body)
 
     def on_message_complete(self) -> None:
         parser = self._parser
@@ -182,29 +157,55 @@ class RequestReader:
         if not keep_alive or "connection" in headers:
             old = self._check_version(parser.get_http_version())
         target = self._url.decode("latin-1")
-        if not target.startswith("/"):
+        if target[:1] != "/":
             target = self._origin_form(target)
         if "host" not in headers and not old:
             self._refuse(400, "The Host header is missing.")
-        body = self._body if self._pieces is None else b"".join(self._pieces)
+        if self._raw and self._head_bytes() > 0:
+            self._refuse(431, self._head_text())  # trailers
+        body = b""
+        if self._pieces:
+            body = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
+            self._pieces = []
+            self._body_bytes = 0
         request = Request(parser.get_method().decode(), target, headers, body, self._secure)
         self._events.append(Incoming(request, keep_alive, old))
         self.in_request = self.in_body = False
-        self._pieces = None
-        self._body = b""
         if not keep_alive:
             self._ended = True
 
     # --- inside ---------------------------------------------------------------------------------
 
+    def _check_unfinished(self) -> None:
+        """Many bytes came and the request is not whole: what is kept must stay within bounds."""
+        if self._ended:
+            return
+        # A header or trailer that never ends is kept inside the parser and makes no callback, nor
+        # does the extension of a chunk. In a body the count begins anew with each piece.
+        endless = self._fed_bytes > 2 * self._bounds.head_bytes + self._chunk_bytes
+        if endless or self._head_bytes() > 0:
+            self._note(431, self._head_text())
+
+    def _head_bytes(self) -> int:
+        """By how much the headers (or trailers) exceed their bound; 0 or less is well."""
+        lengths = sum(len(name) + len(value) + 4 for name, value in self._raw)
+        return len(self._url) + lengths - self._bounds.head_bytes
+
+    def _check_names(self, raw: list[tuple[bytes, bytes]]) -> None:
+        if len(raw) > self._bounds.headers:
+            self._refuse(431, f"There are too many headers; {self._bounds.headers} are allowed.")
+        if sum(name.lower() == b"host" for name, _ in raw) > 1:
+            self._refuse(400, "There are two Host headers; one is allowed.")
+
     def _check_body(self, headers: dict[str, str]) -> None:
         length = headers.get("content-length", "0")
-        if self._upgrade and length != "0":
+        coding = headers.get("transfer-encoding")
+        assert self._parser is not None
+        if self._parser.should_upgrade() and (coding is not None or length != "0"):
             # llhttp takes the body of an upgrade for the other protocol; we would for a request.
             self._refuse(501, "A request with a body can't ask for an upgrade.")
-        coding = headers.get("transfer-encoding")
-        if coding is not None and (self._upgrade or coding.lower() != "chunked"):
-            self._refuse(501, "The only transfer encoding is chunked, without an upgrade.")
+        if coding is not None and coding.lower() != "chunked":
+            self._refuse(501, "The only transfer encoding is chunked.")
         # Before the body: a hostile length must not make us wait for it.
         if int(length) > self._bounds.body_bytes:
             self._refuse(413, self._body_text())
