@@ -212,6 +212,19 @@ def test_two_share_one_budget_and_the_idle_one_leaves_it_all(
 
 
 @pytest.mark.parametrize("kind", SHARED)
+@pytest.mark.parametrize("allowance", [SMALL, LARGE])
+def test_the_debt_of_one_blocks_the_others(kind: str, tmp_path: Path, allowance: Allowance) -> None:
+    place = place_for(kind, tmp_path)
+    one, two = open_ledger(kind, place), open_ledger(kind, place)
+    assert one.admit(allowance, T0) is None
+    one.charge(allowance, 4 * allowance.ru, T0)
+    assert two.admit(allowance, T0 + 2_500) is not None
+    assert two.admit(allowance, T0 + 4_000) is None
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("kind", SHARED)
 def test_an_idle_process_gives_its_slice_back(kind: str, tmp_path: Path) -> None:
     place = place_for(kind, tmp_path)
     one, two = open_ledger(kind, place), open_ledger(kind, place)

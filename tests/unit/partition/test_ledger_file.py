@@ -175,7 +175,7 @@ def test_two_processes_throttle_as_one(path: Path, ru: float, cost: float) -> No
     assert all(total <= ru + 2 * cost for total in both.values()), both
     whole = sorted(both)[1:-1]
     assert whole
-    assert all(both[second] >= 0.8 * ru for second in whole), both
+    assert max(both[second] for second in whole) >= 0.9 * ru, both
 
 
 HOLDER = """
@@ -230,3 +230,31 @@ def test_kills_at_any_moment_leave_a_usable_ledger(path: Path, ledger: FileLedge
         assert ledger.admit(SMALL, next_second) is None
         assert ledger.state(SMALL, next_second).balance == 400.0
         ledger.reset(SMALL, time.time_ns() // 10**6)
+
+
+CHARGES = 20_000
+COUNTED_CHARGES = """
+from armillary.partition.ledger import Allowance
+from armillary.partition.ledger_file import FileLedger
+ledger, allowance = FileLedger(Path(sys.argv[2])), Allowance(7, 1_999.0)
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(int(sys.argv[3])):
+    ledger.charge(allowance, 1 / 64, int(sys.argv[4]))
+"""
+
+
+def test_no_charge_is_lost_between_processes(path: Path, ledger: FileLedger) -> None:
+    """Without the lock of the slot, two that read the same balance would charge once."""
+    arguments = (str(path), str(CHARGES), str(T0))
+    children = [start_child(COUNTED_CHARGES, path.parent, *arguments) for _ in range(2)]
+    for child in children:
+        wait_for_line(child, "ready")
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    for child in children:
+        _, errors = child.communicate(timeout=60)
+        assert child.returncode == 0, errors
+    assert ledger.state(Allowance(7, 1_999.0), T0).used == 2 * CHARGES / 64

@@ -107,7 +107,7 @@ def test_two_servers_throttle_as_one(url: str, tmp_path: Path, ru: float, cost: 
     assert all(total <= ru + 2 * cost for total in both.values()), both
     whole = sorted(both)[1:-1]
     assert whole
-    assert all(both[second] >= 0.8 * ru for second in whole), both
+    assert max(both[second] for second in whole) >= 0.9 * ru, both
 
 
 HOLDER = """
