@@ -1,5 +1,7 @@
 """The official Python SDK on items: without these, an application's first lines might not run."""
 
+from typing import Any
+
 import pytest
 from azure.core import MatchConditions
 from azure.cosmos import ContainerProxy
@@ -61,7 +63,7 @@ def test_replace_with_an_old_etag_is_412(container: ContainerProxy) -> None:
 
 def test_patch(container: ContainerProxy) -> None:
     container.create_item({"id": "1", "pk": "a", "n": 1, "tags": ["x"]})
-    operations = [
+    operations: list[dict[str, Any]] = [
         {"op": "incr", "path": "/n", "value": 4},
         {"op": "add", "path": "/tags/-", "value": "y"},
         {"op": "set", "path": "/deep", "value": {"er": True}},
