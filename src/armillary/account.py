@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 from armillary.clock import Clock, new_random
 from armillary.container import Container
 from armillary.engine.base import Durability
+from armillary.engine.lmdb import LmdbStore
 from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
-from armillary.partition.ledger import Ledger
 from armillary.partition.ledgers import open_ledger
 from armillary.partition.offers import requested
 from armillary.partition.provisioning import PartitionLimits
@@ -68,23 +68,25 @@ def open_account(
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
     engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
     try:
-        ledger = open_ledger(address, enforce)
-        meter = Meter(
-            engine,
-            ledger,
-            enforce=enforce,
-            burst=burst,
-            limits=limits,
-            profile=PROFILES[profile],
-        )
+        meter = None
+        if enforce != "off":
+            meter = Meter(
+                engine,
+                open_ledger(address, enforce),
+                folder=Path(address) if isinstance(engine, LmdbStore) else None,
+                enforce=enforce,
+                burst=burst,
+                limits=limits,
+                profile=PROFILES[profile],
+            )
         store = AccountStore(
             engine,
             random=new_random(seed),
             limits=limits,
             classic=profile == "classic",
-            meter=meter if enforce != "off" else None,
+            meter=meter,
         )
-        return Account(store, ledger, housekeeping)
+        return Account(store, housekeeping)
     except BaseException:
         engine.close()
         raise
@@ -93,10 +95,9 @@ def open_account(
 class Account:
     """Databases by name. Close it, or use it in a `with` block."""
 
-    def __init__(self, store: AccountStore, ledger: Ledger, housekeeping: bool) -> None:
+    def __init__(self, store: AccountStore, housekeeping: bool) -> None:
         self._store = store
         self._engine = store.engine
-        self._ledger = ledger
         self._housekeeper = Housekeeper(store) if housekeeping else None
 
     def settle(self) -> None:
@@ -139,7 +140,8 @@ class Account:
         if self._housekeeper is not None:
             self._housekeeper.close()
             self._housekeeper = None
-        self._ledger.close()
+        if self._store.meter is not None:
+            self._store.meter.close()
         self._engine.close()
 
     def __enter__(self) -> Account:

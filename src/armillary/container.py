@@ -21,6 +21,7 @@ from armillary.encoding.partition_key import KeyValues, check_key, coerce
 from armillary.errors import BadInput, BatchFailed, DbError, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import PAGE_ITEMS_DEFAULT
+from armillary.partition.consumption import PartitionHeat
 from armillary.partition.provisioning import LIMITS, PartitionLimits
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.query.run import QueryPage, run_query
@@ -370,6 +371,14 @@ class Container:
     def logical_partitions(self, top: int = 20) -> list[LogicalPartitionStatistics]:
         """The largest partition key values."""
         return statistics.logical_partitions(self._store, top)
+
+    def heat(self) -> dict[str, PartitionHeat]:
+        """Request units, refusals, latency and top keys of each physical partition lately; empty
+        unless the account was opened with `enforce` on or report."""
+        meter = self._store.meter
+        if meter is None:
+            return {}
+        return {str(ordinal): one for ordinal, one in meter.heat(self._store.refresh()).items()}
 
     def read_throughput(self) -> OfferRecord:
         """What is provisioned for this container alone; NotFound when it shares its database's."""

@@ -12,10 +12,14 @@ same.
 """
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 from armillary.engine.base import CATALOG_SPACE, Engine
 from armillary.errors import Throttled
+from armillary.partition.consumption import PartitionHeat, combine
+from armillary.partition.counter_file import open_recorder, read_statistics
+from armillary.partition.counters import Recorder
 from armillary.partition.ledger import Allowance, Ledger
 from armillary.partition.provisioning import LIMITS, PartitionLimits, has_burst
 from armillary.partition.ranges import Range
@@ -27,21 +31,6 @@ from armillary.store.state import ContainerState
 Enforce: TypeAlias = Literal["on", "off", "report"]
 
 OFFER_SECONDS = 1  # how long what was provisioned is believed
-
-
-class Recorder(Protocol):
-    """Statistics as they happen; `partition/counters.py` has the real ones."""
-
-    def record(
-        self,
-        partition: int,
-        key: bytes,
-        ru: float,
-        status: int,
-        latency_ms: float,
-        operation: str,
-        now_ms: int,
-    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +47,8 @@ class Meter:
         self,
         engine: Engine,
         ledger: Ledger,
-        recorder: Recorder | None = None,
         *,
+        folder: Path | None = None,
         enforce: Enforce = "on",
         burst: bool = False,
         limits: PartitionLimits = LIMITS,
@@ -67,7 +56,8 @@ class Meter:
     ) -> None:
         self._engine = engine
         self._ledger = ledger
-        self._recorder = recorder
+        self._folder = folder
+        self._recorder = Recorder() if folder is None else open_recorder(folder, engine.now_ms())
         self._enforce = enforce
         self._burst = burst
         self._limits = limits
@@ -84,8 +74,7 @@ class Meter:
             return
         wait_ms = self._ledger.admit(allowance, now_ms, low=low)
         if wait_ms is not None:
-            if self._recorder is not None:
-                self._recorder.record(owner.space, b"", 0.0, 429, 0.0, "throttled", now_ms)
+            self._recorder.record(owner.space, b"", 0.0, 429, 0.0, "throttled", now_ms)
             raise Throttled(retry_after_ms=wait_ms)
 
     def charge(
@@ -104,8 +93,7 @@ class Meter:
             allowance = self.allowance(state, owner, now_ms)
             if allowance is not None:
                 self._ledger.charge(allowance, ru, now_ms)
-        if self._recorder is not None:
-            self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
+        self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
 
     def allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         """The budget that a range draws on. None: unlimited."""
@@ -118,6 +106,26 @@ class Meter:
         ordinals = [one.ordinal for one in state.table.ranges]
         ru = offer.distribution(ordinals).of(owner.ordinal)
         return Allowance(owner.space, ru, self._burst and has_burst(ru))
+
+    def heat(self, state: ContainerState) -> dict[int, PartitionHeat]:
+        """How much was used lately, by all processes, by range id."""
+        now_ms = self._engine.now_ms()
+        ordinals = {one.space: one.ordinal for one in state.table.ranges}
+        budgets: dict[int, float] = {}
+        for owner in state.table.ranges:
+            allowance = self.allowance(state, owner, now_ms)
+            budgets[owner.space] = 0.0 if allowance is None else allowance.ru
+        if self._folder is None:
+            blocks, sketches = self._recorder.blocks(), [self._recorder.sketches(now_ms)]
+            found = combine(blocks, sketches, now_ms, budgets)
+        else:
+            self._recorder.flush(now_ms)
+            found = read_statistics(self._folder, now_ms, budgets)
+        return {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
+
+    def close(self) -> None:
+        self._recorder.close()
+        self._ledger.close()
 
     def forget(self, state: ContainerState) -> None:
         """The throughput was changed here: look again at once."""

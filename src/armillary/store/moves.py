@@ -7,7 +7,7 @@
     history   old versions, for the all-versions feed                    │ writers go on
     replay    what changed since L0, until little is left                ┘
     freeze    parents stand still for a moment
-    drain     the last changes
+    drain     the last changes; if they are too many for a moment, writers go on and replay again
     finish    children open, their LSNs continue
     switch    one catalog transaction: from here on the children are the owners
     drop      the parents' spaces go
@@ -15,7 +15,7 @@
 A crash before `switch` leaves the parents as they were; after it the children are complete.
 `resume` takes over what a dead runner left: it bumps the epoch and begins again at `claim`. Each
 step is a method and says which comes next, so that a test can interleave them with writers and stop
-between any two.
+between any two. What is read from a parent for each piece is in `move_pieces.py`.
 """
 
 from bisect import bisect_right
@@ -25,25 +25,25 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from armillary import steps
-from armillary.encoding.documents import LSN
 from armillary.encoding.hashing import epk_key_bound
-from armillary.engine.base import CATALOG_SPACE, Command, Reader, Row
-from armillary.errors import Conflict, NotFound, Stale
+from armillary.engine.base import CATALOG_SPACE, Command, Row, SpaceGone
+from armillary.errors import Conflict, NotFound, NotSplittable, Stale
 from armillary.limits import (
     MOVE_BEAT_MS,
     MOVE_FREEZE_LSNS,
-    MOVE_PIECE_BYTES,
-    MOVE_PIECE_ITEMS,
+    MOVE_FROZEN_MS,
+    MOVE_REPLAYS_MAX,
     MOVE_SILENT_MS,
 )
 from armillary.partition.ranges import Range
 from armillary.store import layout
 from armillary.store.containers import ContainerStore
-from armillary.store.meta import Meta, State, unpack_meta
+from armillary.store.meta import Meta, State
+from armillary.store.move_pieces import read_changes, read_history, read_items
 from armillary.store.move_records import Target, decode_record, find_move
 from armillary.store.moving import Final, Piece
 from armillary.store.requests import Context
-from armillary.store.rows import Change, split_log_key, unpack_log, unpack_logical
+from armillary.store.rows import unpack_log
 from armillary.store.split_points import split_point
 
 DONE = "done"
@@ -66,9 +66,12 @@ def begin_split(store: ContainerStore, ordinal: int, at: bytes | None = None) ->
     owner = state.table.by_ordinal(ordinal)
     if owner is None:
         raise NotFound(f"The container has no physical partition {ordinal}.")
+    if state.definition.partition_key.system_key:
+        raise NotSplittable(
+            "A container without a partition key has one physical partition and never grows."
+        )
     if at is None:
-        with store.engine.read(owner.space) as reader:
-            at = split_point(reader, state.definition.partition_key)
+        at = split_point(store, owner)
     return begin_move(store, [ordinal], [at])
 
 
@@ -119,6 +122,9 @@ class Move:
         self._logs: dict[int, bytes] = {}
         self._history: list[tuple[Range, bytes]] = []
         self._finals: list[Final] = []
+        self._replays = 0
+        self._frozen_ms = 0
+        self._thaws = 0
         self.copied_items = 0
 
     def run(self) -> None:
@@ -126,18 +132,23 @@ class Move:
             self.step()
 
     def step(self) -> None:
-        """One step. Raises Stale when another runner has taken over."""
+        """One step. Raises Stale when another runner has taken over, NotFound when the container
+        has gone."""
         name = self.next
-        self._beat()
-        self.next = STEPS[name](self)
+        try:
+            if name != "drop":  # the catalog knows nothing of the move any more
+                self._beat()
+            self.next = STEPS[name](self)
+        except SpaceGone as gone:
+            self._find()  # says why
+            raise Stale("A space of a split or merge has gone.") from gone
         steps.reached(f"move.{name}")
 
     # --- steps ----------------------------------------------------------------------------------
 
     def _claim(self) -> str:
         for parent in self.parents:
-            data = (self.state.container, parent.ordinal, self.epoch, self.state.record.settings)
-            lsn, settings, policy = self._run(parent.space, "move.claim", data)
+            lsn, settings, policy = self._claim_parent(parent)
             self._settings, self._policy = settings, policy
             self._logs[parent.space] = layout.LOG + (lsn + 1).to_bytes(8, "big")
         return "build"
@@ -147,6 +158,7 @@ class Move:
             row = (layout.META, self._child_meta(child).pack())
             with suppress(Conflict):  # made before, by this same runner
                 self.engine.create_space(child.space, [row])
+        self._disown_if_lost()
         self._copying = [
             (parent, child, layout.LR + self._bound(max(parent.start, child.start)))
             for child in self.children
@@ -166,7 +178,7 @@ class Move:
         parent, child, start = self._copying[0]
         end = layout.LR + self._bound(min(parent.end, child.end))
         with self.engine.read(parent.space) as reader:
-            pieces, last = self._read_pieces(reader, start, end)
+            pieces, last = read_items(reader, start, end)
         if pieces:
             self._install(child, pieces, [])
             self.copied_items += len(pieces)
@@ -181,22 +193,25 @@ class Move:
             return "replay"
         parent, start = self._history[0]
         with self.engine.read(parent.space) as reader:
-            rows = list(reader.scan(start, layout.after(layout.LOG), limit=MOVE_PIECE_ITEMS))
-        old = [row for row in rows if not unpack_log(row[1]).is_live]
-        for child, child_rows in self._by_child(old, lambda row: unpack_log(row[1]).epk):
-            self._install(child, [], child_rows)
-        if rows:
-            self._history[0] = (parent, rows[-1][0] + b"\x00")
-        else:
+            old, last = read_history(reader, start)
+        for child, rows in self._by_child(old, _epk_of_row):
+            self._install(child, [], rows)
+        if last is None:
             self._history.pop(0)
+        else:
+            self._history[0] = (parent, last + b"\x00")
         return "history"
 
     def _replay(self) -> str:
-        lags = [self._replay_piece(parent) for parent in self.parents]
-        return "freeze" if sum(lags) <= MOVE_FREEZE_LSNS else "replay"
+        if sum(map(self._replay_piece, self.parents)) <= MOVE_FREEZE_LSNS:
+            return "freeze"
+        self._replays += 1
+        # Writers may be quicker than we are, for ever: let them wait for a moment.
+        return "replay" if self._replays % MOVE_REPLAYS_MAX else "freeze"
 
     def _freeze(self) -> str:
         self._finals = []
+        self._frozen_ms = self.engine.now_ms()
         for parent in self.parents:
             data = (self.state.container, parent.ordinal, self.epoch, self._settings)
             try:
@@ -209,8 +224,15 @@ class Move:
         return "drain"
 
     def _drain(self) -> str:
-        lags = [self._replay_piece(parent) for parent in self.parents]
-        return "finish" if sum(lags) == 0 else "drain"
+        if sum(map(self._replay_piece, self.parents)) == 0:
+            return "finish"
+        # Longer each time, so that this ends even if a thousand writes wait behind every freeze.
+        if self.engine.now_ms() - self._frozen_ms < MOVE_FROZEN_MS << self._thaws:
+            return "drain"
+        self._thaws += 1
+        for parent in self.parents:
+            self._claim_parent(parent)
+        return "replay"
 
     def _finish(self) -> str:
         final = _final(self._finals)
@@ -233,56 +255,38 @@ class Move:
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _read_pieces(
-        self, reader: Reader, start: bytes, end: bytes
-    ) -> tuple[list[Piece], bytes | None]:
-        """Items of a parent between two `lr` keys, and the last key if there may be more."""
-        rows = [key for key, _ in reader.scan(start, end, limit=MOVE_PIECE_ITEMS)]
-        pieces: list[Piece] = []
-        size_bytes = 0
-        values = reader.get_many([layout.DOC + key[-8:] for key in rows])
-        for key, value in zip(rows, values, strict=True):
-            assert value is not None, "a rid without its item"
-            pieces.append(self._piece(reader, key[-8:], key[1:-8], value))
-            size_bytes += len(value)
-            if size_bytes >= MOVE_PIECE_BYTES:
-                return pieces, key
-        return pieces, rows[-1] if len(rows) == MOVE_PIECE_ITEMS else None
+    def _find(self) -> None:
+        """Raise Stale or NotFound if this is no longer our move."""
+        find_move(self.store.refresh().record, self.epoch)
 
-    def _piece(self, reader: Reader, rid: bytes, epk_key: bytes, value: bytes) -> Piece:
-        row = reader.get(layout.LP + epk_key)
-        assert row is not None, "an item without its logical partition"
-        logical = unpack_logical(row)
-        return Piece(rid, lsn_of(value), value, logical.identity, logical.key_json)
+    def _disown_if_lost(self) -> None:
+        """Spaces made after another runner took over are in nobody's list: they go at once."""
+        try:
+            self._find()
+        except (NotFound, Stale):
+            for child in self.children:
+                self.engine.drop_space(child.space)
+            raise
+
+    def _claim_parent(self, parent: Range) -> tuple[int, int, int]:
+        """Open, with every change kept for us. (LSN, settings, policy)"""
+        record = self.state.record
+        data = (self.state.container, parent.ordinal, self.epoch, record.settings, record.policy)
+        lsn, settings, policy = self._run(parent.space, "move.claim", data)
+        return lsn, settings, policy
 
     def _replay_piece(self, parent: Range) -> int:
         """Bring the next changes of a parent to the children. How many LSNs are left."""
         with self.engine.read(parent.space) as reader:
-            start = self._logs[parent.space]
-            rows = list(reader.scan(start, layout.after(layout.LOG), limit=MOVE_PIECE_ITEMS))
-            pieces: list[tuple[bytes, Piece]] = []
-            for key, row in rows:
-                lsn, rid = split_log_key(key)
-                entry = unpack_log(row)
-                if entry.is_live:
-                    value = reader.get(layout.DOC + rid)
-                    assert value is not None, "a live log entry without its item"
-                    pieces.append((entry.epk, self._piece(reader, rid, entry.epk, value)))
-                elif entry.change is Change.DELETE:
-                    pieces.append((entry.epk, Piece(rid, lsn, None)))
-            last_lsn = unpack_meta(reader.meta).lsn
-        old = [row for row in rows if not unpack_log(row[1]).is_live]
-        by_child = dict(self._by_child(old, lambda row: unpack_log(row[1]).epk))
-        for child, items in self._by_child(pieces, lambda one: one[0]):
-            self._install(child, [piece for _, piece in items], by_child.pop(child, []))
-        for child, child_rows in by_child.items():
-            self._install(child, [], child_rows)
-        if not rows:
-            return 0
-        self._logs[parent.space] = rows[-1][0] + b"\x00"
-        if len(rows) < MOVE_PIECE_ITEMS:
-            return 0
-        return max(1, last_lsn - split_log_key(rows[-1][0])[0])
+            changes = read_changes(reader, self._logs[parent.space])
+        old = dict(self._by_child(changes.old, _epk_of_row))
+        for child, items in self._by_child(changes.pieces, lambda one: one[0]):
+            self._install(child, [piece for _, piece in items], old.pop(child, []))
+        for child, rows in old.items():
+            self._install(child, [], rows)
+        if changes.last is not None:
+            self._logs[parent.space] = changes.last + b"\x00"
+        return changes.left
 
     def _by_child(
         self, things: Iterable[T], epk: Callable[[T], bytes]
@@ -353,5 +357,5 @@ def _final(parents: list[Final]) -> Final:
     )
 
 
-def lsn_of(value: bytes) -> int:
-    return int(LSN.unpack_from(value)[0])
+def _epk_of_row(row: Row) -> bytes:
+    return unpack_log(row[1]).epk

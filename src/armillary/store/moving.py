@@ -24,6 +24,7 @@ from armillary.store.plans import entries_of, plan_of
 from armillary.store.requests import Context, Key
 from armillary.store.rows import id_part, split_log_key
 from armillary.store.transaction import NOTHING_INDEXED, Found, Indexed, Work, index_rows
+from armillary.store.upkeep import Settings, adopt_settings
 
 
 class Piece(NamedTuple):
@@ -48,15 +49,16 @@ class Final(NamedTuple):
 # --- in a parent --------------------------------------------------------------------------------
 
 
-def claim(tx: Writer, data: tuple[bytes, int, int, int]) -> tuple[int, int, int]:
-    """This move, and no older one, may freeze the parent. A freeze by an older one is undone.
-    Answers (LSN, settings, policy) from which on every change is kept."""
-    container, ordinal, epoch, settings = data
+def claim(tx: Writer, data: tuple[bytes, int, int, int, int]) -> tuple[int, int, int]:
+    """This move, and no older one, may freeze the parent. A freeze by an older one, or by this one,
+    is undone. Answers (LSN, settings, policy) from which on every change is kept."""
+    container, ordinal, epoch, settings, policy = data
     meta = _parent(tx, container, ordinal)
     if meta.move > epoch:
         raise Stale
-    if meta.settings < settings:
-        raise Fenced
+    # Nobody may have told the space of the newest settings yet.
+    adopt_settings(tx, Settings(container, ordinal, meta.epoch, settings, policy))
+    meta = _parent(tx, container, ordinal)
     meta.move, meta.keep_log, meta.state = epoch, 1, State.OPEN
     tx.put(layout.META, meta.pack())
     return meta.lsn, meta.settings, meta.policy

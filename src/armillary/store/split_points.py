@@ -3,16 +3,20 @@
 Bytes rather than item count, because a storage split exists to get back under the size limit, and
 counting could leave one half still over it. A logical partition is never cut, so a partition of one
 key can't be split.
+
+The sizes are read in short snapshots while writers go on: a cut that is a little off is still a
+good one. Of very many keys, neighbours are added up, so that memory stays bounded.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 
 from armillary.encoding.hashing import split_epk_key
-from armillary.encoding.partition_key import PartitionKeyDefinition
-from armillary.engine.base import Reader
 from armillary.errors import NotSplittable
+from armillary.limits import SPLIT_POINT_PARTS, SPLIT_POINT_ROWS
+from armillary.partition.ranges import Range
 from armillary.store import layout
+from armillary.store.containers import ContainerStore
 from armillary.store.rows import unpack_logical
 
 
@@ -30,10 +34,24 @@ def byte_median(sizes: Sequence[tuple[bytes, int]]) -> bytes:
     return best
 
 
-def split_point(reader: Reader, definition: PartitionKeyDefinition) -> bytes:
-    """The EPK at which a space is cut in two."""
-    sizes = [
-        (key[1:], unpack_logical(row).size_bytes)
-        for key, row in reader.scan(layout.LP, layout.after(layout.LP))
+def split_point(store: ContainerStore, owner: Range) -> bytes:
+    """The EPK at which a physical partition is cut in two."""
+    sizes: list[tuple[bytes, int]] = []
+    start = layout.LP
+    while True:
+        with store.engine.read(owner.space) as reader:
+            rows = list(reader.scan(start, layout.after(layout.LP), limit=SPLIT_POINT_ROWS))
+        sizes += ((key[1:], unpack_logical(row).size_bytes) for key, row in rows)
+        if len(sizes) > SPLIT_POINT_PARTS:
+            sizes = joined(sizes)
+        if len(rows) < SPLIT_POINT_ROWS:
+            break
+        start = rows[-1][0] + b"\x00"
+    return split_epk_key(byte_median(sizes), 0, store.state.definition.partition_key)[0]
+
+
+def joined(sizes: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+    """Each two neighbours as one, under the first one's key."""
+    return [
+        (sizes[i][0], sum(size for _, size in sizes[i : i + 2])) for i in range(0, len(sizes), 2)
     ]
-    return split_epk_key(byte_median(sizes), 0, definition)[0]
