@@ -64,7 +64,7 @@ ORDERS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=ORDERS)
 def test_the_statement_agrees_with_the_functions(
     ledger: PostgresLedger, steps: list[tuple[int, int, bool, int, bool, int]]
@@ -72,7 +72,8 @@ def test_the_statement_agrees_with_the_functions(
     now_ms = T0
     first = Allowance(7, float(steps[0][1]), steps[0][2])
     ledger.reset(first, now_ms)
-    state = fresh_state(first, now_ms)
+    state = ledger.state(first, now_ms)
+    assert state == fresh_state(first, now_ms)
     for pause_ms, ru, burst, settle, current, want in steps:
         now_ms = max(T0, now_ms + pause_ms)
         allowance = Allowance(7, float(ru), burst)
