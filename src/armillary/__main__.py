@@ -1,11 +1,17 @@
 """`armillary` and `python -m armillary` are the command line.
 
-The command line is imported by who runs it, not with this module: a spawned process imports its
-parent's main module again.
+Nothing is imported with this module: a spawned process imports its parent's main module again. And
+`serve` does not pass by the other commands, whose library is larger than the server.
 """
+
+import sys
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["serve"]:
+        from armillary.server.command import main as serve
+
+        sys.exit(serve(sys.argv[2:]))
     from armillary.cli import main as run
 
     run()

@@ -1,10 +1,8 @@
 """The command line. Each command is a thin shell over the public functions.
 
-Commands import what they need themselves: `serve` has to be up in less than a second.
+Commands import what they need themselves, so that each is quick to start.
 """
 
-import os
-import sys
 from pathlib import Path
 
 import typer
@@ -42,43 +40,21 @@ def demo(
 
 
 DATA = typer.Option(Path(".armillary"), "--data", help="The data folder; made if it is new.")
-KEY_FILE = typer.Option(None, help="A file with the keys, one per line, in base64.")
 EXPORT = typer.Option(None, help="Copy the certificate (without its key) to this file.")
 HOSTS = typer.Option((), "--allow-host", help="Another name the server answers to; repeatable.")
 
 
-@app.command()
-def serve(
-    data: Path = DATA,
-    engine: str = typer.Option(
-        None, help="A folder, ':memory:' or 'postgresql://…'. Without it, the data folder."
-    ),
-    host: str = typer.Option("127.0.0.1", help="The address to listen on."),
-    port: int = typer.Option(8081, min=0, max=65_535, help="0 picks a free one."),
-    workers: str = typer.Option("1", help="How many processes; 'auto' is one per core."),
-    key_file: Path = KEY_FILE,
-    allow_host: list[str] = HOSTS,
-) -> None:
+# Its options are in server/command.py, which also says why; `python -m armillary serve` goes there
+# without coming by here.
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+def serve(context: typer.Context) -> None:
     """Serve the NoSQL API over HTTP and HTTPS on one port, until SIGTERM or Ctrl-C."""
-    from armillary.errors import BadInput
-    from armillary.server.plan import make_plan
-    from armillary.server.run import EXIT_USAGE, run
+    from armillary.server.command import main as run
 
-    try:
-        plan = make_plan(
-            environ=os.environ,
-            data=data,
-            engine=engine,
-            host=host,
-            port=port,
-            workers=workers,
-            key_file=key_file,
-            allow_hosts=tuple(allow_host),
-        )
-    except BadInput as error:
-        _complain(str(error))
-        raise typer.Exit(EXIT_USAGE) from error
-    raise typer.Exit(run(plan, _say, _complain))
+    raise typer.Exit(run(context.args))
 
 
 @app.command()
@@ -96,16 +72,7 @@ def cert(
     text = certificate.cert_pem.read_text("utf-8")
     if export is not None:
         export.write_text(text, "utf-8")
-    _say(text.rstrip() if pem else trust_text((export or certificate.cert_pem).resolve()))
-
-
-def _say(line: str) -> None:
-    """At once, also into a pipe: somebody waits for `ready`."""
-    print(line, flush=True)
-
-
-def _complain(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    typer.echo(text.rstrip() if pem else trust_text((export or certificate.cert_pem).resolve()))
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from armillary.config import Settings
@@ -17,7 +17,8 @@ from armillary.server.bounds import Bounds
 from armillary.server.hosts import is_loopback
 from armillary.server.serving import Front
 
-#: Makes the service of a worker: `make_service(engine, settings, keys=…, first=…)`.
+#: Makes the service of a worker: `make_service(engine, settings, keys=…, first=…)`, where the first
+#: worker does what is done once for all. A `close` of the service is called at the end.
 FACTORY = "armillary.api.nosql.service:make_service"
 KEY_VARIABLE = "ARMILLARY_KEY"
 MEMORY = ":memory:"
@@ -59,6 +60,7 @@ def make_plan(
     settings = Settings.from_environment(environ)
     if engine is None:
         engine = environ.get("ARMILLARY_ENGINE_URL") or str(data)
+    settings = replace(settings, engine=replace(settings.engine, url=engine))
     keys = read_keys(environ, key_file)
     if not keys and not is_loopback(host):
         raise BadInput(

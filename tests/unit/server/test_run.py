@@ -231,7 +231,8 @@ def test_keys_come_from_a_file_one_per_line(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_the_data_folder_unless_said_otherwise(tmp_path: Path) -> None:
-    assert make_plan(environ={}, data=tmp_path).folder == tmp_path
+    plan = make_plan(environ={}, data=tmp_path)
+    assert (plan.folder, plan.settings.engine.url) == (tmp_path, str(tmp_path))
     for engine in (":memory:", "postgresql://u@h/d"):
         assert make_plan(environ={}, data=tmp_path, engine=engine).folder is None
     variable = {"ARMILLARY_ENGINE_URL": ":memory:"}
@@ -261,6 +262,25 @@ def test_serve_refuses_what_can_not_be_with_exit_2(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "openssl rand -base64 64" in done.stderr
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("words", [("--port", "65536"), ("--port", "x"), ("--nonsense",)])
+def test_options_that_are_wrong_are_exit_2(words: tuple[str, ...]) -> None:
+    done = armillary("serve", *words)
+    assert done.returncode == 2
+    assert "usage: armillary serve" in done.stderr
+
+
+def test_a_server_does_not_import_what_it_does_not_need() -> None:
+    # Each of these would cost an idle server megabytes, and its start a part of a second.
+    script = (
+        "import sys, armillary.__main__, armillary.server.command\n"
+        "import armillary.api.nosql.service, armillary.engine.lmdb_worker\n"
+        "print([name for name in 'typer rich pydantic psycopg cryptography azure'.split()"
+        " if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 def test_cert_prints_exports_and_explains(tmp_path: Path) -> None:
