@@ -34,6 +34,7 @@ from armillary.store import layout
 from armillary.store.batching import batch_ops, check_batch
 from armillary.store.fencing import check_fence
 from armillary.store.gate import Gate
+from armillary.store.meta import unpack_meta
 from armillary.store.metering import Meter
 from armillary.store.patch import modified_paths
 from armillary.store.preparing import (
@@ -110,7 +111,14 @@ class ContainerStore:
             new.container, owner.ordinal, owner.epoch, new.record.settings, new.record.policy
         )
         with suppress(SpaceGone):  # dropped since we looked: the next round finds out why
-            if not self.engine.run(owner.space, Command("items.adopt_settings", settings)):
+            with self.engine.read(owner.space) as reader:
+                meta = unpack_meta(reader.meta)
+            # A frozen range is asked by looking, not by commands: those would be in the way of the
+            # one who is about to open it again.
+            if meta.settings >= new.record.settings or not self.engine.run(
+                owner.space, Command("items.adopt_settings", settings)
+            ):
+                self.note_write()  # should its runner be dead, another one has to be found
                 self._wait(FROZEN_STEP_SECONDS)
 
     def note_write(self) -> None:

@@ -11,9 +11,12 @@ written to, and all of them now and then; an idle account costs nothing in betwe
 
 import logging
 import threading
+import time
+from contextlib import suppress
 
 from armillary.errors import DbError, Locked, NotFound, NotSplittable, Stale
 from armillary.store.accounts import AccountStore
+from armillary.store.catalog import ContainerRecord
 from armillary.store.containers import ContainerStore
 from armillary.store.moves import begin_split, resume
 from armillary.store.throughput import run_scaling, stored_bytes
@@ -44,37 +47,63 @@ class Housekeeper:
         self._thread.join()
 
     def _loop(self) -> None:
+        # Soon after the start: what a dead process left should not wait for a round.
+        full_at = time.monotonic() + self._pause_s
         while not self._stop.is_set():
-            noted = self._account.activity.wait(self._round_s)
+            noted = self._account.activity.wait(max(0.0, full_at - time.monotonic()))
             if self._stop.wait(self._pause_s if noted else 0):
                 return
-            try:
-                keep_house(self._account, self._account.activity.take() if noted else None)
-            except DbError as error:
-                # A full disk or a lost database: whoever writes hears of it; we try again later.
-                log.warning("housekeeping stopped early: %s", error)
+            only: set[tuple[str, str]] | None = self._account.activity.take() if noted else None
+            if time.monotonic() >= full_at:
+                # Also under constant writing: those that nobody writes to have work too.
+                only, full_at = None, time.monotonic() + self._round_s
+            self._keep(only)
+
+    def _keep(self, only: set[tuple[str, str]] | None) -> None:
+        try:
+            keep_house(self._account, only)
+        except DbError as error:
+            # A full disk or a lost database: whoever writes hears of it; we try again later.
+            log.warning("housekeeping stopped early: %s", error)
+        except Exception:
+            # Our bug. Without this thread nothing would ever split or expire again.
+            log.exception("housekeeping failed")
 
 
 def keep_house(account: AccountStore, only: set[tuple[str, str]] | None = None) -> None:
-    """One look at every container, or at these."""
+    """One look at every container, or at these. The first failure is raised when all have been
+    looked at."""
     if only is None:
         account.clean_up()
         only = {
             (database.id, record.id)
             for database in account.list_databases()
-            for record in account.list_containers(database.id)
+            for record in _containers(account, database.id)
         }
+    failure: DbError | None = None
     for database, name in sorted(only):
         try:
             keep_container(account, account.container(database, name))
         except (NotFound, Stale):
             continue  # deleted under our eyes, or another process does the same
+        except DbError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
+    try:
+        return account.list_containers(database)
+    except NotFound:
+        return []  # deleted since it was listed
 
 
 def keep_container(account: AccountStore, store: ContainerStore) -> None:
     for move in resume(store):
         move.run()
-    run_scaling(store, of=account.limits)
+    with suppress(Locked):  # another process is at it
+        run_scaling(store, of=account.limits)
     split_full(account, store)
     store.sweep()
     store.trim_log()

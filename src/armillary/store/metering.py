@@ -103,8 +103,14 @@ class Meter:
             return None
         if provision.shared:
             return self._shared(offer, owner)
+        if offer.shares and owner.ordinal not in offer.shares:
+            # It has split or merged since: we know of it, the offer we remember does not; or the
+            # other way round, and the fence will tell. Then any share will do.
+            self.forget(state)
+            offer = self._provision(state, now_ms // 1000).offer or offer
         ordinals = [one.ordinal for one in state.table.ranges]
-        ru = offer.distribution(ordinals).of(owner.ordinal)
+        shares = dict(offer.distribution(ordinals).shares)
+        ru = shares.get(owner.ordinal, offer.ru / len(ordinals))
         return Allowance(owner.space, ru, self._burst and has_burst(ru))
 
     def heat(self, state: ContainerState) -> dict[int, PartitionHeat]:

@@ -5,9 +5,10 @@ first, so the runner before it, however late it wakes up, can't switch any more.
 
     begin      parents stay owners; children get spaces and range ids
     take over  a new epoch, new spaces; the old ones are dropped
-    switch     one row: parents out, children in
+    switch     one row: parents out, children in; throughput that was set range by range goes along
 """
 
+import math
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -26,6 +27,7 @@ from armillary.store.catalog import (
     own_spaces,
     save_container,
 )
+from armillary.store.offers import find_offer, store_offer
 
 #: A move may take longer than the clean-up waits; its record says whose the spaces are.
 NEVER_ORPHANED = 0xFFFFFFFF
@@ -124,7 +126,25 @@ def switch(tx: Writer, data: tuple[Target, int]) -> bytes:
         ranges=(*stay, *move.children),
         moves=tuple(one for one in record.moves if one is not move),
     )
+    _hand_down_shares(tx, record.rid, move)
     return save_container(tx, record)
+
+
+def _hand_down_shares(tx: Writer, owner_rid: str, move: MoveRecord) -> None:
+    """With RU/s set range by range, children get what their parents had: a split the half each, or
+    the half of what the parent was promised; a merge the sum."""
+    offer = find_offer(tx, owner_rid)
+    if offer is None or not offer.shares:
+        return
+    shares = dict(offer.shares)
+    promised = dict(offer.pending.shares) if offer.pending else {}
+    had = [promised.pop(parent, shares.get(parent, 0.0)) for parent in move.parents]
+    for parent in move.parents:
+        shares.pop(parent, None)
+    each = math.fsum(had) / len(move.children)
+    shares.update({child.ordinal: each for child in move.children})
+    pending = offer.pending and replace(offer.pending, shares=promised)
+    store_offer(tx, replace(offer, shares=shares, pending=pending))
 
 
 def cancel(tx: Writer, data: tuple[Target, int]) -> bytes:

@@ -104,16 +104,20 @@ def replace_offer(tx: Writer, data: tuple[bytes, int]) -> bytes:
         raise NotFound
     if current.version != record.version:
         raise Stale
-    version = record.version + 1
     record = replace(
         record,
-        version=version,
         highest_ru=max(record.highest_ru, record.ru),
         history=record.history[-HISTORY_MAX:],
-        etag=format_etag(version, current.version, now_s),
+        etag=format_etag(record.version + 1, current.version, now_s),
         ts=now_s,
     )
-    row = msgspec.json.encode(record)
+    return store_offer(tx, record)
+
+
+def store_offer(tx: Writer, record: OfferRecord) -> bytes:
+    """The next version of an offer, inside a transaction that has read it. A change of ranges alone
+    leaves the etag that users see."""
+    row = msgspec.json.encode(replace(record, version=record.version + 1))
     tx.put(offer_key(record.owner), row)
     return row
 

@@ -9,19 +9,27 @@ A scaling operation lives in the offer, so another process can go on with it. Ru
 1.3 to 1.5.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import middle
 from armillary.engine.base import CATALOG_SPACE, Command, Engine
-from armillary.errors import BadInput, Locked, NotFound, NotSplittable, PreconditionFailed
+from armillary.errors import (
+    BadInput,
+    Locked,
+    NotFound,
+    NotSplittable,
+    PreconditionFailed,
+    Stale,
+)
 from armillary.partition.distribution import check_total_may_change, redistribute
 from armillary.partition.offers import check_kind_change, check_throughput, minimum_throughput
 from armillary.partition.provisioning import LIMITS, OfferKind, PartitionLimits
 from armillary.partition.ranges import Range
 from armillary.partition.scaling import Split, plan_change
-from armillary.store.containers import ContainerStore
+from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.meta import unpack_meta
 from armillary.store.moves import begin_split
 from armillary.store.offers import (
@@ -30,6 +38,11 @@ from armillary.store.offers import (
     decode_offer,
     encode_offer,
     find_offer,
+)
+
+FIXED_TEXT = (
+    "A container without a partition key serves at most {0:,} RU/s. "
+    "Move its items to a container with a partition key."
 )
 
 
@@ -108,6 +121,8 @@ def redistribute_throughput(
     record = read_offer(store.engine, state.record.rid)
     _check_free(record, None)
     current = record.distribution([one.ordinal for one in state.table.ranges])
+    if state.definition.partition_key.system_key and any(ru > of.ru for ru in targets.values()):
+        raise BadInput(FIXED_TEXT.format(of.ru))
     plan = redistribute(current, targets, next_ordinal=state.record.ordinals, of=of)
     now = replace(record, shares=dict(plan.now.shares), ru=round(plan.now.total))
     if not plan.splits:
@@ -125,24 +140,28 @@ def evenly_distribute(store: ContainerStore) -> OfferRecord:
 
 
 def run_scaling(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> OfferRecord | None:
-    """Do what the recorded operation needs, then apply it. None when nothing is recorded."""
+    """Do what the recorded operation needs, then apply it. None when nothing is recorded.
+
+    Raises Locked when another runner splits one of the ranges: it will go on with the rest."""
     try:
         record = read_offer(store.engine, store.refresh().record.rid)
     except NotFound:
         return None
     if record.pending is None:
         return None
-    if record.pending.shares:
+    if record.shares:
         return _run_redistribution(store, record)
     unsplittable: set[int] = set()
     while splits := _next_round(store, record, unsplittable, of):
         for split in splits:
-            owner = store.state.table.by_ordinal(split.parent)
-            if owner is not None and not _split(store, owner):
+            owner = store.refresh().table.by_ordinal(split.parent)
+            if owner is None:
+                break  # another runner was here: plan again
+            if _split(store, owner):
+                record = _update(store.engine, record, _progressed)
+            else:
                 unsplittable.add(split.parent)
-            record = _progressed(store.engine, record)
-    assert record.pending is not None
-    return _applied(store.engine, record, replace(record, ru=record.pending.to_ru))
+    return _update(store.engine, record, _applied)
 
 
 def _next_round(
@@ -161,22 +180,13 @@ def _next_round(
 
 
 def _run_redistribution(store: ContainerStore, record: OfferRecord) -> OfferRecord:
-    shares = dict(record.shares)
+    """Each split hands the shares down in the transaction that switches to the children."""
     assert record.pending is not None
-    for ordinal, ru in record.pending.shares.items():
+    for ordinal in record.pending.shares:
         owner = store.refresh().table.by_ordinal(ordinal)
-        if owner is None:
-            continue  # split before, by a runner that did not live to say so
-        before = set(_ordinals(store))
-        if _split(store, owner):
-            del shares[ordinal]
-            shares.update(dict.fromkeys(set(_ordinals(store)) - before, ru / 2))
-            record = save_offer(store.engine, replace(record, shares=shares))
-    return _applied(store.engine, record, replace(record, ru=round(sum(shares.values()))))
-
-
-def _ordinals(store: ContainerStore) -> list[int]:
-    return [one.ordinal for one in store.refresh().table.ranges]
+        if owner is not None and _split(store, owner):
+            record = _update(store.engine, record, _progressed)
+    return _update(store.engine, record, _applied)
 
 
 def _split(store: ContainerStore, owner: Range) -> bool:
@@ -189,8 +199,6 @@ def _split(store: ContainerStore, owner: Range) -> bool:
         if not owner.start < at < owner.end:
             return False
         move = begin_split(store, owner.ordinal, at)
-    except Locked:
-        return True  # being split for another reason: that counts
     move.run()
     return True
 
@@ -208,10 +216,7 @@ def _ask(
     if plan.instant:
         return save_offer(store.engine, replace(record, ru=ru))
     if store.state.definition.partition_key.system_key:
-        raise BadInput(
-            f"A container without a partition key serves at most {of.ru:,} RU/s. "
-            "Move its items to a container with a partition key."
-        )
+        raise BadInput(FIXED_TEXT.format(of.ru))
     splits = sum(map(len, plan.rounds))
     pending = _started(store.engine, record, ru, splits, shares)
     parents = ", ".join(str(split.parent) for split in plan.rounds[0])
@@ -226,22 +231,39 @@ def _started(
     return ScalingRecord(number, record.ru, ru, engine.now_ms(), splits=splits, shares=dict(shares))
 
 
-def _progressed(engine: Engine, record: OfferRecord) -> OfferRecord:
+def _update(
+    engine: Engine, record: OfferRecord, change: Callable[[OfferRecord, int], OfferRecord]
+) -> OfferRecord:
+    """Change an offer whose operation is running. The splits themselves change it too, and another
+    runner may have ended the operation, which raises Stale."""
+    assert record.pending is not None
+    for _ in range(ROUNDS_MAX):
+        current = read_offer(engine, record.owner)
+        if current.pending is None or current.pending.id != record.pending.id:
+            break
+        with suppress(Stale):
+            return save_offer(engine, change(current, engine.now_ms()))
+    raise Stale
+
+
+def _progressed(record: OfferRecord, now_ms: int) -> OfferRecord:
     assert record.pending is not None
     done = record.pending.splits_done + 1
     pending = replace(record.pending, status="In Progress", splits_done=done)
-    return save_offer(engine, replace(record, pending=pending))
+    return replace(record, pending=pending)
 
 
-def _applied(engine: Engine, record: OfferRecord, new: OfferRecord) -> OfferRecord:
+def _applied(record: OfferRecord, now_ms: int) -> OfferRecord:
     assert record.pending is not None
     done = replace(
         record.pending,
         status="Succeeded",
         message="Completed splits operation",
-        finished_ms=engine.now_ms(),
+        finished_ms=now_ms,
+        shares={},
     )
-    return save_offer(engine, replace(new, pending=None, history=(*record.history, done)))
+    ru = round(sum(record.shares.values())) if record.shares else record.pending.to_ru
+    return replace(record, ru=ru, pending=None, history=(*record.history, done))
 
 
 def _check_free(record: OfferRecord, if_match: str | None) -> None:
