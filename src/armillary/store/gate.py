@@ -40,7 +40,7 @@ class Gate:
 
     def admit(self) -> None:
         if self._meter is not None:
-            self._meter.admit(self._state, self._owner)
+            self._meter.admit(self._state, self._owner, self._operation)
             self._since_ms = self._now_ms()
 
     def passed(self, done: Done, patched_paths: int = 0) -> Done:

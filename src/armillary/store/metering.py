@@ -30,6 +30,7 @@ from armillary.store.state import ContainerState
 
 Enforce: TypeAlias = Literal["on", "off", "report"]
 
+FLUSH_MS = 5_000
 OFFER_SECONDS = 1  # how long what was provisioned is believed
 
 
@@ -63,10 +64,13 @@ class Meter:
         self._limits = limits
         self.profile = profile
         self._provisions: dict[str, _Provision] = {}
+        self._flushed_ms = engine.now_ms()
 
-    def admit(self, state: ContainerState, owner: Range, *, low: bool = False) -> None:
+    def admit(
+        self, state: ContainerState, owner: Range, operation: str, *, low: bool = False
+    ) -> None:
         """Raise Throttled when the range has nothing left in this second."""
-        if self._enforce != "on":
+        if self._enforce == "off":
             return
         now_ms = self._engine.now_ms()
         allowance = self.allowance(state, owner, now_ms)
@@ -74,7 +78,7 @@ class Meter:
             return
         wait_ms = self._ledger.admit(allowance, now_ms, low=low)
         if wait_ms is not None:
-            self._recorder.record(owner.space, b"", 0.0, 429, 0.0, "throttled", now_ms)
+            self._recorder.record(owner.space, b"", 0.0, 429, 0.0, operation, now_ms)
             raise Throttled(retry_after_ms=wait_ms)
 
     def charge(
@@ -94,6 +98,9 @@ class Meter:
             if allowance is not None:
                 self._ledger.charge(allowance, ru, now_ms)
         self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
+        if now_ms - self._flushed_ms >= FLUSH_MS:
+            self._flushed_ms = now_ms
+            self._recorder.flush(now_ms)  # so that other processes see our top keys
 
     def allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         """The budget that a range draws on. None: unlimited."""
