@@ -131,6 +131,12 @@ def test_shared_throughput(client: CosmosClient) -> None:
         client.delete_database("shared")
 
 
+def is_pending(container: ContainerProxy) -> bool:
+    found = container.get_throughput().properties
+    assert found is not None
+    return bool(found["content"]["isOfferReplacePending"])
+
+
 def test_more_throughput_than_its_ranges_can_serve_splits(
     database: DatabaseProxy, server: Server
 ) -> None:
@@ -140,7 +146,7 @@ def test_more_throughput_than_its_ranges_can_serve_splits(
     before = len(list(container.read_feed_ranges()))
     container.replace_throughput(20_000)
     deadline = time.monotonic() + 20
-    while (container.get_throughput().properties or {})["content"]["isOfferReplacePending"]:
+    while is_pending(container):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert container.get_throughput().offer_throughput == 20_000
