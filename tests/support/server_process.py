@@ -5,12 +5,21 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 from tests.support.raw_http import Answer, Answers, get
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Compiled modules of all servers of one run, also where the environment says to keep none: each
+#: start would compile the whole program again.
+COMPILED = tempfile.TemporaryDirectory(prefix="armillary-compiled-")
+
+
+def environment() -> dict[str, str]:
+    environ = {name: text for name, text in os.environ.items() if "BYTECODE" not in name}
+    return environ | {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": COMPILED.name}
 
 
 class ServerProcess:
@@ -19,7 +28,7 @@ class ServerProcess:
         self.process = subprocess.Popen(
             [*command, str(data), str(workers), str(port)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

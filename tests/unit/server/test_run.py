@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from tests.support.raw_http import Answers, get, post
-from tests.support.server_process import ServerProcess, children_of
+from tests.support.server_process import ServerProcess, children_of, environment
 from tests.unit.server.test_connection import until
 
 from armillary.errors import BadInput
 from armillary.server.plan import make_plan, read_keys, worker_count
+from armillary.version import VERSION
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 Serve = Callable[..., ServerProcess]
@@ -41,31 +42,29 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 # --- start and stop -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_start_says_where_it_is_and_a_stop_leaves_nothing(
-    serve: Serve, tmp_path: Path, number: int
-) -> None:
+def test_a_start_says_where_it_is_and_a_stop_leaves_nothing(serve: Serve, tmp_path: Path) -> None:
+    data = tmp_path / "data"
     server = serve()
     assert server.lines[-1] == f"ready http://127.0.0.1:{server.port}"
-    about = json.loads((tmp_path / "data" / "run.json").read_text())
-    assert about["pid"] == server.process.pid
-    assert about["address"] == f"http://127.0.0.1:{server.port}"
+    assert json.loads((data / "run.json").read_text()) == {
+        "pid": server.process.pid,
+        "address": f"http://127.0.0.1:{server.port}",
+        "version": VERSION,
+    }
     assert server.ask("/write/shop", "POST").status == 201
     assert server.ask("/list").json() == ["shop"]
+    until(True, (data / "tls" / "about.json").exists, 20)  # made beside, on the first start
     with server.connect() as client:
         client.sendall(post("/slow", b"") + get("/quick"))
         answers = Answers(client)
         answers.get()
-        server.terminate(number)
-    assert server.end() == (0, "", "")
-    assert not (tmp_path / "data" / "run.json").exists()
+        server.terminate(signal.SIGTERM)
+        assert server.end() == (0, "", "")
+    assert not (data / "run.json").exists()
     again = serve(port=server.port)  # at once, at the same port
     assert again.ask("/list").json() == ["shop"]
-
-
-def test_the_certificate_is_there_after_the_first_start(serve: Serve, tmp_path: Path) -> None:
-    serve()
-    until(True, (tmp_path / "data" / "tls" / "about.json").exists, 20)
+    again.terminate(signal.SIGINT)
+    assert again.end() == (0, "", "")
 
 
 def test_a_busy_port_is_exit_2_with_the_remedy(serve: Serve) -> None:
@@ -105,8 +104,13 @@ def test_a_killed_writer_is_replaced(serve: Serve) -> None:
 
 
 @LINUX
-def test_a_killed_server_takes_its_writer_with_it(serve: Serve) -> None:
+def test_an_idle_server_uses_no_cpu_and_a_killed_one_takes_its_writer_with_it(
+    serve: Serve, tmp_path: Path
+) -> None:
     server = serve()
+    until(True, (tmp_path / "data" / "tls" / "about.json").exists, 20)
+    time.sleep(0.3)
+    assert cpu_seconds(server, 1.5) <= 0.02
     children = children_of(server.process.pid)
     assert children
     server.process.kill()
@@ -121,6 +125,14 @@ def pids(server: ServerProcess) -> set[str]:
     return {server.ask("/list").headers["x-pid"] for _ in range(40)}
 
 
+def pids_after_a_death(server: ServerProcess) -> set[str]:
+    """The same, while what was on its way to the dead may be lost."""
+    try:
+        return pids(server)
+    except (OSError, AssertionError):
+        return set()
+
+
 @LINUX
 def test_workers_share_port_and_data_and_a_dead_one_is_replaced(serve: Serve) -> None:
     server = serve(workers=2)
@@ -131,7 +143,9 @@ def test_workers_share_port_and_data_and_a_dead_one_is_replaced(serve: Serve) ->
     assert len(server.ask("/list").json()) == 20
     victim = min(first)
     os.kill(int(victim), signal.SIGKILL)
-    until(True, lambda: len(pids(server)) == 2 and victim not in pids(server), 20)
+    # Nobody may wait for a dead worker's socket: it is gone with its last connections.
+    until(True, lambda: victim not in (pids_after_a_death(server) or {victim}), 20)
+    until(2, lambda: len(pids(server)), 20)
     assert len(server.ask("/list").json()) == 20
     with server.connect() as client:
         client.sendall(get("/quick"))
@@ -180,14 +194,6 @@ def test_ten_thousand_idle_connections_hold_up_nobody_and_leave_nothing(serve: S
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     until(True, lambda: files_of(server) <= before + 2, 20)
     assert server.ask("/quick").status == 200
-
-
-@LINUX
-def test_an_idle_server_uses_no_cpu(serve: Serve) -> None:
-    server = serve()
-    time.sleep(0.5)  # the certificate of the first start
-    until(True, lambda: len(children_of(server.process.pid)) <= 2, 20)
-    assert cpu_seconds(server, 1.5) <= 0.02
 
 
 def files_of(server: ServerProcess) -> int:
@@ -254,7 +260,9 @@ def test_workers_are_counted(tmp_path: Path) -> None:
 
 def armillary(*words: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "armillary", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env=environment()
+    )
 
 
 def test_serve_refuses_what_can_not_be_with_exit_2(tmp_path: Path) -> None:
