@@ -8,7 +8,7 @@ reads the environment: whoever starts the program does, once, and hands the resu
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from armillary import limits
@@ -18,7 +18,13 @@ from armillary.errors import BadInput
 #: power failure can damage the file.
 Durability: TypeAlias = Literal["full", "relaxed"]
 
-SECTIONS = ("ARMILLARY_PARTITION_", "ARMILLARY_ENGINE_")
+#: What happens to requests above the provisioned throughput: refused (429), counted only, nothing.
+Enforce: TypeAlias = Literal["on", "report", "off"]
+Profile: TypeAlias = Literal["default", "classic"]
+#: Strongest first.
+Consistency: TypeAlias = Literal[
+    "Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +33,16 @@ class PartitionSettings:
     """A physical partition larger than this splits."""
     logical_bytes: int = limits.LOGICAL_BYTES_MAX
     """Writes that would make one logical partition larger than this are refused."""
+    ru: int = limits.PARTITION_RU_MAX
+    """A physical partition serves at most this; more throughput than it times the partitions
+    splits them."""
 
     def __post_init__(self) -> None:
-        for name, value in (("bytes", self.bytes), ("logical_bytes", self.logical_bytes)):
-            if value <= 0:
-                raise BadInput(f"partition.{name} is {value}; it has to be a positive number.")
+        for name in ("bytes", "logical_bytes", "ru"):
+            if getattr(self, name) <= 0:
+                raise BadInput(
+                    f"partition.{name} is {getattr(self, name)}; it has to be a positive number."
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +61,57 @@ class EngineSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ThroughputSettings:
+    enforce: Enforce = "on"
+    """`on` refuses what is above the provisioned throughput (429), `report` counts it, `off` does
+    neither. A server enforces; fixtures for tests do not."""
+    profile: Profile = "default"
+    """The formula of request units: measured, or the round figures of the old documents."""
+    burst: bool = False
+    """Let partitions below 3,000 RU/s spend what they left unused in the last five minutes."""
+
+    def __post_init__(self) -> None:
+        _check_choice("throughput.enforce", self.enforce, get_args(Enforce))
+        _check_choice("throughput.profile", self.profile, get_args(Profile))
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    consistency: Consistency = "Session"
+    """The default consistency level of the account, which clients learn first."""
+    cors_origins: tuple[str, ...] = ()
+    """Web pages that may call the server; `*` is any. None by default: the emulator key is public,
+    so any page could sign."""
+    trust_forwarded: bool = False
+    """Believe X-Forwarded-Host and X-Forwarded-Proto. Only behind a proxy that sets them."""
+    accept_entra: bool = False
+    """Take tokens of Entra ID. Their signature is not checked, only that they have not expired: for
+    development, never on a network."""
+
+    def __post_init__(self) -> None:
+        _check_choice("api.consistency", self.consistency, get_args(Consistency))
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySettings:
+    gateway_merge: bool = False
+    """Answer queries that need several partitions on the server, instead of leaving the merge to
+    the client as the original does."""
+
+
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        choices = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
+        raise BadInput(f"{name} is {value!r}; it has to be {choices}.")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     partition: PartitionSettings = field(default_factory=PartitionSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
+    throughput: ThroughputSettings = field(default_factory=ThroughputSettings)
+    api: ApiSettings = field(default_factory=ApiSettings)
+    query: QuerySettings = field(default_factory=QuerySettings)
 
     @classmethod
     def default(cls) -> "Settings":
@@ -66,9 +125,9 @@ class Settings:
         worse than a start that fails. Other names are left alone, because platforms make their own
         (a Kubernetes service called `armillary` sets ARMILLARY_PORT and ARMILLARY_SERVICE_HOST).
         """
-        given: dict[str, dict[str, Any]] = {"partition": {}, "engine": {}}
+        given: dict[str, dict[str, Any]] = {one.name: {} for one in fields(cls)}
         for name in sorted(environ):
-            if not name.startswith(SECTIONS):
+            if not name.startswith(tuple(f"ARMILLARY_{one.upper()}_" for one in given)):
                 continue
             if name not in VARIABLES:
                 raise BadInput(f"{name} is not a setting. There are: {', '.join(VARIABLES)}.")
@@ -78,10 +137,7 @@ class Settings:
             except ValueError as error:
                 raise BadInput(f"{name} is {environ[name]!r}; {error}.") from error
         plain = cls()
-        return cls(
-            partition=replace(plain.partition, **given["partition"]),
-            engine=replace(plain.engine, **given["engine"]),
-        )
+        return cls(**{name: replace(getattr(plain, name), **one) for name, one in given.items()})
 
 
 # GB is decimal, as in the limits of the original; KiB, MiB and GiB are for those who mean those.
@@ -105,10 +161,39 @@ def parse_bytes(text: str) -> int:
     return int(parts[1]) * _UNITS[parts[2].upper()]
 
 
+_WORDS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+
+
+def parse_switch(text: str) -> bool:
+    found = _WORDS.get(text.strip().lower())
+    if found is None:
+        raise ValueError("a switch is 'on' or 'off'")
+    return found
+
+
+def parse_count(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ValueError("it has to be a whole number")
+    return int(text)
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in text.split(",") if one.strip())
+
+
 #: Variable → section, key, how to read it. The names are those of `armillary.toml`, joined by `_`.
 VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_PARTITION_BYTES": ("partition", "bytes", parse_bytes),
     "ARMILLARY_PARTITION_LOGICAL_BYTES": ("partition", "logical_bytes", parse_bytes),
+    "ARMILLARY_PARTITION_RU": ("partition", "ru", parse_count),
     "ARMILLARY_ENGINE_URL": ("engine", "url", str),
     "ARMILLARY_ENGINE_DURABILITY": ("engine", "durability", str),
+    "ARMILLARY_THROUGHPUT_ENFORCE": ("throughput", "enforce", str),
+    "ARMILLARY_THROUGHPUT_PROFILE": ("throughput", "profile", str),
+    "ARMILLARY_THROUGHPUT_BURST": ("throughput", "burst", parse_switch),
+    "ARMILLARY_API_CONSISTENCY": ("api", "consistency", str),
+    "ARMILLARY_API_CORS_ORIGINS": ("api", "cors_origins", parse_list),
+    "ARMILLARY_API_TRUST_FORWARDED": ("api", "trust_forwarded", parse_switch),
+    "ARMILLARY_API_ACCEPT_ENTRA": ("api", "accept_entra", parse_switch),
+    "ARMILLARY_QUERY_GATEWAY_MERGE": ("query", "gateway_merge", parse_switch),
 }

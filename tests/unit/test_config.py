@@ -7,9 +7,12 @@ import pytest
 from armillary import limits
 from armillary.config import (
     VARIABLES,
+    ApiSettings,
     EngineSettings,
     PartitionSettings,
+    QuerySettings,
     Settings,
+    ThroughputSettings,
     parse_bytes,
 )
 from armillary.errors import BadInput
@@ -30,16 +33,34 @@ def test_every_variable_reaches_its_setting() -> None:
             "ARMILLARY_PARTITION_LOGICAL_BYTES": "1000000",
             "ARMILLARY_ENGINE_URL": "postgresql://localhost/x",
             "ARMILLARY_ENGINE_DURABILITY": "relaxed",
+            "ARMILLARY_PARTITION_RU": "1000",
+            "ARMILLARY_THROUGHPUT_ENFORCE": "report",
+            "ARMILLARY_THROUGHPUT_PROFILE": "classic",
+            "ARMILLARY_THROUGHPUT_BURST": "on",
+            "ARMILLARY_API_CONSISTENCY": "Strong",
+            "ARMILLARY_API_CORS_ORIGINS": "https://a.example, https://b.example",
+            "ARMILLARY_API_TRUST_FORWARDED": "True",
+            "ARMILLARY_API_ACCEPT_ENTRA": "1",
+            "ARMILLARY_QUERY_GATEWAY_MERGE": "on",
         }
     )
     assert settings == Settings(
-        PartitionSettings(2_000_000, 1_000_000),
+        PartitionSettings(2_000_000, 1_000_000, 1000),
         EngineSettings("postgresql://localhost/x", "relaxed"),
+        ThroughputSettings("report", "classic", True),
+        ApiSettings("Strong", ("https://a.example", "https://b.example"), True, True),
+        QuerySettings(gateway_merge=True),
     )
 
 
 def test_every_setting_has_a_variable() -> None:
-    sections = {"partition": PartitionSettings, "engine": EngineSettings}
+    sections = {
+        "partition": PartitionSettings,
+        "engine": EngineSettings,
+        "throughput": ThroughputSettings,
+        "api": ApiSettings,
+        "query": QuerySettings,
+    }
     expected = {
         f"ARMILLARY_{section}_{key.name}".upper(): (section, key.name)
         for section, kind in sections.items()
@@ -58,6 +79,10 @@ def test_partitions_can_be_made_small_without_touching_the_logical_limit() -> No
     [
         ("ARMILLARY_PARTITION_BYTES", "much", "ARMILLARY_PARTITION_BYTES is 'much'; a size is"),
         ("ARMILLARY_PARTITION_BYTES", "", "a size is a whole number"),
+        ("ARMILLARY_PARTITION_RU", "-1", "a whole number"),
+        ("ARMILLARY_THROUGHPUT_ENFORCE", "no", "'on', 'report' or 'off'"),
+        ("ARMILLARY_THROUGHPUT_BURST", "perhaps", "a switch is 'on' or 'off'"),
+        ("ARMILLARY_API_CONSISTENCY", "session", "'Strong'"),
         ("ARMILLARY_PARTITION_BYTES", "-1", "a size is a whole number"),
         ("ARMILLARY_PARTITION_BYTES", "0", "partition.bytes is 0; it has to be a positive"),
         ("ARMILLARY_PARTITION_LOGICAL_BYTES", "0", "partition.logical_bytes is 0"),
