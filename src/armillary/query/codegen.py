@@ -1,0 +1,498 @@
+"""An expression as the text of one Python function body: names of ours, and nothing of the user's.
+
+    c.age > 30 AND c.city = "Ulm"
+    ──▶  ((t2 := type(v1 := (v0.get(k0, U) if type(v0 := row[0]) is dict else U))) is int
+          or t2 is float) and v1 > k1 and (v3 := (v0.get(k2, U) if …)) == k3
+         k0 = "age"  k1 = 30  k2 = "city"  k3 = "Ulm"
+
+Values of the query (literals, parameters, names of properties, functions) become entries of the
+list `constants`, which the text calls k0, k1, …; v0, v1, … are what has been computed on the way.
+So queries that differ only in values have one text, and `compile.py` keeps the compiled text.
+
+What a value means is decided by `operators.py`; what is written out here is only what is common
+enough in filters. Everything else is a call: of an operator, of a function, or (for queries inside
+expressions and for what is nested very deeply) of a closure that `evaluate.py` made.
+
+A path computed before is not computed again where it has been for certain: `_known` has the paths
+that every way to the present place goes through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from armillary.query import operators
+from armillary.query.evaluate import Scope, make
+from armillary.query.functions import FUNCTIONS
+from armillary.query.like import like, matcher
+from armillary.query.sql import ast
+from armillary.values import JSON, UNDEFINED
+
+#: Python bounds the brackets in one another at 200; each level here opens at most five.
+DEPTH_MAX: Final = 30
+#: A chain of more terms than this is left to a loop over closures.
+TERMS_MAX: Final = 50
+
+
+def _defined(values: tuple[JSON, ...]) -> list[JSON]:
+    return [value for value in values if value is not UNDEFINED]
+
+
+def _object(names: tuple[str, ...], values: tuple[JSON, ...]) -> dict[str, JSON]:
+    return {n: v for n, v in zip(names, values, strict=True) if v is not UNDEFINED}
+
+
+_OPERATORS: Final = {
+    operator: run.__name__ if run.__name__.isidentifier() and run.__name__ != "run" else f"bits{i}"
+    for i, (operator, run) in enumerate(operators.BINARY.items())
+}
+#: Everything that a generated text may name beside its own variables.
+NAMES: Final[dict[str, Any]] = {
+    "U": UNDEFINED,
+    "type": type,
+    "dict": dict,
+    "list": list,
+    "str": str,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    **{_OPERATORS[operator]: run for operator, run in operators.BINARY.items()},
+    **{f"unary_{run.__name__}": run for run in operators.UNARY.values()},
+    "between": operators.between,
+    "contained": operators.contained,
+    "element": operators.element,
+    "identity": operators.identity,
+    "like": like,
+    "defined": _defined,
+    "object_of": _object,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The same for every row."""
+
+    value: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """`test` where `guard` holds, undefined elsewhere. `test` gives a bool and stands after
+    `guard`, whose variables it uses. `true` is a shorter way to ask whether it is true.
+    """
+
+    guard: str
+    test: str
+    true: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Any value."""
+
+    text: str
+
+
+Code: TypeAlias = Fixed | Test | Text
+
+_FLIPPED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+#: Type checks that need no call: what must hold for the variable {v}.
+_CHECKS: Final = {
+    "ISDEFINED": "{first} is not U",
+    "ISNULL": "{first} is None",
+    "ISSTRING": "type({first}) is str",
+    "ISBOOL": "type({first}) is bool",
+    "ISBOOLEAN": "type({first}) is bool",
+    "ISARRAY": "type({first}) is list",
+    "ISOBJECT": "type({first}) is dict",
+}
+#: Tests of a text against a constant text.
+_TEXT_TESTS: Final = {
+    "CONTAINS": "{k} in {v}",
+    "STARTSWITH": "{v}.startswith({k})",
+    "ENDSWITH": "{v}.endswith({k})",
+}
+
+
+class Writer:
+    """Writes one function. Make a new one for each."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self.constants: list[Any] = []
+        self._variables = 0
+        self._known: dict[tuple[Any, ...], str] = {}
+        self._depth = 0
+
+    # --- the two ways to ask ---
+
+    def value(self, expr: ast.Expr) -> str:
+        """Text whose value is that of the expression."""
+        return self._as_value(self.code(expr))
+
+    def truth(self, expr: ast.Expr, wanted: bool = True) -> str:
+        """Text that is true in Python exactly when the expression is `wanted`, and false else."""
+        if isinstance(expr, ast.Unary) and expr.operator == "NOT":
+            return self.truth(expr.operand, not wanted)
+        if isinstance(expr, ast.Logical) and self._may_enter(expr):
+            self._depth += 1
+            text = self._chain(expr, wanted)
+            self._depth -= 1
+            return text
+        code = self.code(expr)
+        if isinstance(code, Fixed):
+            return "True" if code.value is wanted else "False"
+        if isinstance(code, Text):
+            return f"({code.text}) is {wanted}"
+        if wanted:
+            return code.true or _both(code.guard, code.test)
+        return _both(code.guard, f"not ({code.test})")
+
+    def members(self, expr: ast.ObjectLiteral) -> list[tuple[str, str, str]]:
+        """(name, first use, later uses) of each member, to be computed one after another."""
+        return [(self._fixed(each.name), *self._variable(each.value)) for each in expr.members]
+
+    def _chain(self, expr: ast.Logical, wanted: bool) -> str:
+        """AND is true when all are true and false when one is false; OR the other way round. No
+        term after the one that settles it is looked at.
+        """
+        first, *others = expr.terms
+        parts = [self.truth(first, wanted)]
+        before = dict(self._known)
+        # Who gets to a term has been through all terms before it.
+        parts += [self.truth(term, wanted) for term in others]
+        self._known = before
+        joined = " and " if wanted is (expr.operator == "AND") else " or "
+        return "(" + joined.join(f"({part})" for part in parts) + ")"
+
+    # --- dispatch ---
+
+    def code(self, expr: ast.Expr) -> Code:
+        if not self._may_enter(expr):
+            return self._closure(expr)
+        self._depth += 1
+        code = self._write(expr)
+        self._depth -= 1
+        return code
+
+    def _may_enter(self, expr: ast.Expr) -> bool:
+        if isinstance(expr, ast.Logical) and len(expr.terms) > TERMS_MAX:
+            return False
+        return self._depth < DEPTH_MAX
+
+    def _write(self, expr: ast.Expr) -> Code:
+        match expr:
+            case ast.Literal(value):
+                return Fixed(value)
+            case ast.Parameter(name):
+                return Fixed(self._scope.parameters.get(name, UNDEFINED))
+            case ast.Identifier() | ast.Member():
+                return self._path(expr)
+            case ast.Call():
+                return self._call(expr)
+            case ast.Logical():
+                return self._logical(expr)
+            case ast.Conditional(test, then, otherwise):
+                return self._conditional(test, then, otherwise)
+            case ast.Binary("=" | "!=" | "<" | "<=" | ">" | ">="):
+                return self._comparison(expr)
+            case ast.Binary("??", left, right):
+                return self._coalesce(left, right)
+            case ast.Let() | ast.Subquery() | ast.UdfCall():
+                return self._closure(expr)
+            case _:
+                return self._plain(expr)
+
+    def _closure(self, expr: ast.Expr) -> Code:
+        """What is not written out: a call of what `evaluate.py` makes of it."""
+        made = make(expr, self._scope)
+        if made.is_constant:
+            return Fixed(made.run([]))
+        return Text(f"{self._fixed(made.run)}(row)")
+
+    # --- paths ---
+
+    def _path(self, expr: ast.Identifier | ast.Member) -> Code:
+        key = self._key(expr)
+        if key is not None and key in self._known:
+            return Text(self._known[key])
+        if isinstance(expr, ast.Identifier):
+            return Text(f"row[{self._scope.names[expr.name]}]")
+        base = self.code(expr.base)
+        if isinstance(base, Fixed):
+            return Fixed(operators.member(base.value, expr.name))
+        first, again = self._named(base, self._key(expr.base))
+        name = self._fixed(expr.name)
+        return Text(f"({again}.get({name}, U) if type({first}) is dict else U)")
+
+    def _key(self, expr: ast.Expr) -> tuple[Any, ...] | None:
+        """What the value of a path depends on: its slot and its names."""
+        names: list[str] = []
+        while isinstance(expr, ast.Member):
+            names.append(expr.name)
+            expr = expr.base
+        return (self._scope.names[expr.name], *names) if isinstance(expr, ast.Identifier) else None
+
+    def _variable(self, expr: ast.Expr) -> tuple[str, str]:
+        """(text for the first use, text for uses after it)."""
+        return self._named(self.code(expr), self._key(expr))
+
+    def _named(self, code: Code, key: tuple[Any, ...] | None = None) -> tuple[str, str]:
+        text = self._as_value(code)
+        if text.isidentifier():
+            return text, text
+        variable = self._new("v")
+        if key is not None:
+            self._known[key] = variable
+        return f"({variable} := {text})", variable
+
+    def _new(self, letter: str) -> str:
+        self._variables += 1
+        return f"{letter}{self._variables}"
+
+    def _fixed(self, value: Any) -> str:
+        self.constants.append(value)
+        return f"k{len(self.constants) - 1}"
+
+    def _as_value(self, code: Code) -> str:
+        match code:
+            case Fixed(value):
+                return "U" if value is UNDEFINED else self._fixed(value)
+            case Text(text):
+                return text
+            case Test("", test):
+                return f"({test})"
+            case Test(guard, test):
+                return f"(({test}) if {guard} else U)"
+
+    # --- comparison ---
+
+    def _comparison(self, expr: ast.Binary) -> Code:
+        operator, left = expr.operator, self.code(expr.left)
+        key = self._key(expr.left)
+        right = self.code(expr.right)
+        if isinstance(left, Fixed) and isinstance(right, Fixed):
+            return self._closure(expr)
+        if isinstance(left, Fixed):
+            operator, left, right = _FLIPPED[operator], right, left  # type: ignore[assignment]
+            key = self._key(expr.right)
+        if isinstance(right, Fixed):
+            value = right.value
+            if operator in ("=", "!="):
+                code = self._equality(operator, left, key, value)
+            else:
+                code = self._order(operator, left, key, value)
+            if code is not None:
+                return code
+        name = _OPERATORS[operator]
+        return Text(f"{name}({self._as_value(left)}, {self._as_value(right)})")
+
+    def _equality(
+        self, operator: str, left: Code, key: tuple[Any, ...] | None, value: JSON
+    ) -> Test | None:
+        """For scalars: Python's equality of a value with a text, and `is` with null and booleans,
+        mean the same as ours; a number needs one more look, because True == 1.
+        """
+        if value is UNDEFINED or type(value) in (list, dict):
+            return None
+        first, v = self._named(left, key)
+        if value is None or type(value) is bool:
+            same, other = f"{{}} is {value}", f"{v} is not {value}"
+        elif type(value) is str:
+            k = self._fixed(value)
+            same, other = f"{{}} == {k}", f"{v} != {k}"
+        else:
+            k = self._fixed(value)
+            same = f"{{}} == {k} and type({v}) is not bool"
+            other = f"{v} != {k} or type({v}) is bool"
+        guard = f"{first} is not U"
+        if operator == "=":
+            return Test(guard, same.format(v), true=same.format(first))
+        return Test(guard, other)
+
+    def _order(
+        self, operator: str, left: Code, key: tuple[Any, ...] | None, value: JSON
+    ) -> Test | None:
+        if type(value) is int or type(value) is float:
+            first, v = self._named(left, key)
+            return Test(self._is_number(first), f"{v} {operator} {self._fixed(value)}")
+        if type(value) is str and value.isascii():
+            first, v = self._named(left, key)
+            k = self._fixed(value)
+            # By UTF-16 unit and by code point differ only beyond ASCII.
+            slow = f"{_OPERATORS[operator]}({v}, {k})"
+            return Test(f"type({first}) is str", f"{v} {operator} {k} if {v}.isascii() else {slow}")
+        return None
+
+    def _is_number(self, first: str) -> str:
+        kind = self._new("t")
+        return f"(({kind} := type({first})) is int or {kind} is float)"
+
+    # --- logic ---
+
+    def _logical(self, expr: ast.Logical) -> Code:
+        decides = expr.operator == "OR"
+        codes: list[str] = []
+        before: dict[tuple[Any, ...], str] | None = None
+        for term in expr.terms:
+            codes.append(self.value(term))
+            before = dict(self._known) if before is None else before
+        assert before is not None, "there are two terms at least"
+        self._known = before
+        variables = [self._new("v") for _ in codes]
+        settled = "".join(
+            f"{decides} if ({v} := {text}) is {decides} else "
+            for v, text in zip(variables, codes, strict=True)
+        )
+        agreed = " and ".join(f"{v} is {not decides}" for v in variables)
+        return Text(f"({settled}{not decides} if {agreed} else U)")
+
+    def _conditional(self, test: ast.Expr, then: ast.Expr, otherwise: ast.Expr) -> Code:
+        condition = self.truth(test)
+        before = dict(self._known)
+        one = self.value(then)
+        self._known = dict(before)
+        other = self.value(otherwise)
+        self._known = before
+        return Text(f"({one} if {condition} else {other})")
+
+    def _coalesce(self, left: ast.Expr, right: ast.Expr) -> Code:
+        code = self.code(left)
+        if isinstance(code, Fixed):
+            return self.code(right) if code.value is UNDEFINED else code
+        first, v = self._named(code, self._key(left))
+        before = dict(self._known)
+        other = self.value(right)
+        self._known = before
+        return Text(f"({v} if {first} is not U else {other})")
+
+    # --- calls ---
+
+    def _call(self, expr: ast.Call) -> Code:
+        slot = self._scope.aggregates.get(expr)
+        if slot is not None:
+            return Text(f"row[{slot}]")
+        function = FUNCTIONS[expr.function]
+        if function.run is None or function.kind != "scalar":
+            return self._closure(expr)  # which says that it can't be
+        if expr.function in _CHECKS and len(expr.args) == 1:
+            first, _ = self._variable(expr.args[0])
+            return Test("", _CHECKS[expr.function].format(first=first))
+        if expr.function == "ISNUMBER" and len(expr.args) == 1:
+            first, _ = self._variable(expr.args[0])
+            return Test("", self._is_number(first))
+        codes = [self.code(arg) for arg in expr.args]
+        if function.deterministic and all(isinstance(code, Fixed) for code in codes):
+            return self._closure(expr)
+        if expr.function in _TEXT_TESTS and len(codes) == 2:
+            other = codes[1]
+            if isinstance(other, Fixed) and type(other.value) is str:
+                first, v = self._named(codes[0], self._key(expr.args[0]))
+                test = _TEXT_TESTS[expr.function].format(v=v, k=self._fixed(other.value))
+                return Test(f"type({first}) is str", test)
+        given = [self._as_value(code) for code in codes]
+        if function.context:
+            given.insert(0, self._fixed(self._scope.context))
+        return Text(f"{self._fixed(function.run)}({', '.join(given)})")
+
+    # --- the rest ---
+
+    def _plain(self, expr: ast.Expr) -> Code:
+        """Operators that look at all their operands, always."""
+        parts = [self.code(child) for child in _operands(expr)]
+        if all(isinstance(part, Fixed) for part in parts):
+            return self._closure(expr)
+        match expr:
+            case ast.Unary(operator):
+                return Text(f"unary_{operators.UNARY[operator].__name__}({self._listed(parts)})")
+            case ast.Binary(operator):
+                return Text(f"{_OPERATORS[operator]}({self._listed(parts)})")
+            case ast.Index():
+                return Text(f"element({self._listed(parts)})")
+            case ast.ArrayLiteral():
+                return Text(f"defined(({self._listed(parts)},))")
+            case ast.ObjectLiteral(members):
+                names = self._fixed(tuple(each.name for each in members))
+                return Text(f"object_of({names}, ({self._listed(parts)},))")
+            case ast.Between():
+                return self._negated(self._between(expr, parts), expr.negated)
+            case ast.In():
+                return self._negated(self._in(expr, parts), expr.negated)
+            case ast.Like():
+                return self._negated(self._like(expr, parts), expr.negated)
+        raise AssertionError(f"no text for {expr}")
+
+    def _listed(self, parts: list[Code]) -> str:
+        return ", ".join(map(self._as_value, parts))
+
+    def _negated(self, code: Code, negated: bool) -> Code:
+        if not negated:
+            return code
+        if isinstance(code, Test):
+            return Test(code.guard, f"not ({code.test})")
+        return Text(f"unary_logical_not({self._as_value(code)})")
+
+    def _between(self, expr: ast.Between, parts: list[Code]) -> Code:
+        operand, low, high = parts
+        if isinstance(low, Fixed) and isinstance(high, Fixed) and not isinstance(operand, Fixed):
+            ends = low.value, high.value
+            if all(type(end) in (int, float) for end in ends):
+                first, v = self._named(operand, self._key(expr.operand))
+                one, other = map(self._fixed, ends)
+                return Test(self._is_number(first), f"{one} <= {v} <= {other}")
+            if all(type(end) is str and end.isascii() for end in ends):
+                first, v = self._named(operand, self._key(expr.operand))
+                one, other = map(self._fixed, ends)
+                slow = f"between({v}, {one}, {other})"
+                fast = f"{one} <= {v} <= {other} if {v}.isascii() else {slow}"
+                return Test(f"type({first}) is str", fast)
+        return Text(f"between({self._listed(parts)})")
+
+    def _in(self, expr: ast.In, parts: list[Code]) -> Code:
+        operand, *items = parts
+        wanted = [each.value for each in items if isinstance(each, Fixed)]
+        if len(wanted) < len(items):
+            return Text(f"contained({self._as_value(operand)}, ({self._listed(items)},))")
+        wanted = [value for value in wanted if value is not UNDEFINED]
+        first, v = self._named(operand, self._key(expr.operand))
+        if all(type(value) is str for value in wanted):
+            k = self._fixed(frozenset(wanted))
+            true = f"type({first}) is str and {v} in {k}"
+            return Test(f"{first} is not U", f"type({v}) is str and {v} in {k}", true=true)
+        k = self._fixed(frozenset(map(operators.identity, wanted)))
+        return Test(f"{first} is not U", f"identity({v}) in {k}")
+
+    def _like(self, expr: ast.Like, parts: list[Code]) -> Code:
+        operand, pattern = parts
+        escape = expr.escape or ""
+        if isinstance(pattern, Fixed) and type(pattern.value) is str and len(escape) <= 1:
+            first, v = self._named(operand, self._key(expr.operand))
+            matches = self._fixed(matcher(pattern.value, escape))
+            return Test(f"type({first}) is str", f"{matches}({v})")
+        return Text(f"like({self._listed(parts)}, {self._fixed(expr.escape)})")
+
+
+def _both(guard: str, test: str) -> str:
+    return f"{guard} and ({test})" if guard else f"({test})"
+
+
+def _operands(expr: ast.Expr) -> tuple[ast.Expr, ...]:
+    match expr:
+        case ast.Unary(_, operand):
+            return (operand,)
+        case ast.Binary(_, left, right):
+            return left, right
+        case ast.Index(base, index):
+            return base, index
+        case ast.ArrayLiteral(items):
+            return items
+        case ast.ObjectLiteral(members):
+            return tuple(each.value for each in members)
+        case ast.Between(operand, low, high):
+            return operand, low, high
+        case ast.In(operand, items):
+            return operand, *items
+        case ast.Like(operand, pattern):
+            return operand, pattern
+    raise AssertionError(f"{expr} has no plain operands")

@@ -1,0 +1,125 @@
+"""Expressions as compiled Python: `codegen.py` writes the text, here it becomes a function.
+
+    expression ──Writer──▶ text, constants ──compiled once per text──▶ factory(constants) ──▶ f(row)
+
+The text holds no value of a query, so it is the query with every literal made a parameter, and the
+key of the bounded cache: the same question with other numbers costs no compilation. The same
+text always means the same, because it is all that is compiled.
+
+`compile_expression` is `evaluate.make_expression`, faster: wherever that gives a value this gives
+the same. It may give one where that fails (a result too long, two rows of a scalar query), because
+it does not look at operands that can't matter. Very small and very large expressions stay
+closures: the first gain nothing, the second would take longer to compile than to run.
+
+`tiered` begins with closures and compiles when an expression has been used often: to compile takes
+as long as some hundred rows (a first time: a thousand) take to be evaluated by closures.
+
+HOT: once per item per predicate; numbers in bench/evaluate.py; reference
+tests/property/test_compile.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from armillary.query.codegen import NAMES, Writer
+from armillary.query.evaluate import Expression, Row, Scope, make
+from armillary.query.sql import ast
+from armillary.values import JSON
+
+Factory: TypeAlias = Callable[..., Expression]
+
+#: Rows that closures evaluate before it pays to compile.
+ROWS_FIRST: Final = 500
+#: Compiled texts that are kept.
+TEXTS_MAX: Final = 256
+#: Larger expressions are not compiled. Compiling costs some 15 µs per node.
+NODES_MAX: Final = 300
+
+
+def compile_expression(expr: ast.Expr, scope: Scope) -> Expression:
+    """The value of the expression for a row."""
+    if _is_small(expr) or _is_large(expr):
+        return make(expr, scope).run
+    writer = Writer(scope)
+    if isinstance(expr, ast.ObjectLiteral) and expr.members:
+        lines = ["made = {}"]
+        for name, first, again in writer.members(expr):
+            lines += [f"if {first} is not U: made[{name}] = {again}"]
+        lines.append("return made")
+    else:
+        lines = [f"return {writer.value(expr)}"]
+    return _function(lines, writer)
+
+
+def compile_filter(expr: ast.Expr, scope: Scope) -> Callable[[list[Any]], bool]:
+    """Whether the expression is true for a row. False and undefined are the same here, which is
+    what makes a filter cheaper than a value.
+    """
+    if _is_large(expr):
+        run = make(expr, scope).run
+        return lambda row: run(row) is True
+    writer = Writer(scope)
+    return _function([f"return {writer.truth(expr)}"], writer)
+
+
+def tiered(expr: ast.Expr, scope: Scope) -> Expression:
+    """As `compile_expression`, compiled once the expression has seen `ROWS_FIRST` rows."""
+    closure = make(expr, scope).run
+    if _is_small(expr) or any(isinstance(node, _IN_SLOTS) for node in ast.walk(expr)):
+        return closure
+    current, left = closure, ROWS_FIRST
+
+    def run(row: Row) -> JSON:
+        nonlocal current, left
+        if left:
+            left -= 1
+            if not left:
+                current = compile_expression(expr, scope)
+        return current(row)
+
+    return run
+
+
+def _function(lines: list[str], writer: Writer) -> Expression:
+    names = ", ".join(f"k{number}" for number in range(len(writer.constants)))
+    body = "\n".join(f"  {line}" for line in lines)
+    return _factory(f"def make({names}):\n def run(row):\n{body}\n return run\n")(*writer.constants)
+
+
+@lru_cache(maxsize=TEXTS_MAX)
+def _factory(text: str) -> Factory:
+    # Without builtins: a text can do what its vocabulary can, and that is known.
+    names: dict[str, Any] = {"__builtins__": {}, **NAMES}
+    exec(compile(text, "<query>", "exec"), names)
+    factory: Factory = names["make"]
+    return factory
+
+
+def _is_small(expr: ast.Expr) -> bool:
+    """A name, a constant, a property: one closure, and not slower than a function."""
+    if isinstance(expr, ast.Member):
+        return isinstance(expr.base, ast.Identifier)
+    return isinstance(expr, ast.Identifier | ast.Literal | ast.Parameter)
+
+
+def _is_large(expr: ast.Expr) -> bool:
+    count = 0
+    waiting: list[ast.Node] = [expr]
+    while waiting:
+        node = waiting.pop()
+        count += 1
+        if count > NODES_MAX:
+            return True
+        if isinstance(node, ast.In) and all(isinstance(i, _PLAIN) for i in node.items):
+            waiting.append(node.operand)  # the list becomes one constant
+        elif not isinstance(node, ast.Subquery):  # which is not compiled
+            waiting.extend(ast.children(node))
+    return False
+
+
+_PLAIN: Final = (ast.Literal, ast.Parameter)
+#: These take slots of the row when they are made: once there are rows it is too late.
+_IN_SLOTS: Final = (ast.Subquery, ast.Let)
