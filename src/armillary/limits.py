@@ -151,6 +151,7 @@ WRITE_BUFFER_BYTES = 256 * KB  # answers not yet taken by the client; above, not
 THREADS_MAX = 64  # for requests that wait; each is mostly asleep
 WAITING_MAX = 4_096  # requests waiting for a thread; more are 503
 WAITING_BYTES_MAX = 256 * MB  # their bodies together
+RECEIVING_BYTES_MAX = 256 * MB  # bodies that are not whole yet, of all connections; then 503
 WORKERS_MAX = 256
 
 # --- terms in index keys ---

@@ -1,14 +1,19 @@
-"""A whole server with a small service, as a process: `server_child DATA WORKERS [PORT]`"""
+"""A whole server with a small service, as a process: `server_child DATA WORKERS PORT [inherit]`
+
+With `inherit` the workers share one socket, as they do where the kernel does not balance.
+"""
 
 import os
 import sys
 from pathlib import Path
 
+from armillary.server import listen
 from armillary.server.plan import make_plan
 from armillary.server.run import run
 
 if __name__ == "__main__":
-    data, workers, port = sys.argv[1], sys.argv[2], int((sys.argv[3:] or ["0"])[0])
+    data, workers, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    listen.CAN_BALANCE = sys.argv[4:] != ["inherit"]
     plan = make_plan(
         environ=os.environ,
         data=Path(data),

@@ -23,10 +23,12 @@ def environment() -> dict[str, str]:
 
 
 class ServerProcess:
-    def __init__(self, data: Path, *, workers: int = 1, port: int = 0) -> None:
+    def __init__(
+        self, data: Path, *, workers: int = 1, port: int = 0, inherit: bool = False
+    ) -> None:
         command = [sys.executable, "-m", "tests.support.server_child"]
         self.process = subprocess.Popen(
-            [*command, str(data), str(workers), str(port)],
+            [*command, str(data), str(workers), str(port), *["inherit"] * inherit],
             cwd=ROOT,
             env=environment(),
             stdout=subprocess.PIPE,

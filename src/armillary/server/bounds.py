@@ -28,6 +28,7 @@ class Bounds:
     threads: int = limits.THREADS_MAX
     waiting: int = limits.WAITING_MAX
     waiting_bytes: int = limits.WAITING_BYTES_MAX
+    receiving_bytes: int = limits.RECEIVING_BYTES_MAX
 
     @property
     def sweep_s(self) -> float:

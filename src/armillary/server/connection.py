@@ -39,6 +39,7 @@ class Connection(asyncio.Protocol):
         self._refusal: Response | None = None  # the last answer, when the others are out
         self._pump_planned = False
         self._unsent_bytes = 0
+        self._held_bytes = 0  # of a body that is coming in
         self._phase = IDLE
         self.deadline = math.inf
         # Forever for a request under way: the API bounds its own time.
@@ -65,6 +66,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._pipeline.forget_waiting()
         self._reader.close()
+        self._hold(0)
         self._hub.leave(self)
 
     def data_received(self, data: bytes) -> None:
@@ -75,6 +77,8 @@ class Connection(asyncio.Protocol):
             return
         for event in events:
             self._take(event)
+        if self._reader.body_bytes != self._held_bytes:
+            self._hold(self._reader.body_bytes)
         self._pump()
         if events and self._phase != LINGER:
             self._phase = -1  # a new request: its deadlines begin now
@@ -119,6 +123,8 @@ class Connection(asyncio.Protocol):
             hub.answer_later(event.request, partial(self._answered_later, slot))
         else:
             transport.write(self._encode(response, event, False))
+        if self._reader.body_bytes != self._held_bytes:
+            self._hold(self._reader.body_bytes)
         self._phase = -1
         self._set_deadline()
         return True
@@ -234,6 +240,13 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _hold(self, body_bytes: int) -> None:
+        change = body_bytes - self._held_bytes
+        self._held_bytes = body_bytes
+        if not self._hub.hold(change) and change > 0 and self._refusal is None:
+            self._reader.close()
+            self._refusal = says(503, "Too much is coming in at once. Try again in a moment.")
 
     def _set_deadline(self) -> None:
         if self._phase == LINGER:

@@ -59,6 +59,7 @@ class Hub:
         self._threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self._waiting = 0
         self._waiting_bytes = 0
+        self.receiving_bytes = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
 
@@ -96,6 +97,11 @@ class Hub:
         self._waiting += 1
         self._waiting_bytes += size
         self._threads.submit(self._work, request, done)
+
+    def hold(self, change_bytes: int) -> bool:
+        """Count bodies that are coming in. Whether there is room for them."""
+        self.receiving_bytes += change_bytes
+        return self.receiving_bytes <= self.bounds.receiving_bytes
 
     def _work(self, request: Request, done: Done) -> None:
         response = self.handle(request)

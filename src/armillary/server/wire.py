@@ -47,6 +47,7 @@ class Refusal:
 Event = Incoming | Continue | Refusal
 
 CONTINUE = Continue()
+_VERBS = {one.encode(): one for one in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")}
 NAMES_KEPT_MAX = 512
 #: Header names as they came → in lower case. Clients send the same few dozen for ever.
 _names: dict[bytes, str] = {}
@@ -73,7 +74,8 @@ class RequestReader:
         self._raw: list[tuple[bytes, bytes]] = []  # headers, later trailers
         self._headers: dict[str, str] = {}
         self._pieces: list[bytes] = []
-        self._body_bytes = 0
+        self.body_bytes = 0
+        """Of the request that is coming in; 0 between requests."""
         self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
 
     def receive(self, data: bytes) -> list[Event]:
@@ -126,12 +128,13 @@ class RequestReader:
         # The exact count is taken only where the bytes that came could be too many.
         if self._fed_bytes > self._bounds.head_bytes and self._head_bytes() > 0:
             self._refuse(431, self._head_text())
-        headers: dict[str, str] = {}
-        for name, value in raw:
-            text = value.decode("latin-1")
-            if text and text[-1] <= " ":
-                text = text.rstrip(" \t")
-            headers[_names.get(name) or _lower(name)] = text
+        # The parser strips space before a value, not after it.
+        headers = {
+            _names.get(name) or _lower(name): value.decode("latin-1")
+            if value[-1:] > b" "
+            else value.decode("latin-1").rstrip(" \t")
+            for name, value in raw
+        }
         if len(raw) != len(headers) or len(raw) > self._bounds.headers:
             self._check_names(raw)
         self._headers = headers
@@ -141,9 +144,9 @@ class RequestReader:
         self.in_body = True
 
     def on_body(self, body: bytes) -> None:
-        self._body_bytes += len(body)
+        self.body_bytes += len(body)
         self._fed_bytes = self._chunk_bytes
-        if self._body_bytes > self._bounds.body_bytes:
+        if self.body_bytes > self._bounds.body_bytes:
             self._refuse(413, self._body_text())
         self._pieces.append(body)
 
@@ -167,8 +170,10 @@ class RequestReader:
         if self._pieces:
             body = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
             self._pieces = []
-            self._body_bytes = 0
-        request = Request(parser.get_method().decode(), target, headers, body, self._secure)
+            self.body_bytes = 0
+        method = parser.get_method()
+        verb = _VERBS.get(method) or method.decode()
+        request = Request(verb, target, headers, body, self._secure)
         self._events.append(Incoming(request, keep_alive, old))
         self.in_request = self.in_body = False
         if not keep_alive:

@@ -24,8 +24,9 @@ from multiprocessing.context import SpawnProcess
 
 from armillary.engine.writer_process import WriterAddress
 from armillary.errors import Unavailable
+from armillary.server import listen
 from armillary.server.backend import Backend, WriterWatch, start_writer
-from armillary.server.listen import CAN_BALANCE, address_of, bind
+from armillary.server.listen import address_of, bind
 from armillary.server.plan import Plan
 from armillary.server.serving import serve
 
@@ -106,8 +107,9 @@ class Supervisor:
         self._wake_read, self._wake = multiprocessing.Pipe(duplex=False)
         self._stopping = False
         # Held for as long as we live, so that nobody takes the port while a worker is replaced.
-        self._held = bind(plan.host, plan.port, shared=CAN_BALANCE, listen=not CAN_BALANCE)
-        self._shared = None if CAN_BALANCE else self._held
+        balanced = listen.CAN_BALANCE
+        self._held = bind(plan.host, plan.port, shared=balanced, listen=not balanced)
+        self._shared = None if balanced else self._held
         self.address = address_of(self._held)
 
     def run(self, ready: Callable[[], None]) -> None:

@@ -269,6 +269,22 @@ def test_more_work_than_allowed_is_refused_with_503(start: Start) -> None:
     assert ask(server, get("/slow"))[0] == 200
 
 
+def test_bodies_that_trickle_in_can_not_fill_the_memory(start: Start) -> None:
+    server = start(receiving_bytes=1_000_000)
+    body = b"x" * 400_000
+    with server.connect() as one, server.connect() as two, server.connect() as three:
+        for client in (one, two):
+            client.sendall(post("/quick", body)[:-1])
+        until(799_998, lambda: server.hub.receiving_bytes)
+        three.sendall(post("/quick", body)[:-1])
+        assert Answers(three).get().status == 503
+        for client in (one, two):
+            client.sendall(body[-1:])
+            assert Answers(client).get().status == 200
+        until(0, lambda: server.hub.receiving_bytes)
+    assert ask(server, post("/quick", body))[0] == 200
+
+
 # --- the end ------------------------------------------------------------------------------------
 
 

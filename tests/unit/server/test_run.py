@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.raw_http import Answers, get, post
@@ -27,7 +28,7 @@ Serve = Callable[..., ServerProcess]
 def serve(tmp_path: Path) -> Iterator[Serve]:
     servers: list[ServerProcess] = []
 
-    def begin(ready: bool = True, **options: int) -> ServerProcess:
+    def begin(ready: bool = True, **options: Any) -> ServerProcess:
         server = ServerProcess(tmp_path / "data", **options)
         servers.append(server)
         if ready:
@@ -156,6 +157,14 @@ def test_workers_share_port_and_data_and_a_dead_one_is_replaced(serve: Serve) ->
     assert errors == f"ERROR worker {'01'.index(errors[13])} died (-9)\n"
     with pytest.raises(ConnectionRefusedError):
         server.connect()
+
+
+def test_workers_share_an_inherited_socket_where_the_kernel_does_not_balance(serve: Serve) -> None:
+    server = serve(workers=2, inherit=True)
+    assert {server.ask(f"/write/{n}", "POST").status for n in range(10)} == {201}
+    assert len(server.ask("/list").json()) == 10
+    server.terminate()
+    assert server.end() == (0, "", "")
 
 
 # --- very many ----------------------------------------------------------------------------------
