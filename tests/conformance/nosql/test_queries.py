@@ -115,7 +115,7 @@ def test_metrics(filled: ContainerProxy) -> None:
 
 
 def test_pages_can_be_continued_later(filled: ContainerProxy) -> None:
-    pages = filled.query_items(
+    pages: Any = filled.query_items(
         "SELECT VALUE c.n FROM c", enable_cross_partition_query=True, max_item_count=15
     ).by_page()
     found: list[Any] = list(next(pages))

@@ -9,7 +9,7 @@ import orjson
 
 from armillary.api.nosql.call import Call, reply
 from armillary.api.nosql.messages import Request, Response
-from armillary.api.nosql.settings import ApiSettings
+from armillary.api.nosql.settings import GatewaySettings
 from armillary.values import JSON
 
 #: A string that holds an object that is not empty: a .NET client does not start without.
@@ -46,7 +46,7 @@ def read_account(call: Call) -> Response:
     return reply(call, 200, orjson.dumps(document(call.gateway.settings, address)))
 
 
-def address_of(request: Request, settings: ApiSettings) -> str:
+def address_of(request: Request, settings: GatewaySettings) -> str:
     """Scheme and host as the client sees them."""
     host = request.headers.get("host", "localhost")
     scheme = "https" if request.secure else "http"
@@ -62,7 +62,7 @@ def _first(request: Request, name: str) -> str:
     return request.headers.get(name, "").partition(",")[0].strip()
 
 
-def document(settings: ApiSettings, address: str) -> dict[str, JSON]:
+def document(settings: GatewaySettings, address: str) -> dict[str, JSON]:
     places = [{"name": settings.region, "databaseAccountEndpoint": address}]
     policy: dict[str, JSON] = {"defaultConsistencyLevel": settings.consistency}
     if settings.consistency == "BoundedStaleness":

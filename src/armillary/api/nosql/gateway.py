@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from armillary.api.nosql.paths import is_database_rid
-from armillary.api.nosql.settings import ApiSettings
+from armillary.api.nosql.settings import GatewaySettings
 from armillary.api.nosql.signing import Keyring
 from armillary.engine.base import CATALOG_SPACE, SpaceGone
 from armillary.errors import DbError, NotFound, OwnerNotFound
@@ -29,7 +29,7 @@ STORES_MAX: Final = 1024
 
 
 class Gateway:
-    def __init__(self, account: AccountStore, settings: ApiSettings) -> None:
+    def __init__(self, account: AccountStore, settings: GatewaySettings) -> None:
         self.account = account
         self.engine = account.engine
         self.settings = settings

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path as Folder
 from typing import Final
 
 import orjson
@@ -28,14 +29,17 @@ from armillary.api.nosql.messages import Request, Response
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.paths import Path, parse_path
 from armillary.api.nosql.routes import find_route
-from armillary.api.nosql.settings import EMULATOR_KEY, ApiSettings
+from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
 from armillary.clock import new_random
 from armillary.config import Settings
 from armillary.engine.base import Engine
 from armillary.errors import BadInput, DbError, UnknownMethod
+from armillary.partition.ledgers import open_ledger
 from armillary.partition.provisioning import PartitionLimits
+from armillary.partition.request_units import PROFILES
 from armillary.store.accounts import AccountStore
 from armillary.store.housekeeping import Housekeeper
+from armillary.store.metering import Meter
 
 log = logging.getLogger("armillary.api")
 
@@ -47,10 +51,10 @@ class NosqlService:
     def __init__(
         self,
         account: AccountStore,
-        settings: ApiSettings | None = None,
+        settings: GatewaySettings | None = None,
         housekeeper: Housekeeper | None = None,
     ) -> None:
-        self.gateway = Gateway(account, settings or ApiSettings())
+        self.gateway = Gateway(account, settings or GatewaySettings())
         self._housekeeper = housekeeper
 
     def is_quick(self, request: Request) -> bool:
@@ -78,6 +82,8 @@ class NosqlService:
         if self._housekeeper is not None:
             self._housekeeper.close()
         self.gateway.close()
+        if self.gateway.account.meter is not None:
+            self.gateway.account.meter.close()
 
     def _answer(self, bare: Call) -> Response:
         request, gateway = bare.request, self.gateway
@@ -109,9 +115,34 @@ def make_service(
 ) -> NosqlService:
     """`keys`: base64; without any, the well-known one of the emulator. `first`: this worker also
     does the background work of all."""
-    partition = settings.partition
-    limits = PartitionLimits(bytes=partition.bytes, logical_bytes=partition.logical_bytes)
-    account = AccountStore(engine, random=new_random(), limits=limits)
-    is_local = "://" not in settings.engine.url
-    api = ApiSettings(keys=tuple(keys) or (EMULATOR_KEY,), quick_reads=is_local)
-    return NosqlService(account, api, Housekeeper(account) if first else None)
+    limits = PartitionLimits(
+        settings.partition.bytes, settings.partition.ru, settings.partition.logical_bytes
+    )
+    throughput, address = settings.throughput, settings.engine.url
+    is_folder = "://" not in address and address != ":memory:"
+    meter = Meter(
+        engine,
+        open_ledger(address, throughput.enforce),
+        folder=Folder(address) if is_folder else None,
+        enforce=throughput.enforce,
+        burst=throughput.burst,
+        limits=limits,
+        profile=PROFILES[throughput.profile],
+    )
+    account = AccountStore(
+        engine,
+        random=new_random(),
+        limits=limits,
+        classic=throughput.profile == "classic",
+        meter=meter,
+    )
+    gateway = GatewaySettings(
+        keys=tuple(keys) or (EMULATOR_KEY,),
+        consistency=settings.api.consistency,
+        cors_origins=settings.api.cors_origins,
+        trust_forwarded=settings.api.trust_forwarded,
+        accept_entra=settings.api.accept_entra,
+        gateway_merge=settings.query.gateway_merge,
+        quick_reads="://" not in address,
+    )
+    return NosqlService(account, gateway, Housekeeper(account) if first else None)

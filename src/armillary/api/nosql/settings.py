@@ -11,7 +11,7 @@ EMULATOR_KEY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ApiSettings:
+class GatewaySettings:
     keys: tuple[str, ...] = (EMULATOR_KEY,)
     """Base64. Any of them signs anything: a primary and a secondary, so that they can be
     changed in turns."""
