@@ -23,6 +23,8 @@ from armillary.server.hosts import HostCheck
 
 log = logging.getLogger("armillary.server")
 
+GRACE_SECONDS = 0.05
+
 Done = Callable[[Response], None]
 
 
@@ -144,6 +146,8 @@ class Hub:
     async def drain(self) -> None:
         """Let requests under way finish, within bounds, and end everything else."""
         self.draining = True
+        # What clients sent before they could know is read and answered, with a goodbye.
+        await asyncio.sleep(GRACE_SECONDS)
         for guest in list(self.guests):
             guest.drain()
         await self._until_empty(self.bounds.drain_s)

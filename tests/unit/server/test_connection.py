@@ -311,6 +311,24 @@ def test_a_drain_answers_what_is_under_way_and_ends_the_rest(start: Start) -> No
     server.stop()
 
 
+def test_what_was_sent_before_the_stop_is_answered(start: Start) -> None:
+    server = start()
+    kept = [server.connect() for _ in range(30)]
+    for client in kept:
+        client.sendall(get("/quick"))
+        Answers(client).get()
+    new = [server.connect() for _ in range(30)]
+    for client in (*kept, *new):
+        client.sendall(get("/quick"))
+    server.begin_stop()
+    for client in (*kept, *new):
+        with client:
+            answers = Answers(client)
+            assert answers.get().status == 200
+            assert answers.next() is None
+    server.stop()
+
+
 def test_a_drain_does_not_wait_for_ever(start: Start) -> None:
     server = start(drain_s=0.2)
     with server.connect() as client:
