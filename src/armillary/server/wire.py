@@ -69,7 +69,8 @@ class RequestReader:
         """The first byte of a request is here, its last is not."""
         self.in_body = False
         self._chunk_bytes = 0  # of the piece at hand
-        self._fed_bytes = 0  # since the request began, or somewhat before: never too small
+        self._fed_bytes = 0  # since the request began, or somewhat before: never too few
+        self._later_bytes = 0  # in pieces after the one it began in: never too many
         self._url = b""
         self._raw: list[tuple[bytes, bytes]] = []  # headers, later trailers
         self._headers: dict[str, str] = {}
@@ -84,6 +85,7 @@ class RequestReader:
             return []
         self._chunk_bytes = len(data)
         self._fed_bytes += len(data)
+        self._later_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -109,6 +111,7 @@ class RequestReader:
             raise _Stop
         self.in_request = True
         self._fed_bytes = self._chunk_bytes
+        self._later_bytes = 0
         self._url = b""
         self._raw = []
 
@@ -146,6 +149,7 @@ class RequestReader:
     def on_body(self, body: bytes) -> None:
         self.body_bytes += len(body)
         self._fed_bytes = self._chunk_bytes
+        self._later_bytes = 0
         if self.body_bytes > self._bounds.body_bytes:
             self._refuse(413, self._body_text())
         self._pieces.append(body)
@@ -187,7 +191,7 @@ class RequestReader:
             return
         # A header or trailer that never ends is kept inside the parser and makes no callback, nor
         # does the extension of a chunk. In a body the count begins anew with each piece.
-        endless = self._fed_bytes > 2 * self._bounds.head_bytes + self._chunk_bytes
+        endless = self._later_bytes > 2 * self._bounds.head_bytes
         if endless or self._head_bytes() > 0:
             self._note(431, self._head_text())
 
