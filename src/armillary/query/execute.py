@@ -20,17 +20,18 @@ from armillary.encoding.documents import (
     EPK_LENGTH_AT,
     MOMENT,
 )
-from armillary.engine.base import Reader, Row
-from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
+from armillary.engine.base import Reader
+from armillary.partition.ranges import Range
 from armillary.query.consume import Feed
+from armillary.query.index_read import choose, rids
 from armillary.query.metrics import QueryMetrics
+from armillary.query.plan import Piece
 from armillary.query.program import Program
 from armillary.store import layout
 from armillary.store.containers import ContainerStore
 from armillary.store.expiring import TTL_OFF, is_expired
 from armillary.store.meta import Meta, unpack_meta
 from armillary.store.paging import bounds
-from armillary.store.requests import Key
 from armillary.store.state import ContainerState
 from armillary.values import JSON, UNDEFINED
 
@@ -38,15 +39,6 @@ T = TypeVar("T")
 
 CHUNK_FIRST = 16  # items looked up at once; later chunks are larger
 CHUNK_MAX = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of the hash space to be read; of one logical partition when `key` is given."""
-
-    start: bytes = EPK_MIN
-    end: bytes = EPK_MAX
-    key: Key | None = None
 
 
 class View(Protocol):
@@ -85,7 +77,16 @@ class StoreView:
     metrics: QueryMetrics
 
     def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
-        return self.items(program, self._everything(after if inclusive else after + b"\x00"))
+        start = after if inclusive else after + b"\x00"
+        choice = choose(self, program.accesses)
+        if choice is None:
+            return self.items(program, self.everything(start))
+        self.metrics.index_used.update(dict.fromkeys(choice.paths))
+        return self.items(program, self.load(rids(self, choice, start)))
+
+    def is_inside(self, epk: bytes) -> bool:
+        """Whether an entry of the index belongs to an item of the piece."""
+        return self.is_whole or self.low <= epk < self.high
 
     def items(self, program: Program, rows: Iterable[tuple[bytes, bytes]]) -> Feed:
         metrics = self.metrics
@@ -113,21 +114,24 @@ class StoreView:
         _, ts, ttl = MOMENT.unpack_from(value)
         return not is_expired(ts, ttl, default_ttl, self.now_s)
 
-    def _everything(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def everything(self, start: bytes, *, falling: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """All items of the piece in rid order, from `start` on; when falling, from there down."""
+        prefix = layout.DOC
         if self.piece.key is not None:
             prefix = layout.LR + self.piece.key.epk_key
-            rows = self.reader.scan(prefix + start, layout.after(prefix))
-            return self.load(row[len(prefix) :] for row, _ in rows)
-        return (
-            (row[1:], value)
-            for row, value in self.reader.scan(layout.DOC + start, layout.after(layout.DOC))
-        )
+        low, high = prefix + start, layout.after(prefix)
+        if falling:
+            low, high = prefix, prefix + start + b"\x00" if start else high
+        rows = self.reader.scan(low, high, reverse=falling)
+        if self.piece.key is not None:
+            return self.load(key[len(prefix) :] for key, _ in rows)
+        return ((key[1:], value) for key, value in rows)
 
-    def load(self, rids: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    def load(self, wanted: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
         """Items by rid, in the order given; a chunk at a time, which is one round trip on an
         engine that has them.
         """
-        waiting = iter(rids)
+        waiting = iter(wanted)
         size = CHUNK_FIRST
         while chunk := list(islice(waiting, size)):
             values = self.reader.get_many([layout.DOC + rid for rid in chunk])
@@ -135,9 +139,6 @@ class StoreView:
                 assert value is not None, "a rid without its item"
                 yield rid, value
             size = min(2 * size, CHUNK_MAX)
-
-    def scan(self, start: bytes, end: bytes, *, reverse: bool = False) -> Iterator[Row]:
-        return self.reader.scan(start, end, reverse=reverse)
 
 
 class StoreSource:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armillary.query.execute import Piece
-from armillary.query.plan import Plan
+from armillary.query.plan import Piece, Plan
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundSource
 from armillary.query.sql.printer import print_expression

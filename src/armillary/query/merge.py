@@ -14,6 +14,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import orjson
 
@@ -32,11 +33,13 @@ from armillary.query.consume import (
 )
 from armillary.query.continuation import REFUSED, Begun
 from armillary.query.evaluate import Row
-from armillary.query.execute import Piece, Source, View
+from armillary.query.execute import Source, StoreView, View
+from armillary.query.index_only import answer, shortcut
 from armillary.query.metrics import QueryMetrics
 from armillary.query.operators import identity
 from armillary.query.order import Place, Sortable, Sorter, digest_of
 from armillary.query.ordered import fetch_ordered
+from armillary.query.plan import Piece
 from armillary.query.program import Program
 from armillary.values import JSON, UNDEFINED
 
@@ -129,7 +132,7 @@ def _begun(waiting: deque[tuple[Piece, bytes, int]]) -> tuple[Begun, ...]:
 @dataclass(slots=True)
 class _Cursor:
     piece: Piece
-    after: Sortable | None
+    after: Place | None
     rows: deque[OrderedRow] = field(default_factory=deque)
     at_end: bool = False
 
@@ -138,7 +141,7 @@ def merge_ordered(
     source: Source,
     program: Program,
     sorter: Sorter,
-    after: Sortable | None,
+    after: Place | None,
     room: Room,
     metrics: QueryMetrics,
 ) -> Merged:
@@ -208,7 +211,7 @@ def _refill(
     cursor.rows.extend(rows)
     cursor.at_end = len(rows) < need
     if rows:
-        cursor.after = rows[-1].sortable
+        cursor.after = rows[-1].place
         heapq.heappush(heap, (rows[0].sortable, number))
 
 
@@ -233,6 +236,7 @@ def merge_groups(
         return Groups(program, sorter, None if is_first else after, keep)
 
     total = fresh()
+    quick = shortcut(plan, program.scope)
     waiting = deque((piece, b"") for piece in source.pieces)
     while waiting:
         piece, rid = waiting.popleft()
@@ -241,6 +245,11 @@ def merge_groups(
 
         def work(view: View, rid: bytes = rid) -> tuple[Groups, bytes | None]:
             part = fresh()
+            if quick is not None and not rid and isinstance(view, StoreView):
+                states = _states(program)
+                if answer(view, quick, states):
+                    part.found[()] = Group((), Place((), b""), program.row.copy(), states)
+                    return part, None
             slice_of = _Slice(view.feed(program, rid), clock)
             if plan.fold is not None:
                 part.fold(slice_of)
@@ -261,7 +270,7 @@ def merge_groups(
     return total
 
 
-def _states(program: Program) -> list[object]:
+def _states(program: Program) -> list[Any]:
     return [new() for new in program.new_states]
 
 

@@ -10,7 +10,6 @@ Only conjuncts narrow, and they stay in the filter: narrowing is about where to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 
 from armillary.encoding.hashing import prefix_range
@@ -18,21 +17,11 @@ from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.errors import BadInput
 from armillary.limits import QUERY_KEYS_MAX
 from armillary.query.evaluate import Scope, constant
-from armillary.query.execute import Piece
-from armillary.query.plan import Plan
+from armillary.query.plan import Piece, Plan, conjuncts
 from armillary.query.sql import ast
 from armillary.store.definitions import ContainerDefinition
 from armillary.store.state import make_key
 from armillary.values import JSON, UNDEFINED
-
-
-def conjuncts(where: ast.Expr | None) -> Iterator[ast.Expr]:
-    """`a AND (b AND c)` → a, b, c."""
-    if isinstance(where, ast.Logical) and where.operator == "AND":
-        for term in where.terms:
-            yield from conjuncts(term)
-    elif where is not None:
-        yield where
 
 
 def path_of(expr: ast.Expr, root: str) -> tuple[str, ...] | None:

@@ -12,10 +12,22 @@ that asks for items of one container by a filter.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery, BoundSource
+from armillary.store.requests import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the hash space to be read; of one logical partition when `key` is given."""
+
+    start: bytes = EPK_MIN
+    end: bytes = EPK_MAX
+    key: Key | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,15 @@ class Plan:
     def blocks(self) -> bool:
         """Whether its rows are known only when all of its input has been seen."""
         return self.fold is not None or self.distinct
+
+
+def conjuncts(where: ast.Expr | None) -> Iterator[ast.Expr]:
+    """`a AND (b AND c)` → a, b, c."""
+    if isinstance(where, ast.Logical) and where.operator == "AND":
+        for term in where.terms:
+            yield from conjuncts(term)
+    elif where is not None:
+        yield where
 
 
 def simple_plan(

@@ -17,6 +17,7 @@ import orjson
 
 from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression
 from armillary.query.functions import FUNCTIONS, Context
+from armillary.query.index_access import accesses
 from armillary.query.nested import filtered, make_steps, new_state
 from armillary.query.output import output
 from armillary.query.plan import Plan
@@ -51,6 +52,8 @@ class Program:
             scope = replace(scope, aggregates=dict(zip(calls, self.slots, strict=True)))
         self.output = make_expression(plan.output, scope)
         self.scope = scope
+        self.accesses = accesses(plan, scope)
+        """Ways into the index, one for each part of the filter that has one."""
         self.is_simple = len(plan.sources) == 1 and plan.sources[0].yields == "item"
         """One row for each item: nothing is joined or cut out."""
         self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)

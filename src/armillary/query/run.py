@@ -22,7 +22,7 @@ from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.query import continuation as tokens
 from armillary.query.consume import Clock, Room, group_value
 from armillary.query.evaluate import Frame, Scope
-from armillary.query.execute import MemorySource, Piece, Source, StoreSource, one_row
+from armillary.query.execute import MemorySource, Source, StoreSource, one_row
 from armillary.query.explain import explain
 from armillary.query.functions import Context
 from armillary.query.merge import (
@@ -35,7 +35,7 @@ from armillary.query.merge import (
 from armillary.query.metrics import QueryMetrics
 from armillary.query.optimize import narrow, pieces_of_key
 from armillary.query.order import Sorter, digest_of
-from armillary.query.plan import Plan
+from armillary.query.plan import Piece, Plan
 from armillary.query.planning import make_plan
 from armillary.query.program import Program
 from armillary.query.sql.binder import bind
@@ -242,9 +242,9 @@ class _Job:
         if kind == "rows":
             return merge_rows(source, program, old.begun, room, self.metrics)
         sorter = Sorter(tuple(key.descending for key in self.plan.order))
-        after = None if old.place is None else sorter.of(old.place)
         if kind == "ordered":
-            return merge_ordered(source, program, sorter, after, room, self.metrics)
+            return merge_ordered(source, program, sorter, old.place, room, self.metrics)
+        after = None if old.place is None else sorter.of(old.place)
         most = room.items + room.skip + 1
         groups = merge_groups(source, program, sorter, after, most, self.clock, self.metrics)
         return page_of_groups(groups, program, after, room, self.metrics)

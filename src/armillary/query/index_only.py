@@ -1,0 +1,118 @@
+"""Aggregates that the index answers alone: no item is loaded.
+
+    COUNT(1)                    the number of items
+    COUNT(1) WHERE c.a > 3      the number of entries, when the filter is exact
+    COUNT(c.a)                  the items that have the path
+    MIN(c.a), MAX(c.a)          the first and the last entry
+
+`shortcut` says for a plan whether it is one of these; `answer` fills the states from one view, or
+says that this view can't (an expired item, a path that is not indexed, a string that was cut).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from armillary.encoding.terms import ARRAY_TERM, Partial, decode_term
+from armillary.query.evaluate import Scope, constant
+from armillary.query.execute import StoreView
+from armillary.query.index_access import Access, Lookup, exact_filter, path_at
+from armillary.query.index_read import count_items, covers, edge_entry, nothing_expired
+from armillary.query.plan import Plan
+from armillary.query.sql import ast
+from armillary.query.term_ranges import ANYTHING
+from armillary.store.index_path import ARRAY, Path, path_text
+from armillary.values import UNDEFINED
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """For each aggregate its name and its path, () when it is about whole items."""
+
+    parts: tuple[tuple[str, Path], ...]
+    access: Access | None
+
+
+def shortcut(plan: Plan, scope: Scope) -> Shortcut | None:
+    fold = plan.fold
+    if fold is None or fold.keys or not plan.reads_items or plan.bound.container is None:
+        return None
+    if len(plan.sources) != 1:
+        return None
+    access = None
+    if plan.where is not None:
+        access = exact_filter(plan, scope)
+        if access is None:
+            return None
+    parts: list[tuple[str, Path]] = []
+    for call in fold.aggregates:
+        part = _part(call, plan, access, scope)
+        if part is None:
+            return None
+        parts.append(part)
+    return Shortcut(tuple(parts), access)
+
+
+def _part(
+    call: ast.Call, plan: Plan, access: Access | None, scope: Scope
+) -> tuple[str, Path] | None:
+    alias = plan.bound.container
+    assert alias is not None
+    path = path_at(call.args[0], {alias: ()})
+    if call.function == "COUNT":
+        if path == ():
+            return "COUNT", ()
+        if path is None:
+            varying = any(isinstance(n, ast.Identifier) for n in ast.walk(call.args[0]))
+            known, value = (False, None) if varying else constant(call.args[0], scope)
+            return ("COUNT", ()) if known and value is not UNDEFINED else None
+        if access is None:
+            return "COUNT", path
+        # What passes a condition on a path has the path.
+        same = isinstance(access, Lookup) and access.path == path
+        return ("COUNT", ()) if same else None
+    if call.function in ("MIN", "MAX") and path and access is None:
+        return call.function, path
+    return None
+
+
+def answer(view: StoreView, found: Shortcut, states: list[Any]) -> bool:
+    """Whether the states now hold the answer of this view; if not they are untouched."""
+    if not nothing_expired(view):
+        return False
+    values: list[Any] = []
+    for name, path in found.parts:
+        value = _count(view, found, path) if name == "COUNT" else _edge(view, name, path)
+        if value is None:
+            return False
+        values.append(value)
+    for (name, path), state, value in zip(found.parts, states, values, strict=True):
+        if name == "COUNT":
+            state.count += value
+        else:
+            state.add(*value)
+        if path:
+            view.metrics.index_used[f"{path_text(path)}/?"] = None
+    if isinstance(found.access, Lookup):
+        view.metrics.index_used[f"{path_text(found.access.path)}/?"] = None
+    return True
+
+
+def _count(view: StoreView, found: Shortcut, path: Path) -> int | None:
+    if path:
+        return count_items(view, Lookup(path, (ANYTHING,), exact=True))
+    return count_items(view, found.access)
+
+
+def _edge(view: StoreView, name: str, path: Path) -> tuple[Any] | None:
+    """The least or greatest value, in brackets; one array or object spoils it."""
+    if not covers(view, path) or ARRAY in path:
+        return None
+    if edge_entry(view, path, ARRAY_TERM, ANYTHING[1], last=False) is not None:
+        return ([],)
+    term = edge_entry(view, path, ANYTHING[0], ARRAY_TERM, last=name == "MAX")
+    if term is None:
+        return (UNDEFINED,)
+    value, _ = decode_term(term)
+    return None if isinstance(value, Partial) else (value,)

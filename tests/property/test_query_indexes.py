@@ -1,0 +1,66 @@
+"""Index or no index, the rows are the same, and they are those of the naive evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.property.test_query_executor import NOTHING, container_of, settings_for
+from tests.support.accounts import World, open_world
+from tests.support.query_filters import documents, texts
+from tests.support.query_opinions import disagreement, stored
+
+from armillary.query.sql.parser import parse
+
+COMPOSITES = [
+    [{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "ascending"}],
+    [{"path": "/a", "order": "descending"}, {"path": "/b", "order": "ascending"}],
+]
+EVERYTHING = {
+    "includedPaths": [{"path": "/*"}],
+    "excludedPaths": [],
+    "compositeIndexes": COMPOSITES,
+}
+PARTLY = {
+    "includedPaths": [{"path": "/a/?"}, {"path": "/t/[]/?"}],
+    "excludedPaths": [{"path": "/*"}],
+    "compositeIndexes": COMPOSITES,
+}
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    with open_world(":memory:") as opened:
+        yield opened
+
+
+def compare(
+    world: World, items: list[Any], asked: list[str], ranges: int, policy: Any, size: int
+) -> None:
+    with container_of(world, items, ranges, policy) as container:
+        known = stored(container)
+        for text in asked:
+            if policy is NOTHING and "c.b" in text.partition("ORDER BY")[2]:
+                continue  # several keys need a composite index
+            found = disagreement(container, parse(text), known, size)
+            assert found is None, found
+
+
+many = st.lists(texts, min_size=20, max_size=20)
+
+
+@given(
+    documents(),
+    many,
+    st.sampled_from([1, 3]),
+    st.sampled_from([EVERYTHING, EVERYTHING, PARTLY, NOTHING]),
+    st.sampled_from([-1, 1, 2]),
+)
+@settings_for(100)
+def test_an_index_changes_no_answer(
+    world: World, items: list[Any], asked: list[str], ranges: int, policy: Any, size: int
+) -> None:
+    compare(world, items, asked, ranges, policy, size)
