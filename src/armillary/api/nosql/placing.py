@@ -150,13 +150,15 @@ def slice_of(call: Call, store: ContainerStore) -> Slice:
     owner = None if options.range_id is None else range_of(store, options.range_id)
     start, end = (EPK_MIN, EPK_MAX) if owner is None else (owner.start, owner.end)
     if options.epk_bounds is not None:
-        wanted = tuple(map(parse_epk_hex, options.epk_bounds))
-        if owner is not None and not (owner.start <= wanted[0] and wanted[1] <= owner.end):
+        low, high = map(parse_epk_hex, options.epk_bounds)
+        if owner is not None and not (owner.start <= low and high <= owner.end):
             raise RangeGone  # it was split; the client looks again and asks both children
-        start, end = wanted
-    elif (key := options.key) is not None:
+        start, end = low, high
+    if (key := options.key) is not None:
+        # Beside bounds too: a token may be good for this key only.
         definition = store.state.definition.partition_key
-        start, end = prefix_range(check_key(key, definition, prefix_allowed=True), definition)
+        low, high = prefix_range(check_key(key, definition, prefix_allowed=True), definition)
+        start, end = max(start, low), min(end, high)
     if not start < end:
         raise BadInput("The range of effective partition keys is empty or runs backwards.")
     return Slice(start, end, owner)

@@ -24,11 +24,10 @@ from armillary.api.nosql.query_plans import check_features, make_info, needs_mer
 from armillary.api.nosql.simple_query import parse_query_body
 from armillary.errors import BadInput, NeedsMerge
 from armillary.query.evaluate import Frame, Scope
-from armillary.query.execute import Piece
 from armillary.query.functions import Context
 from armillary.query.metrics import index_header, metrics_header
 from armillary.query.optimize import narrow, pieces_of_key
-from armillary.query.plan import Plan
+from armillary.query.plan import Piece, Plan
 from armillary.query.planning import make_plan
 from armillary.query.run import QueryPage, bound_query, run_query, run_range
 from armillary.query.sql.bound import BoundQuery

@@ -19,9 +19,8 @@ from typing import Any, Final
 
 from armillary.encoding.hashing import EPK_MAX, EPK_MIN
 from armillary.errors import BadInput, NotSupported
-from armillary.query.execute import Piece
 from armillary.query.nested import output_of
-from armillary.query.plan import Plan
+from armillary.query.plan import Piece, Plan
 from armillary.query.sql import ast
 from armillary.query.sql.binder import output_names
 from armillary.query.sql.bound import BoundQuery
