@@ -89,7 +89,10 @@ def key_values(entry: FeedEntry, definition: PartitionKeyDefinition) -> KeyValue
 
 def first_lsn_since(reader: Reader, ts: int) -> int:
     """The last LSN before the first change at or after `ts`. LSN order is _ts order: bisect."""
-    low, high = 0, unpack_meta(reader.meta).lsn
+    meta = unpack_meta(reader.meta)
+    if meta.session >= 0:
+        return _first_lsn_looking(reader, ts)
+    low, high = 0, meta.lsn
     while low < high:
         middle = (low + high) // 2
         start = layout.LOG + U64.pack(middle + 1)
@@ -99,6 +102,16 @@ def first_lsn_since(reader: Reader, ts: int) -> int:
         else:
             low = split_log_key(row[0])[0]
     return low
+
+
+def _first_lsn_looking(reader: Reader, ts: int) -> int:
+    """The same in a range that was once merged: changes of its parents lie between each other, so
+    the order of LSNs says nothing about time. Earlier changes may then be given too; none is
+    missed."""
+    for key, row in reader.scan(layout.LOG, layout.after(layout.LOG)):
+        if unpack_log(row).ts >= ts:
+            return split_log_key(key)[0] - 1
+    return unpack_meta(reader.meta).lsn
 
 
 def _read(reader: Reader, scan: FeedScan, take: _Take) -> FeedSlice:

@@ -51,7 +51,13 @@ def split_point(store: ContainerStore, owner: Range) -> bytes:
 
 
 def joined(sizes: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
-    """Each two neighbours as one, under the first one's key."""
-    return [
-        (sizes[i][0], sum(size for _, size in sizes[i : i + 2])) for i in range(0, len(sizes), 2)
-    ]
+    """Neighbours added up, under the first one's key, while they are small beside the whole. Hardly
+    more than half as many are left, of at most a few ten-thousandths each, or one large key."""
+    small = 4 * sum(size for _, size in sizes) // SPLIT_POINT_PARTS
+    found: list[tuple[bytes, int]] = []
+    for key, size in sizes:
+        if found and found[-1][1] + size <= small:
+            found[-1] = (found[-1][0], found[-1][1] + size)
+        else:
+            found.append((key, size))
+    return found
