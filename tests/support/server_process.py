@@ -23,12 +23,21 @@ def environment() -> dict[str, str]:
 
 
 class ServerProcess:
+    """With the small service of the tests; `real` is `armillary serve` with the NoSQL API."""
+
     def __init__(
-        self, data: Path, *, workers: int = 1, port: int = 0, inherit: bool = False
+        self,
+        data: Path,
+        *,
+        workers: int = 1,
+        port: int = 0,
+        inherit: bool = False,
+        real: bool = False,
     ) -> None:
-        command = [sys.executable, "-m", "tests.support.server_child"]
+        small = ["tests.support.server_child", str(data), str(workers), str(port)]
+        served = ["armillary", "serve", "--data", str(data), "--port", str(port)]
         self.process = subprocess.Popen(
-            [*command, str(data), str(workers), str(port), *["inherit"] * inherit],
+            [sys.executable, "-m", *(served if real else small), *["inherit"] * inherit],
             cwd=ROOT,
             env=environment(),
             stdout=subprocess.PIPE,

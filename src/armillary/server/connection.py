@@ -246,6 +246,7 @@ class Connection(asyncio.Protocol):
         self._held_bytes = body_bytes
         if not self._hub.hold(change) and change > 0 and self._refusal is None:
             self._reader.close()
+            self._hold(0)
             self._refusal = says(503, "Too much is coming in at once. Try again in a moment.")
 
     def _set_deadline(self) -> None:

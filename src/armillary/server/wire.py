@@ -101,7 +101,7 @@ class RequestReader:
         return events
 
     def close(self) -> None:
-        self._ended = True
+        self._end()
         self._parser = None
 
     # --- called by the parser -------------------------------------------------------------------
@@ -244,7 +244,13 @@ class RequestReader:
 
     def _note(self, status: int, message: str) -> None:
         self._events.append(Refusal(status, message))
+        self._end()
+
+    def _end(self) -> None:
+        """Nothing more is read, and what there is of a body is let go."""
         self._ended = True
+        self._pieces = []
+        self.body_bytes = 0
 
     def _head_text(self) -> str:
         return f"The headers are too large; {self._bounds.head_bytes} bytes are allowed."

@@ -278,6 +278,7 @@ def test_bodies_that_trickle_in_can_not_fill_the_memory(start: Start) -> None:
         until(799_998, lambda: server.hub.receiving_bytes)
         three.sendall(post("/quick", body)[:-1])
         assert Answers(three).get().status == 503
+        assert server.hub.receiving_bytes == 799_998  # what is refused is not kept
         for client in (one, two):
             client.sendall(body[-1:])
             assert Answers(client).get().status == 200

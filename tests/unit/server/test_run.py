@@ -68,6 +68,20 @@ def test_a_start_says_where_it_is_and_a_stop_leaves_nothing(serve: Serve, tmp_pa
     assert again.end() == (0, "", "")
 
 
+def test_serve_serves_the_api(serve: Serve, tmp_path: Path) -> None:
+    server = serve(real=True)
+    assert server.lines[-1] == f"ready http://127.0.0.1:{server.port}"
+    assert server.ask("/_armillary/health").json() == {"status": "ready", "version": VERSION}
+    unsigned = server.ask("/dbs")
+    assert unsigned.status == 401
+    assert unsigned.json()["code"] == "Unauthorized"
+    with server.connect() as idle:
+        idle.sendall(get("/alive"))
+        Answers(idle).get()
+        server.terminate()
+        assert server.end() == (0, "", "")
+
+
 def test_a_busy_port_is_exit_2_with_the_remedy(serve: Serve) -> None:
     first = serve()
     for workers in (1, 2):
