@@ -1,0 +1,88 @@
+"""Session tokens: their form, and the barrier. Facts: nosql-rest 3.3."""
+
+import pytest
+from tests.support.nosql import Api, document, pk
+
+from armillary.api.nosql.sessions import Seen, check_barrier, format_token, parse_token
+from armillary.errors import BadInput, SessionNotAvailable
+from armillary.partition.ranges import Range
+from armillary.store.meta import Meta
+from armillary.store.moves import begin_merge, begin_split
+
+DOCS = "/dbs/d/colls/c/docs"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0:-1#62", {0: Seen(-1, 62)}),
+        ("0:62", {0: Seen(-1, 62)}),
+        ("0:0#62#27=-1", {0: Seen(0, 62)}),
+        ("0:-1#62,3:-1#17", {0: Seen(-1, 62), 3: Seen(-1, 17)}),
+        ("0:-1#5,0:-1#9", {0: Seen(-1, 9)}),
+    ],
+)
+def test_tokens_are_read(text: str, expected: dict[int, Seen]) -> None:
+    assert parse_token(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "0:", "0:#1", "a:1#2", "0:1#", "0:-1#62,", "0:１"])
+def test_what_is_no_token_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="session token"):
+        parse_token(text)
+
+
+@pytest.mark.parametrize(
+    ("token", "fine"),
+    [
+        ("3:-1#10", True),
+        ("3:-1#11", False),
+        ("3:0#1", False),
+        ("3:-2#99", True),
+        ("9:-1#99", True),
+        ("1:-1#11", False),
+        ("1:-1#10", True),
+    ],
+)
+def test_nobody_reads_the_past_of_what_they_have_seen(token: str, fine: bool) -> None:
+    owner = Range(3, 1, b"", b"\xff", parents=(1,))
+    meta = Meta(b"", 3, lsn=10)
+    if fine:
+        check_barrier(parse_token(token), owner, meta)
+    else:
+        with pytest.raises(SessionNotAvailable):
+            check_barrier(parse_token(token), owner, meta)
+
+
+def test_every_write_moves_the_token_by_one(api: Api) -> None:
+    tokens = [api.item({"id": str(n), "pk": "x"}).headers["x-ms-session-token"] for n in range(3)]
+    assert tokens == [format_token(0, -1, n) for n in (1, 2, 3)]
+    read = api.ask("GET", DOCS + "/0", None, pk("x"))
+    assert read.headers["x-ms-session-token"] == "0:-1#3"
+    assert read.headers["x-ms-item-lsn"] == "1"
+    assert read.headers["x-ms-content-path"] == document(api.ask("GET", "/dbs/d/colls/c"))["_rid"]
+
+
+def test_a_token_from_before_a_split_and_a_merge_still_works(api: Api) -> None:
+    for n in range(20):
+        api.item({"id": str(n), "pk": f"k{n}"})
+    old = "0:-1#20"
+    store = api.account.container("d", "c")
+    begin_split(store, 0).run()
+    read = api.ask("GET", DOCS + "/3", None, pk("k3") | {"x-ms-session-token": old})
+    assert read.status == 200
+    ordinal, version, lsn = _parts(read.headers["x-ms-session-token"])
+    assert ordinal in (1, 2)
+    assert version == -1
+    assert lsn >= 20
+    ahead = {"x-ms-session-token": f"0:-1#{lsn + 5}"}
+    assert api.ask("GET", DOCS + "/3", None, pk("k3") | ahead).status == 404
+    begin_merge(store, [1, 2]).run()
+    read = api.ask("GET", DOCS + "/3", None, pk("k3") | {"x-ms-session-token": old})
+    assert read.status == 200
+    assert _parts(read.headers["x-ms-session-token"])[:2] == (3, 0)
+
+
+def _parts(token: str) -> tuple[int, int, int]:
+    (ordinal, seen), *_ = parse_token(token).items()
+    return ordinal, *seen
