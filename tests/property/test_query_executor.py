@@ -47,7 +47,7 @@ def container_of(
         world.database.delete_container(container.id)
 
 
-def settings_for(examples: int) -> Any:
+def settings_for(examples: int) -> settings:
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
     return settings(
         max_examples=examples,

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from armillary.errors import BadInput
-from armillary.limits import PAGE_BYTES_MAX, QUERY_GROUPS_MAX
+from armillary.limits import PAGE_BYTES_MAX, QUERY_GROUPS_MAX, QUERY_SNAPSHOT_SECONDS
 from armillary.query.evaluate import Row
 from armillary.query.metrics import QueryMetrics
 from armillary.query.operators import identity
@@ -97,6 +97,23 @@ def take_rows(
                 return taken
         taken.rid, taken.given = found, 0
     return taken
+
+
+class Slice:
+    """A feed that ends when its snapshot has been held long enough."""
+
+    def __init__(self, feed: Feed, clock: Clock) -> None:
+        self._feed = feed
+        self._clock = clock
+        self.stopped_at: bytes | None = None
+
+    def __iter__(self) -> Iterator[tuple[bytes, Iterator[Row]]]:
+        end = self._clock() + QUERY_SNAPSHOT_SECONDS
+        for number, (rid, combinations) in enumerate(self._feed, 1):
+            yield rid, combinations
+            if number % ITEMS_BETWEEN_LOOKS == 0 and self._clock() > end:
+                self.stopped_at = rid
+                return
 
 
 # --- ordered --------------------------------------------------------------------------------------

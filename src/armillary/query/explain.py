@@ -12,19 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from armillary.query.metrics import QueryMetrics
 from armillary.query.plan import Piece, Plan
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundSource
 from armillary.query.sql.printer import print_expression
 
 
-def explain(plan: Plan, pieces: Sequence[Piece], access: Sequence[str] = ()) -> str:
-    """`access` says how items are found, once that is known."""
-    lines = _steps(plan, pieces, access)
+def explain(plan: Plan, pieces: Sequence[Piece], metrics: QueryMetrics | None = None) -> str:
+    """With the metrics of a page also how its items were found."""
+    lines = _steps(plan, pieces, _access(metrics))
     return "\n".join("   " * (depth - 1) + "└─ " * (depth > 0) + line for depth, line in lines)
 
 
-def _steps(plan: Plan, pieces: Sequence[Piece], access: Sequence[str]) -> list[tuple[int, str]]:
+def _access(metrics: QueryMetrics | None) -> str:
+    if metrics is None or not metrics.index_used:
+        return "Items"
+    what = "Items by" if metrics.retrieved_items else "Only"
+    return f"{what} index {', '.join(metrics.index_used)}"
+
+
+def _steps(plan: Plan, pieces: Sequence[Piece], access: str) -> list[tuple[int, str]]:
     steps: list[str] = []
     if plan.limit is not None:
         steps.append(f"Limit {plan.limit}")
@@ -55,11 +63,10 @@ def _steps(plan: Plan, pieces: Sequence[Piece], access: Sequence[str]) -> list[t
     return [*lines, (len(steps), _items(plan, pieces, access))]
 
 
-def _items(plan: Plan, pieces: Sequence[Piece], access: Sequence[str]) -> str:
+def _items(plan: Plan, pieces: Sequence[Piece], access: str) -> str:
     if not plan.sources:
         return "One row"
-    where = _where(pieces)
-    return f"{'; '.join(access) or 'Items'} of {where}"
+    return f"{access} of {_where(pieces)}"
 
 
 def _where(pieces: Sequence[Piece]) -> str:

@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias
 
 from armillary.query import term_ranges as ranges
 from armillary.query.evaluate import Scope, constant
-from armillary.query.like import fixed_beginning
 from armillary.query.plan import Plan, conjuncts
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
@@ -237,7 +236,7 @@ class _Reading:
             return self._terms(operand, ranges.NOTHING, places)
         if negated:
             return self._terms(operand, ((ranges.STRINGS,), False), places)
-        beginning, rest = fixed_beginning(text, escape)
+        beginning, rest = ranges.fixed_beginning(text, escape)
         if rest == "nothing":
             return self._terms(operand, ranges.equal_to(beginning), places)
         found, exact = ranges.beginning_with(beginning)

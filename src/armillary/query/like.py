@@ -115,15 +115,3 @@ def _simplest(pieces: list[str | One]) -> Segment:
 
 def _exactly(character: str) -> One:
     return lambda one: one == character
-
-
-def fixed_beginning(pattern: str, escape: str = "") -> tuple[str, str]:
-    """(the text that every match begins with, what may follow it): "nothing", so that only the
-    text itself matches; "anything"; or "something" that has to be looked at.
-    """
-    first, *rest = _segments(pattern, escape)
-    if not isinstance(first, str):
-        return "", "something"
-    if not rest:
-        return first, "nothing"
-    return first, "anything" if all(each == "" for each in rest) else "something"

@@ -12,33 +12,31 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from armillary.errors import BadInput
-from armillary.limits import QUERY_SNAPSHOT_SECONDS
 from armillary.query.consume import (
-    ITEMS_BETWEEN_LOOKS,
-    Feed,
+    Clock,
     Group,
     Groups,
     OrderedRow,
     Room,
+    Slice,
     Taken,
     group_value,
     take_rows,
 )
 from armillary.query.continuation import REFUSED, Begun
-from armillary.query.evaluate import Row
 from armillary.query.execute import Source, StoreView, View
 from armillary.query.index_only import answer, shortcut
 from armillary.query.metrics import QueryMetrics
 from armillary.query.operators import identity
 from armillary.query.order import Place, Sortable, Sorter, digest_of
-from armillary.query.ordered import fetch_ordered
+from armillary.query.ordered import Fetched, fetch_ordered
 from armillary.query.plan import Piece
 from armillary.query.program import Program
 from armillary.values import JSON, UNDEFINED
@@ -152,7 +150,7 @@ def merge_ordered(
     need = min(room.items + room.skip, ORDERED_ROWS_MAX)
     heap: list[tuple[Sortable, int]] = []
     for number in range(len(cursors)):
-        _refill(source, program, sorter, cursors, number, need, heap, metrics)
+        _refill(source, program, sorter, cursors, number, need, heap, metrics, room.clock)
     while heap:
         if len(page.rows) >= room.items or (page.place and room.clock() > room.deadline):
             page.at_end = False
@@ -181,7 +179,7 @@ def merge_ordered(
                 page.at_end = False
                 return page
             need = min(wanted, ORDERED_ROWS_MAX)
-            _refill(source, program, sorter, cursors, number, need, heap, metrics)
+            _refill(source, program, sorter, cursors, number, need, heap, metrics, room.clock)
     return page
 
 
@@ -194,20 +192,32 @@ def _refill(
     need: int,
     heap: list[tuple[Sortable, int]],
     metrics: QueryMetrics,
+    clock: Clock,
 ) -> None:
     cursor = cursors[number]
+    rows: list[OrderedRow] = []
+    stopped: bytes | None = b""
+    while stopped is not None:
 
-    def look(view: View) -> list[OrderedRow]:
-        return fetch_ordered(view, program, sorter, cursor.after, need)
+        def look(view: View, rid: bytes = stopped) -> Fetched:
+            return fetch_ordered(view, program, sorter, cursor.after, need, rid, clock)
 
-    rows, reach = source.look(cursor.piece, look)
+        fetched, reach = source.look(cursor.piece, look)
+        if reach < cursor.piece.end and stopped:
+            rows, stopped = [], b""  # split while we were sorting: only its own rows count
+            cursors.append(_Cursor(replace(cursor.piece, start=reach), cursor.after))
+            cursor.piece = replace(cursor.piece, end=reach)
+            _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, clock)
+            continue
+        rows = heapq.nsmallest(need, rows + fetched.rows, key=lambda row: row.sortable)
+        stopped = fetched.stopped_at
     if reach < cursor.piece.end:
         # Split since we last looked: the rest is a cursor of its own, at the same place.
         cursors.append(_Cursor(replace(cursor.piece, start=reach), cursor.after))
         cursor.piece = replace(cursor.piece, end=reach)
         if cursor.after is None:
             metrics.ranges += 1
-        _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics)
+        _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, clock)
     cursor.rows.extend(rows)
     cursor.at_end = len(rows) < need
     if rows:
@@ -250,7 +260,7 @@ def merge_groups(
                 if answer(view, quick, states):
                     part.found[()] = Group((), Place((), b""), program.row.copy(), states)
                     return part, None
-            slice_of = _Slice(view.feed(program, rid), clock)
+            slice_of = Slice(view.feed(program, rid), clock)
             if plan.fold is not None:
                 part.fold(slice_of)
             elif is_first:
@@ -272,23 +282,6 @@ def merge_groups(
 
 def _states(program: Program) -> list[Any]:
     return [new() for new in program.new_states]
-
-
-class _Slice:
-    """A feed that ends when its snapshot has been held long enough."""
-
-    def __init__(self, feed: Feed, clock: Callable[[], float]) -> None:
-        self._feed = feed
-        self._clock = clock
-        self.stopped_at: bytes | None = None
-
-    def __iter__(self) -> Iterator[tuple[bytes, Iterator[Row]]]:
-        end = self._clock() + QUERY_SNAPSHOT_SECONDS
-        for number, (rid, combinations) in enumerate(self._feed, 1):
-            yield rid, combinations
-            if number % ITEMS_BETWEEN_LOOKS == 0 and self._clock() > end:
-                self.stopped_at = rid
-                return
 
 
 def page_of_groups(

@@ -30,10 +30,10 @@ from armillary.encoding.terms import (
     term,
 )
 from armillary.limits import TERM_CUT_BYTES
-from armillary.query.consume import OrderedRow, ordered_rows, take_ordered
+from armillary.query.consume import Clock, OrderedRow, Slice, ordered_rows, take_ordered
 from armillary.query.execute import StoreView, View
 from armillary.query.index_access import path_at
-from armillary.query.index_read import RID_BYTES, choose, covers, rids
+from armillary.query.index_read import RID_BYTES, choose, covers
 from armillary.query.order import Place, Sorter
 from armillary.query.plan import Plan
 from armillary.query.program import Program
@@ -60,25 +60,36 @@ class OrderIndex:
     """Of a single index, in which items without the path are missing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    rows: list[OrderedRow]
+    stopped_at: bytes | None = None
+    """The rid after which a sort has to go on in another snapshot."""
+
+
 def fetch_ordered(
-    view: View, program: Program, sorter: Sorter, after: Place | None, need: int
-) -> list[OrderedRow]:
-    """The first `need` rows after a place; fewer only when there are no more."""
+    view: View,
+    program: Program,
+    sorter: Sorter,
+    after: Place | None,
+    need: int,
+    rid: bytes,
+    clock: Clock,
+) -> Fetched:
+    """The first `need` rows after a place; fewer only when there are no more. `rid` is where an
+    earlier snapshot stopped.
+    """
     last = None if after is None else sorter.of(after)
     if not isinstance(view, StoreView):
-        return take_ordered(view.feed(program, b""), program, sorter, last, need)
+        return Fetched(take_ordered(view.feed(program, b""), program, sorter, last, need))
     few = choose(view, program.accesses, FEW_TO_SORT)
-    index = None if few is not None else order_index(view, program.plan)
+    index = None if few is not None or rid else order_index(view, program.plan)
     if index is not None:
         view.metrics.index_used[index.name] = None
         rows = _in_order(view, program, sorter, index, after, need)
-        return list(islice(rows, need))
-    if few is None:
-        feed = view.feed(program, b"")
-    else:
-        view.metrics.index_used.update(dict.fromkeys(few.paths))
-        feed = view.items(program, view.load(rids(view, few, b"")))
-    return take_ordered(feed, program, sorter, last, need)
+        return Fetched(list(islice(rows, need)))
+    feed = Slice(view.feed(program, rid), clock)
+    return Fetched(take_ordered(feed, program, sorter, last, need), feed.stopped_at)
 
 
 # --- finding an index -----------------------------------------------------------------------------
@@ -141,6 +152,14 @@ def _composite_name(composite: Composite) -> str:
         f"{path_text(column.names)} {'DESC' if column.descending else 'ASC'}"
         for column in composite.columns
     )
+
+
+def has_order_index(plan: Plan, index: IndexPlan) -> bool:
+    """Whether several sort keys have the composite index that the original wants for them."""
+    paths = order_paths(plan)
+    if len(plan.order) < 2 or paths is None:
+        return True
+    return composite_for(index, paths, tuple(key.descending for key in plan.order)) is not None
 
 
 # --- reading it -----------------------------------------------------------------------------------

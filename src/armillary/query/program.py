@@ -58,7 +58,7 @@ class Program:
         """One row for each item: nothing is joined or cut out."""
         self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)
         self.row: Row = frame.row()
-        wanted = item_names(plan.bound)
+        wanted = _wanted(plan)
         self.decode = decoder(wanted)
         self.filter_decode: Decoder | None = None
         if wanted is None and self.is_simple and plan.where is not None:
@@ -113,6 +113,22 @@ def container_names(bound: BoundQuery) -> frozenset[str]:
     if first.yields == "item" and first.alias is not None:
         names.add(first.alias)
     return frozenset(names)
+
+
+def _wanted(plan: Plan) -> frozenset[str] | None:
+    """What the query sees, and what rules have added to its output and its keys."""
+    wanted = item_names(plan.bound)
+    roots = container_names(plan.bound)
+    for expr in (plan.output, *(key.expr for key in plan.order), *(_arguments(plan))):
+        more = names_in(expr, roots)
+        if wanted is None or more is None:
+            return None
+        wanted |= more
+    return wanted
+
+
+def _arguments(plan: Plan) -> tuple[ast.Expr, ...]:
+    return () if plan.fold is None else plan.fold.aggregates
 
 
 def item_names(bound: BoundQuery) -> frozenset[str] | None:

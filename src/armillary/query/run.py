@@ -17,12 +17,25 @@ from functools import lru_cache
 from random import Random
 
 from armillary.encoding.partition_key import KeyValues
-from armillary.limits import PAGE_ITEMS_MAX, QUERY_PAGE_SECONDS
+from armillary.errors import BadInput
+from armillary.limits import (
+    PAGE_ITEMS_MAX,
+    QUERY_GROUPS_MAX,
+    QUERY_PAGE_SECONDS,
+    QUERY_SNAPSHOT_SECONDS,
+)
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.query import continuation as tokens
-from armillary.query.consume import Clock, Room, group_value
+from armillary.query.consume import Clock, Room, group_value, ordered_rows
 from armillary.query.evaluate import Frame, Scope
-from armillary.query.execute import MemorySource, Source, StoreSource, one_row
+from armillary.query.execute import (
+    MemorySource,
+    Source,
+    StoreSource,
+    StoreView,
+    View,
+    one_row,
+)
 from armillary.query.explain import explain
 from armillary.query.functions import Context
 from armillary.query.merge import (
@@ -34,19 +47,26 @@ from armillary.query.merge import (
 )
 from armillary.query.metrics import QueryMetrics
 from armillary.query.optimize import narrow, pieces_of_key
-from armillary.query.order import Sorter, digest_of
+from armillary.query.order import Place, Sorter, digest_of
+from armillary.query.ordered import has_order_index
 from armillary.query.plan import Piece, Plan
 from armillary.query.planning import make_plan
 from armillary.query.program import Program
+from armillary.query.ranking import Asking, ranked
 from armillary.query.sql.binder import bind
 from armillary.query.sql.bound import BoundQuery
+from armillary.query.sql.errors import QueryError, RefusedQuery
 from armillary.query.sql.parser import parse
+from armillary.store import layout
 from armillary.store.containers import ContainerStore
 from armillary.store.paging import check_page_size
 from armillary.store.state import ContainerState
 from armillary.values import JSON, UNDEFINED
 
 NO_PARAMETERS: Mapping[str, JSON] = {}
+NO_COMPOSITE = (
+    "The order by query does not have a corresponding composite index that it can be served from."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +160,30 @@ def run_plan(
     context = _context(state, now_ms, random or Random(now_ms))
     metrics = QueryMetrics()
     scope = Scope(Frame(), parameters, context, bound=plan.bound)
-    pieces = _pieces(plan, scope, state, partition_key, start, end)
+    _check_order(plan, store)
+    asked = _asked(state, partition_key, start, end)
+    narrowed = narrow(_innermost(plan), scope, state.definition)
+    pieces = asked if narrowed is None else _within(narrowed, asked)
     job = _Job(store, plan, parameters, context, pieces, metrics, clock)
+    if plan.rank is not None:
+        everywhere = replace(job, pieces=asked)
+        asking = Asking(parameters, context, everywhere.results, job.every_row)
+        sorted_plan, known = ranked(plan, asking)
+        job = replace(job, plan=sorted_plan, parameters=known)
     page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
     metrics.output_items = len(page.rows)
     metrics.output_bytes = page.size_bytes
     metrics.total_ms = (clock() - began) * 1000
-    return QueryPage(page.rows, token, metrics, explain(plan, pieces))
+    return QueryPage(page.rows, token, metrics, explain(plan, pieces, metrics))
+
+
+def _check_order(plan: Plan, store: ContainerStore) -> None:
+    """Several sort keys need their composite index; the policy may be newer than our picture."""
+    if plan.fold is not None or not plan.reads_items or len(plan.order) < 2:
+        return
+    known = has_order_index(plan, store.state.plan)
+    if not known and not has_order_index(plan, store.refresh().plan):
+        raise RefusedQuery.of([QueryError(None, NO_COMPOSITE)])
 
 
 def _context(state: ContainerState, now_ms: int, random: Random) -> Context:
@@ -160,20 +197,14 @@ def _context(state: ContainerState, now_ms: int, random: Random) -> Context:
     )
 
 
-def _pieces(
-    plan: Plan,
-    scope: Scope,
-    state: ContainerState,
-    partition_key: KeyValues | None,
-    start: bytes,
-    end: bytes,
+def _asked(
+    state: ContainerState, partition_key: KeyValues | None, start: bytes, end: bytes
 ) -> list[Piece]:
-    """What to read: the key that was given, the keys that the filter leaves, the part asked for."""
+    """The part of the hash space that the caller speaks of."""
     pieces = [Piece(start, end)]
     if partition_key is not None:
         pieces = _within(pieces_of_key(partition_key, state.definition), pieces)
-    narrowed = narrow(_innermost(plan), scope, state.definition)
-    return pieces if narrowed is None else _within(narrowed, pieces)
+    return pieces
 
 
 def _innermost(plan: Plan) -> Plan:
@@ -212,6 +243,8 @@ class _Job:
         old = tokens.Continuation(kind, container, plan.offset, plan.limit)
         if continuation is not None:
             old = tokens.decode(continuation, kind, container, len(plan.order))
+            if old.is_cut and kind == "ordered" and old.place is not None:
+                old = replace(old, place=self._uncut(old.place))
         room = Room(
             items if old.left is None else min(items, old.left),
             skip=old.skip,
@@ -241,13 +274,66 @@ class _Job:
         source = self._source(self.plan)
         if kind == "rows":
             return merge_rows(source, program, old.begun, room, self.metrics)
-        sorter = Sorter(tuple(key.descending for key in self.plan.order))
+        sorter = self._sorter()
         if kind == "ordered":
             return merge_ordered(source, program, sorter, old.place, room, self.metrics)
         after = None if old.place is None else sorter.of(old.place)
         most = room.items + room.skip + 1
         groups = merge_groups(source, program, sorter, after, most, self.clock, self.metrics)
         return page_of_groups(groups, program, after, room, self.metrics)
+
+    def _uncut(self, place: Place) -> Place:
+        """The keys of a place that were too long for the token, from the item itself."""
+        program = Program(self.plan, self.parameters, self.context)
+
+        def look(view: View) -> list[Place]:
+            if not isinstance(view, StoreView):
+                return []
+            value = view.reader.get(layout.DOC + place.tie)
+            found = [] if value is None else [(place.tie, value)]
+            rows = ordered_rows(view.items(program, found), program, self._sorter(), None)
+            return [row.place for row in rows if row.place.number == place.number]
+
+        source = self._source(self.plan)
+        waiting = list(source.pieces)
+        while waiting:
+            piece = waiting.pop()
+            found, reach = source.look(piece, look)
+            if found:
+                return found[0]
+            if reach < piece.end:
+                waiting.append(replace(piece, start=reach))
+        return place
+
+    def _sorter(self) -> Sorter:
+        return Sorter(tuple(key.descending for key in self.plan.order))
+
+    def results(self, plan: Plan) -> list[JSON]:
+        """What the aggregates of a plan come to."""
+        program = Program(plan, self.parameters, self.context)
+        groups = merge_groups(
+            self._source(plan), program, Sorter(()), None, None, self.clock, self.metrics
+        )
+        (group,) = groups.found.values()
+        return [state.result() for state in group.states]
+
+    def every_row(self, plan: Plan) -> list[JSON]:
+        program = Program(plan, self.parameters, self.context)
+        source = self._source(plan)
+        rows: list[JSON] = []
+        page = Merged(at_end=False)
+        while not page.at_end:
+            room = Room(
+                QUERY_GROUPS_MAX - len(rows),
+                bytes=QUERY_GROUPS_MAX * 100,
+                deadline=self.clock() + QUERY_SNAPSHOT_SECONDS,
+                clock=self.clock,
+            )
+            if not room.items:
+                raise BadInput(f"The query ranks more than {QUERY_GROUPS_MAX} rows; add a filter.")
+            page = merge_rows(source, program, page.begun, room, self.metrics)
+            rows += page.rows
+        return rows
 
     def _source(self, plan: Plan) -> Source:
         if plan.base is not None:

@@ -27,6 +27,7 @@ from armillary.encoding.terms import (
     term,
 )
 from armillary.limits import TERM_CUT_BYTES
+from armillary.query.like import _segments
 from armillary.store.layout import after
 from armillary.values import JSON, UNDEFINED
 
@@ -148,6 +149,18 @@ def beginning_with(prefix: str) -> Terms:
     plain = prefix.isascii() or max(prefix) < "\ud800"
     exact = plain and is_exact(prefix)
     return (string_prefix_range(prefix),), exact
+
+
+def fixed_beginning(pattern: str, escape: str = "") -> tuple[str, str]:
+    """(the text that every match of a LIKE pattern begins with, what may follow it): "nothing", so
+    that only the text itself matches; "anything"; or "something" that has to be looked at.
+    """
+    first, *rest = _segments(pattern, escape)
+    if not isinstance(first, str):
+        return "", "something"
+    if not rest:
+        return first, "nothing"
+    return first, "anything" if all(each == "" for each in rest) else "something"
 
 
 def union(parts: Iterable[Terms]) -> Terms:
