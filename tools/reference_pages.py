@@ -1,6 +1,7 @@
 """Write the reference pages of docs/ from the tables in the source, so that they can't fall behind.
 
     limits.md ← limits.py · steps.md ← steps.py · settings.md ← config.py · errors.md ← errors.py
+    compatibility.md ← api/nosql/
 
 `make docs` writes them; a test compares each page with what this would write.
 """
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from armillary import limits
 from armillary.api.errors import WIRE, wire
+from armillary.api.nosql import compatibility
 from armillary.config import VARIABLES, Settings
 from armillary.steps import STEPS
 
@@ -101,11 +103,33 @@ def errors_page() -> str:
     )
 
 
+def compatibility_page() -> str:
+    routes = [(one[0], f"`{one[1]}`", *one[2:]) for one in compatibility.route_rows()]
+    gaps = "\n".join(f"- {gap}" for gap in compatibility.GAPS)
+    return _page(
+        [
+            "# Compatibility: API for NoSQL",
+            "What the official SDKs find here, from the tables that the program itself works with. "
+            "Every `*` in a path is a name or a resource id. Statuses are in [errors](errors.md).",
+            "## Different from the original",
+            gaps,
+            "## Routes",
+            _table(("method", "path", "what it does", "different"), routes),
+            "## Headers of requests",
+            "All others are ignored.",
+            _table(("header", "meaning"), _named(compatibility.REQUEST_HEADERS)),
+            "## Headers of responses",
+            _table(("header", "when"), _named(compatibility.RESPONSE_HEADERS)),
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "steps.md": steps_page,
     "settings.md": settings_page,
     "errors.md": errors_page,
+    "compatibility.md": compatibility_page,
 }
 
 

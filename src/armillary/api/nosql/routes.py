@@ -76,6 +76,7 @@ def _resource_routes(kind: str, owner: str, *, is_management: bool) -> list[Rout
     return [
         Route(method, pattern, handler, f"{verb} {plural}", variant, writes, is_management, note)
         for method, pattern, handler, verb, variant, writes in rows
+        if not (kind == "clientencryptionkey" and method == "DELETE")  # data would be lost with it
     ]
 
 

@@ -1,0 +1,103 @@
+"""What the API takes and gives, as tables for people: the compatibility page is made of them.
+
+The routes come from `routes.py`; the headers are listed here, and a test holds the lists against
+the source, so that neither can fall behind.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from armillary.api.nosql.routes import ROUTES
+
+#: What a request may say, and what comes of it.
+REQUEST_HEADERS: Final[dict[str, str]] = {
+    "authorization": "a signature, a resource token, or (switched on) a token of Entra ID",
+    "x-ms-date": "signed; within 15 minutes of ours. `date` serves as well",
+    "x-ms-version": "any; before 2018-12-31 a container needs no partition key",
+    "x-ms-activity-id": "echoed",
+    "x-ms-consistency-level": "the account's level or a weaker one; strong levels cost double",
+    "x-ms-session-token": "reads never go back behind it",
+    "x-ms-documentdb-partitionkey": "one key, or the beginning of a hierarchical one",
+    "x-ms-documentdb-partitionkeyrangeid": "one physical partition; 410 when it is gone",
+    "x-ms-start-epk": "a part of the hash space, from here",
+    "x-ms-end-epk": "to here",
+    "x-ms-cosmos-intended-collection-rid": "400/1024 when the name is another container's by now",
+    "x-ms-max-item-count": "items of a page; -1 leaves it to us",
+    "x-ms-continuation": "where the page before ended",
+    "x-ms-documentdb-isquery": "POST asks instead of creating",
+    "x-ms-documentdb-query": "the same, as Go says it",
+    "x-ms-documentdb-query-enablecrosspartition": "a query may look everywhere",
+    "x-ms-cosmos-is-query-plan-request": "answer the plan, not the rows",
+    "x-ms-cosmos-supported-query-features": "what the client can merge; 400 for what it can't",
+    "x-ms-documentdb-populatequerymetrics": "counts and times of a query",
+    "x-ms-cosmos-populateindexmetrics": "indexes a query used",
+    "x-ms-cosmos-populateindexmetrics-v2": "the same in the newer form",
+    "x-ms-documentdb-is-upsert": "POST replaces what is there",
+    "if-match": "412 unless it is the current version",
+    "if-none-match": "304 on reads; the position in a change feed; `*` starts it now",
+    "if-modified-since": "the time at which a change feed starts",
+    "a-im": "`Incremental Feed` or `Full-Fidelity Feed`: the change feed; incremental ranges",
+    "prefer": "`return=minimal` leaves the body of a write out",
+    "x-ms-cosmos-is-batch-request": "POST is a batch or a bulk",
+    "x-ms-cosmos-batch-atomic": "all or nothing",
+    "x-ms-documentdb-pre-trigger-include": "400: triggers do not run yet",
+    "x-ms-documentdb-post-trigger-include": "400: triggers do not run yet",
+    "x-ms-documentdb-populatequotainfo": "size and number of items of a container",
+    "x-ms-documentdb-populatepartitionstatistics": "the same for each physical partition",
+    "x-ms-documentdb-expiry-seconds": "life of a resource token",
+    "x-ms-offer-throughput": "manual RU/s",
+    "x-ms-offer-type": "legacy; refused beside a number",
+    "x-ms-cosmos-offer-autopilot-settings": "autoscale, by its maximum",
+    "x-ms-cosmos-migrate-offer-to-autopilot": "from manual to autoscale",
+    "x-ms-cosmos-migrate-offer-to-manual-throughput": "and back",
+    "x-forwarded-host": "the address in the account document, behind a trusted proxy",
+    "x-forwarded-proto": "its scheme",
+    "host": "the address in the account document",
+    "origin": "answered with CORS headers when it is configured",
+    "access-control-request-headers": "allowed to configured origins",
+    "date": "signed when `x-ms-date` is missing",
+}
+
+RESPONSE_HEADERS: Final[dict[str, str]] = {
+    "x-ms-activity-id": "always",
+    "x-ms-request-charge": "always; what the request cost",
+    "x-ms-substatus": "errors that have one",
+    "x-ms-retry-after-ms": "429",
+    "etag": "one resource; ranges; the change feed",
+    "x-ms-continuation": "there is more",
+    "x-ms-item-count": "feeds and queries",
+    "x-ms-session-token": "answers about items of one range, errors too",
+    "x-ms-documentdb-partitionkeyrangeid": "the range that answered",
+    "x-ms-alt-content-path": "names of the container (of a container: of its database)",
+    "x-ms-content-path": "rid of the same",
+    "lsn": "of the range",
+    "x-ms-item-lsn": "of the item",
+    "x-ms-resource-quota": "asked for with populatequotainfo",
+    "x-ms-resource-usage": "asked for with populatequotainfo",
+    "x-ms-documentdb-collection-index-transformation-progress": "containers; always 100",
+    "x-ms-documentdb-collection-lazy-indexing-progress": "containers; always -1",
+    "x-ms-cosmos-query-execution-info": "queries",
+    "x-ms-documentdb-query-metrics": "queries, asked for",
+    "x-ms-cosmos-index-utilization": "queries, asked for",
+    "x-ms-cosmos-min-throughput": "offers",
+    "x-ms-offer-replace-pending": "offers; true while splits are under way",
+    "x-ms-schemaversion": "decoration",
+    "x-ms-serviceversion": "decoration",
+    "x-ms-gatewayversion": "decoration",
+}
+
+#: Known differences that no table shows.
+GAPS: Final[tuple[str, ...]] = (
+    "Stored procedures, triggers and user-defined functions are stored, listed and replaced; "
+    "running one answers 400.",
+    "One region: no conflicts, no failover, no multiple writes.",
+    "Only gateway mode: the binary direct mode is not spoken.",
+    "`x-ms-indexing-directive` is ignored; the indexing policy decides.",
+    "Plans for clients do not cover `ORDER BY RANK`; with a partition key it runs here.",
+)
+
+
+def route_rows() -> list[tuple[str, str, str, str]]:
+    """Method, path, what it does, what is different."""
+    return [(one.method, "/" + one.pattern, one.name, one.note) for one in ROUTES]
