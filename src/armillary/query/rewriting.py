@@ -1,0 +1,396 @@
+"""Query plans: what a client needs to run a query over many partitions and merge the answers.
+
+    SELECT c.x FROM c ORDER BY c.a
+    ──▶ merge by c.a, ascending, the rows that each partition gives for
+        SELECT c._rid, [{"item": c.a}] AS orderByItems, {"x": c.x} AS payload
+        FROM c
+        WHERE ({documentdb-formattableorderbyquery-filter})
+        ORDER BY c.a
+
+The client replaces the placeholder by `true`, or by a filter where it goes on after a pause. Texts
+and fields are those that the original's planner makes (nosql-rest 5.4 and 5.5, nosql-query 9);
+sentences of our own where it refuses and the words are not known. Nothing here reads data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from armillary.encoding.partition_key import PartitionKeyDefinition
+from armillary.errors import BadInput
+from armillary.limits import QUERY_COUNT_MAX
+from armillary.query.evaluate import Frame, Scope, constant
+from armillary.query.functions import Context
+from armillary.query.hybrid import hybrid_info
+from armillary.query.key_ranges import key_ranges
+from armillary.query.nested import output_of
+from armillary.query.plan_json import AGGREGATE_NAMES, DistinctType, QueryInfo, plan_document
+from armillary.query.sql import ast
+from armillary.query.sql.aggregates import is_aggregate
+from armillary.query.sql.binder import bind
+from armillary.query.sql.bound import BoundQuery
+from armillary.query.sql.errors import QueryError, RefusedQuery
+from armillary.query.sql.parser import parse
+from armillary.query.sql.printer import print_expression, print_query
+from armillary.query.vector_order import is_ascending
+from armillary.values import JSON
+
+FILTER: Final = ast.Parameter("({documentdb-formattableorderbyquery-filter})")
+UNSUPPORTED: Final = (
+    "Query contains 1 or more unsupported features. Upgrade your SDK to a version that does "
+    "support the requested features:"
+)
+COMPOSED: Final = "Compositions of aggregates and other expressions are not allowed."
+
+_NO_CONTEXT: Final = Context(now_ticks=0, random=lambda: 0.0)
+
+
+def needs_plan(bound: BoundQuery) -> bool:
+    """Whether partial answers can't just be put one after another: over several partitions the
+    client has to merge them (400/1004).
+    """
+    query = bound.query
+    clauses = (query.order_by, query.top, query.page)
+    return (
+        bound.is_grouped
+        or query.distinct
+        or any(clause is not None for clause in clauses)
+        or _blocking(bound) is not None
+    )
+
+
+def query_plan(
+    text: str,
+    parameters: Mapping[str, JSON],
+    definition: PartitionKeyDefinition,
+    features: Collection[str],
+    *,
+    vector_policy: JSON = None,
+) -> dict[str, JSON]:
+    """The plan document for a query, for a client that knows `features`. Raises BadQuery for a text
+    that is none, RefusedQuery for one that can't be merged by this client or by any.
+
+    `vector_policy` is the container's `vectorEmbeddingPolicy`: it says which way vectors sort.
+    """
+    bound = bind(parse(text))
+    scope = Scope(Frame(), parameters, _NO_CONTEXT)
+    _check_features(bound, features)
+    ranges = key_ranges(bound, scope, definition)
+    if isinstance(bound.query.order_by, ast.OrderByRank):
+        rank = bound.query.order_by
+        skip, take = _page(bound.query, scope)
+        hybrid = hybrid_info(bound, rank, scope, skip, take, features, vector_policy)
+        return plan_document(hybrid, ranges)
+    is_pinned = len(ranges) == 1 and ranges[0].is_point
+    info = _Rewriter(bound, scope, is_pinned, vector_policy).info()
+    return plan_document(info, ranges)
+
+
+# --- what a client must know ----------------------------------------------------------------------
+
+
+def needed_features(bound: BoundQuery) -> list[str]:
+    """In the words of `x-ms-cosmos-supported-query-features`."""
+    query = bound.query
+    is_value = isinstance(query.select, ast.SelectValue)
+    names = {call.function for call in bound.aggregates}
+    items = query.order_by.items if isinstance(query.order_by, ast.OrderBy) else ()
+    rank = query.order_by.score if isinstance(query.order_by, ast.OrderByRank) else None
+    needed = {
+        "Distinct": query.distinct,
+        "GroupBy": bool(query.group_by),
+        "Aggregate": bool(names),
+        "NonValueAggregate": bool(names) and not is_value and not query.group_by,
+        "MultipleAggregates": len(bound.aggregates) > 1,
+        "CountIf": "COUNTIF" in names,
+        "ListAndSetAggregate": not names.isdisjoint(("MAKELIST", "MAKESET")),
+        "DCount": _blocking(bound) is not None,
+        "OrderBy": bool(items),
+        "MultipleOrderBy": len(items) > 1,
+        "NonStreamingOrderBy": any(map(_is_vector, items)),
+        "HybridSearch": rank is not None,
+        "WeightedRankFusion": rank is not None
+        and any(isinstance(arg, ast.ArrayLiteral) for arg in rank.args)
+        and isinstance(rank, ast.Call)
+        and rank.function == "RRF",
+        "OffsetAndLimit": query.page is not None,
+        "Top": query.top is not None,
+    }
+    return [name for name, is_needed in needed.items() if is_needed]
+
+
+def _check_features(bound: BoundQuery, features: Collection[str]) -> None:
+    missing = [name for name in needed_features(bound) if name not in features]
+    if missing:
+        lines = [
+            f"Query contained {n}, which the calling client does not support." for n in missing
+        ]
+        raise _refused("\r\n".join([UNSUPPORTED, *lines]))
+
+
+def _refused(message: str) -> RefusedQuery:
+    return RefusedQuery.of([QueryError(None, message)])
+
+
+def _is_vector(item: ast.OrderItem) -> bool:
+    return isinstance(item.expr, ast.Call) and item.expr.function == "VECTORDISTANCE"
+
+
+def _blocking(bound: BoundQuery) -> BoundQuery | None:
+    """The query in FROM whose rows of all partitions have to be merged before ours can be made."""
+    inner = bound.sources[0].query if bound.sources else None
+    if inner is None:
+        return None
+    return inner if inner.is_grouped or inner.query.distinct else _blocking(inner)
+
+
+# --- rewriting ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewriter:
+    bound: BoundQuery
+    scope: Scope
+    is_pinned: bool
+    vector_policy: JSON
+
+    def info(self) -> QueryInfo:
+        bound, query = self.bound, self.bound.query
+        if _blocking(bound) is not None:
+            return self._distinct_count()
+        if bound.is_grouped:
+            return self._paged(self._folded(), always=True)
+        info = QueryInfo(has_select_value=isinstance(query.select, ast.SelectValue))
+        if query.order_by is not None:
+            return self._ordered(info)
+        if query.distinct:
+            text = query if query.top or query.page else None
+            return self._paged((replace(info, distinct="Unordered"), text), always=True)
+        return self._paged((info, None), always=False)
+
+    # --- TOP and OFFSET ---
+
+    def _paged(self, made: tuple[QueryInfo, ast.Query | None], *, always: bool) -> QueryInfo:
+        """With what TOP and OFFSET become. They are left to the client (`always`) when it changes
+        the number of rows; else each partition gives as many as could be needed.
+        """
+        info, text = made
+        query = self.bound.query
+        top = None if query.top is None else _count(query.top.count, "TOP", self.scope)
+        offset, limit = _offset_limit(query, self.scope)
+        if always:
+            text = None if text is None else replace(text, top=None, page=None)
+        elif limit is not None and self.is_pinned:
+            offset = limit = None  # the one partition does it
+        elif limit is not None:
+            assert offset is not None, "the grammar has both or none"
+            page = ast.OffsetLimit(ast.Literal(0), ast.Literal(offset + limit))
+            text = replace(text or query, page=page)
+        rewritten = "" if text is None else print_query(text)
+        return replace(info, rewritten=rewritten, top=top, offset=offset, limit=limit)
+
+    # --- ORDER BY ---
+
+    def _ordered(self, info: QueryInfo) -> QueryInfo:
+        query, order = self.bound.query, self.bound.query.order_by
+        assert isinstance(order, ast.OrderBy), "ranks have plans of their own"
+        where = FILTER if query.where is None else ast.Logical("AND", (query.where, FILTER))
+        payload = output_of(self.bound)
+        if isinstance(query.select, ast.SelectValue) and not self._is_item(payload):
+            where = ast.Logical("AND", (where, ast.Call("IS_DEFINED", (payload,))))
+        text = replace(
+            query,
+            select=order_selection(self.bound, [item.expr for item in order.items], payload),
+            where=where,
+            distinct=False,
+        )
+        info = replace(
+            info,
+            distinct=self._distinct_type(order),
+            descending=tuple(map(self._is_descending, order.items)),
+            order_by=tuple(print_expression(item.expr) for item in order.items),
+            is_non_streaming=any(map(_is_vector, order.items)),
+        )
+        return self._paged((info, text), always=query.distinct)
+
+    def _is_item(self, expr: ast.Expr) -> bool:
+        return isinstance(expr, ast.Identifier) and expr.name == self.bound.container
+
+    def _is_descending(self, item: ast.OrderItem) -> bool:
+        if _is_vector(item):
+            assert isinstance(item.expr, ast.Call)
+            return not is_ascending(item.expr, self.scope, self.vector_policy)
+        return item.descending
+
+    def _distinct_type(self, order: ast.OrderBy) -> DistinctType:
+        """Equal rows come one after another when the rows are made of the first sort keys."""
+        query = self.bound.query
+        if not query.distinct:
+            return "None"
+        if isinstance(query.select, ast.SelectStar):
+            return "Unordered"
+        if isinstance(query.select, ast.SelectValue):
+            chosen = {query.select.expr}
+        else:
+            chosen = {item.expr for item in query.select.items}
+        keys = {item.expr for item in order.items[: len(chosen)]}
+        return "Ordered" if keys == chosen else "Unordered"
+
+    # --- aggregates and GROUP BY ---
+
+    def _folded(self) -> tuple[QueryInfo, ast.Query]:
+        query = self.bound.query
+        if query.group_by and (query.distinct or query.order_by is not None):
+            word = "DISTINCT" if query.distinct else "ORDER BY"
+            raise _refused(f"'{word}' is not supported together with GROUP BY.")
+        info = QueryInfo(group_by=tuple(map(print_expression, query.group_by)))
+        if isinstance(query.select, ast.SelectValue):
+            info, payload = self._folded_value(info, query.select.expr)
+            value: ast.Selection = ast.SelectValue(payload)
+        else:
+            assert isinstance(query.select, ast.SelectList), "the binder refuses *"
+            info, payload = self._folded_list(info, query.select)
+            value = ast.SelectList((ast.SelectItem(payload, "payload"),))
+        if query.group_by:
+            keys = ast.SelectItem(_items(query.group_by), "groupByItems")
+            value = ast.SelectList((keys, ast.SelectItem(payload, "payload")))
+        return info, replace(query, select=value, distinct=False)
+
+    def _folded_value(self, info: QueryInfo, expr: ast.Expr) -> tuple[QueryInfo, ast.Expr]:
+        info = replace(info, has_select_value=True)
+        if not _is_alone(expr):
+            return info, expr
+        assert isinstance(expr, ast.Call)
+        name = AGGREGATE_NAMES[expr.function]
+        return replace(info, aggregates=(name,)), ast.ArrayLiteral((_partial(expr),))
+
+    def _folded_list(self, info: QueryInfo, select: ast.SelectList) -> tuple[QueryInfo, ast.Expr]:
+        kinds: dict[str, str | None] = {}
+        members: list[ast.Property] = []
+        for name, item in zip(self.bound.output_names, select.items, strict=True):
+            expr = item.expr
+            is_folded = _is_alone(expr)
+            if is_folded:
+                assert isinstance(expr, ast.Call)
+                kinds[name] = AGGREGATE_NAMES[expr.function]
+                expr = _partial(expr)
+            else:
+                kinds[name] = None
+            members.append(ast.Property(name, expr))
+        info = replace(info, aliases=tuple(kinds), alias_aggregates=kinds)
+        return info, ast.ObjectLiteral(tuple(members))
+
+    # --- COUNT of a query with DISTINCT ---
+
+    def _distinct_count(self) -> QueryInfo:
+        """SELECT VALUE COUNT(1) FROM (SELECT DISTINCT …): the partitions give what is distinct, the
+        client counts it. No recorded plan shows the text (unverified).
+        """
+        query, inner = self.bound.query, self.bound.sources[0].query
+        is_plain = query == ast.Query(query.select, query.source) and len(self.bound.sources) == 1
+        if inner is None or not inner.query.distinct or inner.is_grouped or not is_plain:
+            raise _refused("A query over a subquery that groups can't be merged from partitions.")
+        match query.select:
+            case ast.SelectValue(expr):
+                alias = ""
+            case ast.SelectList((ast.SelectItem(expr),)):
+                alias = self.bound.output_names[0]
+            case _:
+                raise _refused(COMPOSED)
+        counts_rows = isinstance(expr, ast.Call) and expr.function == "COUNT"
+        if not counts_rows or not isinstance(expr.args[0], ast.Literal):  # type: ignore[union-attr]
+            raise _refused("Only COUNT(1) can be merged from a subquery with DISTINCT.")
+        return QueryInfo(
+            print_query(inner.query),
+            distinct="Unordered",
+            has_select_value=isinstance(query.select, ast.SelectValue),
+            distinct_count_alias=alias,
+        )
+
+
+def order_selection(bound: BoundQuery, keys: list[ast.Expr], payload: ast.Expr) -> ast.SelectList:
+    """`alias._rid, [{"item": key}, …] AS orderByItems, payload`."""
+    alias = bound.sources[0].alias
+    assert alias is not None, "a sort key begins at a name"
+    return ast.SelectList(
+        (
+            ast.SelectItem(ast.Member(ast.Identifier(alias), "_rid")),
+            ast.SelectItem(_items(keys), "orderByItems"),
+            ast.SelectItem(payload, "payload"),
+        )
+    )
+
+
+def _items(exprs: Collection[ast.Expr]) -> ast.ArrayLiteral:
+    return ast.ArrayLiteral(tuple(_object(item=expr) for expr in exprs))
+
+
+def _object(**members: ast.Expr) -> ast.ObjectLiteral:
+    return ast.ObjectLiteral(tuple(ast.Property(name, expr) for name, expr in members.items()))
+
+
+def _is_alone(expr: ast.Expr) -> bool:
+    """Whether it is an aggregate. One inside something else can't be merged."""
+    if is_aggregate(expr):
+        return True
+    if any(is_aggregate(node) for node in _own(expr)):
+        raise _refused(COMPOSED)
+    return False
+
+
+def _own(expr: ast.Expr) -> list[ast.Node]:
+    """The nodes of an expression without those of queries inside it: their aggregates are theirs."""
+    found: list[ast.Node] = []
+    waiting: list[ast.Node] = [expr]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, ast.Subquery):
+            found.append(node)
+            waiting.extend(ast.children(node))
+    return found
+
+
+def _partial(call: ast.Call) -> ast.ObjectLiteral:
+    """What a partition gives for an aggregate, so that it can be merged with others."""
+    (argument,) = call.args
+    count = ast.Call("COUNT", (argument,))
+    match call.function:
+        case "AVG":
+            return _object(item=_object(sum=ast.Call("SUM", (argument,)), count=count))
+        case "MIN" | "MAX":
+            both = _object(**{call.function.lower(): call, "count": count})
+            return _object(item=call, item2=both)
+    return _object(item=call)
+
+
+# --- counts ---------------------------------------------------------------------------------------
+
+
+def _page(query: ast.Query, scope: Scope) -> tuple[int | None, int | None]:
+    """(skip, take) of a query that is ranked."""
+    offset, limit = _offset_limit(query, scope)
+    if query.top is not None:
+        return offset, _count(query.top.count, "TOP", scope)
+    return offset, limit
+
+
+def _offset_limit(query: ast.Query, scope: Scope) -> tuple[int | None, int | None]:
+    if query.page is None:
+        return None, None
+    return (
+        _count(query.page.offset, "OFFSET", scope),
+        _count(query.page.limit, "LIMIT", scope),
+    )
+
+
+def _count(expr: ast.Expr, word: str, scope: Scope) -> int:
+    _, value = constant(expr, scope)
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= QUERY_COUNT_MAX:
+        raise BadInput(
+            f"The {word} count must be an integer between 0 and {QUERY_COUNT_MAX}, not {value!r}."
+        )
+    return value
