@@ -15,6 +15,7 @@ from random import Random
 import lmdb
 import pytest
 from tests.support.crash import (
+    MOVING,
     WRITING,
     AfterMoment,
     AtStep,
@@ -34,9 +35,12 @@ FRESH = 40
 
 
 def one_folder(folder: Path, seed: int) -> Tally:
-    """550 kills of one store: 250 at steps, 300 at random microseconds."""
+    """550 kills of one store: 250 at steps of writes, 33 at steps of splits and merges, 267 at
+    random microseconds.
+    """
     with Killer(folder / "one", seed) as killer:
-        kills = every_step(*PASSES) * 5 + moments(killer.random, 300)
+        kills = every_step(*PASSES) * 5 + every_step(1, of=MOVING) * 3
+        kills += moments(killer.random, 267)
         return killer.rounds(mixed(killer.random, kills))
 
 

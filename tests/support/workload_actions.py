@@ -36,7 +36,7 @@ PARTITIONS = 2  # physical ones, so that a commit of the engine spans several sp
 def set_up(account: Account, owners: Iterable[str]) -> None:
     database = account.create_database(DATABASE)
     items = database.create_container(
-        ITEMS, "/pk", physical_partitions=PARTITIONS, change_feed_retention_minutes=10
+        ITEMS, "/pk", physical_partitions=PARTITIONS, change_feed_retention_minutes=1
     )
     items.create_item({"id": COUNTER, "pk": SHARED, "total": 0, "by": dict.fromkeys(owners, 0)})
 
