@@ -128,3 +128,5 @@ def split_full(account: AccountStore, store: ContainerStore) -> None:
                 begin_split(store, ordinal).run()
             except (NotSplittable, Locked):
                 unsplittable.add(ordinal)
+            except NotFound:
+                break  # another process has split it: look again

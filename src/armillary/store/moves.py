@@ -71,7 +71,10 @@ def begin_split(store: ContainerStore, ordinal: int, at: bytes | None = None) ->
             "A container without a partition key has one physical partition and never grows."
         )
     if at is None:
-        at = split_point(store, owner)
+        try:
+            at = split_point(store, owner)
+        except SpaceGone:
+            raise NotFound(f"The physical partition {ordinal} has just gone.") from None
     return begin_move(store, [ordinal], [at])
 
 

@@ -27,7 +27,6 @@ from armillary.errors import (
 from armillary.partition.distribution import check_total_may_change, redistribute
 from armillary.partition.offers import check_kind_change, check_throughput, minimum_throughput
 from armillary.partition.provisioning import LIMITS, OfferKind, PartitionLimits
-from armillary.partition.ranges import Range
 from armillary.partition.scaling import Split, plan_change
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.meta import unpack_meta
@@ -154,13 +153,13 @@ def run_scaling(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> Offer
     unsplittable: set[int] = set()
     while splits := _next_round(store, record, unsplittable, of):
         for split in splits:
-            owner = store.refresh().table.by_ordinal(split.parent)
-            if owner is None:
+            try:
+                if _split(store, split.parent):
+                    record = _update(store.engine, record, _progressed)
+                else:
+                    unsplittable.add(split.parent)
+            except NotFound:
                 break  # another runner was here: plan again
-            if _split(store, owner):
-                record = _update(store.engine, record, _progressed)
-            else:
-                unsplittable.add(split.parent)
     return _update(store.engine, record, _applied)
 
 
@@ -183,22 +182,23 @@ def _run_redistribution(store: ContainerStore, record: OfferRecord) -> OfferReco
     """Each split hands the shares down in the transaction that switches to the children."""
     assert record.pending is not None
     for ordinal in record.pending.shares:
-        owner = store.refresh().table.by_ordinal(ordinal)
-        if owner is not None and _split(store, owner):
-            record = _update(store.engine, record, _progressed)
+        with suppress(NotFound):  # split before, by a runner that did not live to say so
+            if _split(store, ordinal):
+                record = _update(store.engine, record, _progressed)
     return _update(store.engine, record, _applied)
 
 
-def _split(store: ContainerStore, owner: Range) -> bool:
+def _split(store: ContainerStore, ordinal: int) -> bool:
     """Halve a range, by bytes if it has keys to divide, else by hashes. False when it can't be."""
-    definition = store.state.definition.partition_key
     try:
-        move = begin_split(store, owner.ordinal)
+        move = begin_split(store, ordinal)
     except NotSplittable:
-        at = middle(owner.start, owner.end, definition)
+        owner = store.state.table.by_ordinal(ordinal)
+        assert owner is not None, "begin_split has just seen it"
+        at = middle(owner.start, owner.end, store.state.definition.partition_key)
         if not owner.start < at < owner.end:
             return False
-        move = begin_split(store, owner.ordinal, at)
+        move = begin_split(store, ordinal, at)
     move.run()
     return True
 
