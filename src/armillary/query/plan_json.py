@@ -31,7 +31,7 @@ AGGREGATE_NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """How to merge the rows that all ranges give for `rewritten`; empty, it is the original text."""
+    """How to merge the rows that all ranges give for `rewritten` (empty: the original text)."""
 
     rewritten: str = ""
     distinct: DistinctType = "None"

@@ -26,39 +26,29 @@ from armillary.query.functions import Context
 from armillary.query.hybrid import hybrid_info
 from armillary.query.key_ranges import key_ranges
 from armillary.query.nested import output_of
+from armillary.query.plan_features import (
+    blocking,
+    check_features,
+    is_vector,
+    needs_plan,
+    refused,
+)
 from armillary.query.plan_json import AGGREGATE_NAMES, DistinctType, QueryInfo, plan_document
 from armillary.query.sql import ast
 from armillary.query.sql.aggregates import is_aggregate
 from armillary.query.sql.binder import bind
 from armillary.query.sql.bound import BoundQuery
-from armillary.query.sql.errors import QueryError, RefusedQuery
 from armillary.query.sql.parser import parse
 from armillary.query.sql.printer import print_expression, print_query
 from armillary.query.vector_order import is_ascending
 from armillary.values import JSON
 
+__all__ = ["FILTER", "needs_plan", "query_plan"]
+
 FILTER: Final = ast.Parameter("({documentdb-formattableorderbyquery-filter})")
-UNSUPPORTED: Final = (
-    "Query contains 1 or more unsupported features. Upgrade your SDK to a version that does "
-    "support the requested features:"
-)
 COMPOSED: Final = "Compositions of aggregates and other expressions are not allowed."
 
 _NO_CONTEXT: Final = Context(now_ticks=0, random=lambda: 0.0)
-
-
-def needs_plan(bound: BoundQuery) -> bool:
-    """Whether partial answers can't just be put one after another: over several partitions the
-    client has to merge them (400/1004).
-    """
-    query = bound.query
-    clauses = (query.order_by, query.top, query.page)
-    return (
-        bound.is_grouped
-        or query.distinct
-        or any(clause is not None for clause in clauses)
-        or _blocking(bound) is not None
-    )
 
 
 def query_plan(
@@ -76,7 +66,7 @@ def query_plan(
     """
     bound = bind(parse(text))
     scope = Scope(Frame(), parameters, _NO_CONTEXT)
-    _check_features(bound, features)
+    check_features(bound, features)
     ranges = key_ranges(bound, scope, definition)
     if isinstance(bound.query.order_by, ast.OrderByRank):
         rank = bound.query.order_by
@@ -86,64 +76,6 @@ def query_plan(
     is_pinned = len(ranges) == 1 and ranges[0].is_point
     info = _Rewriter(bound, scope, is_pinned, vector_policy).info()
     return plan_document(info, ranges)
-
-
-# --- what a client must know ----------------------------------------------------------------------
-
-
-def needed_features(bound: BoundQuery) -> list[str]:
-    """In the words of `x-ms-cosmos-supported-query-features`."""
-    query = bound.query
-    is_value = isinstance(query.select, ast.SelectValue)
-    names = {call.function for call in bound.aggregates}
-    items = query.order_by.items if isinstance(query.order_by, ast.OrderBy) else ()
-    rank = query.order_by.score if isinstance(query.order_by, ast.OrderByRank) else None
-    needed = {
-        "Distinct": query.distinct,
-        "GroupBy": bool(query.group_by),
-        "Aggregate": bool(names),
-        "NonValueAggregate": bool(names) and not is_value and not query.group_by,
-        "MultipleAggregates": len(bound.aggregates) > 1,
-        "CountIf": "COUNTIF" in names,
-        "ListAndSetAggregate": not names.isdisjoint(("MAKELIST", "MAKESET")),
-        "DCount": _blocking(bound) is not None,
-        "OrderBy": bool(items),
-        "MultipleOrderBy": len(items) > 1,
-        "NonStreamingOrderBy": any(map(_is_vector, items)),
-        "HybridSearch": rank is not None,
-        "WeightedRankFusion": rank is not None
-        and any(isinstance(arg, ast.ArrayLiteral) for arg in rank.args)
-        and isinstance(rank, ast.Call)
-        and rank.function == "RRF",
-        "OffsetAndLimit": query.page is not None,
-        "Top": query.top is not None,
-    }
-    return [name for name, is_needed in needed.items() if is_needed]
-
-
-def _check_features(bound: BoundQuery, features: Collection[str]) -> None:
-    missing = [name for name in needed_features(bound) if name not in features]
-    if missing:
-        lines = [
-            f"Query contained {n}, which the calling client does not support." for n in missing
-        ]
-        raise _refused("\r\n".join([UNSUPPORTED, *lines]))
-
-
-def _refused(message: str) -> RefusedQuery:
-    return RefusedQuery.of([QueryError(None, message)])
-
-
-def _is_vector(item: ast.OrderItem) -> bool:
-    return isinstance(item.expr, ast.Call) and item.expr.function == "VECTORDISTANCE"
-
-
-def _blocking(bound: BoundQuery) -> BoundQuery | None:
-    """The query in FROM whose rows of all partitions have to be merged before ours can be made."""
-    inner = bound.sources[0].query if bound.sources else None
-    if inner is None:
-        return None
-    return inner if inner.is_grouped or inner.query.distinct else _blocking(inner)
 
 
 # --- rewriting ------------------------------------------------------------------------------------
@@ -158,7 +90,7 @@ class _Rewriter:
 
     def info(self) -> QueryInfo:
         bound, query = self.bound, self.bound.query
-        if _blocking(bound) is not None:
+        if blocking(bound) is not None:
             return self._distinct_count()
         if bound.is_grouped:
             return self._paged(self._folded(), always=True)
@@ -211,7 +143,7 @@ class _Rewriter:
             distinct=self._distinct_type(order),
             descending=tuple(map(self._is_descending, order.items)),
             order_by=tuple(print_expression(item.expr) for item in order.items),
-            is_non_streaming=any(map(_is_vector, order.items)),
+            is_non_streaming=any(map(is_vector, order.items)),
         )
         return self._paged((info, text), always=query.distinct)
 
@@ -219,7 +151,7 @@ class _Rewriter:
         return isinstance(expr, ast.Identifier) and expr.name == self.bound.container
 
     def _is_descending(self, item: ast.OrderItem) -> bool:
-        if _is_vector(item):
+        if is_vector(item):
             assert isinstance(item.expr, ast.Call)
             return not is_ascending(item.expr, self.scope, self.vector_policy)
         return item.descending
@@ -244,7 +176,7 @@ class _Rewriter:
         query = self.bound.query
         if query.group_by and (query.distinct or query.order_by is not None):
             word = "DISTINCT" if query.distinct else "ORDER BY"
-            raise _refused(f"'{word}' is not supported together with GROUP BY.")
+            raise refused(f"'{word}' is not supported together with GROUP BY.")
         info = QueryInfo(group_by=tuple(map(print_expression, query.group_by)))
         if isinstance(query.select, ast.SelectValue):
             info, payload = self._folded_value(info, query.select.expr)
@@ -291,17 +223,17 @@ class _Rewriter:
         query, inner = self.bound.query, self.bound.sources[0].query
         is_plain = query == ast.Query(query.select, query.source) and len(self.bound.sources) == 1
         if inner is None or not inner.query.distinct or inner.is_grouped or not is_plain:
-            raise _refused("A query over a subquery that groups can't be merged from partitions.")
+            raise refused("A query over a subquery that groups can't be merged from partitions.")
         match query.select:
             case ast.SelectValue(expr):
                 alias = ""
             case ast.SelectList((ast.SelectItem(expr),)):
                 alias = self.bound.output_names[0]
             case _:
-                raise _refused(COMPOSED)
+                raise refused(COMPOSED)
         counts_rows = isinstance(expr, ast.Call) and expr.function == "COUNT"
         if not counts_rows or not isinstance(expr.args[0], ast.Literal):  # type: ignore[union-attr]
-            raise _refused("Only COUNT(1) can be merged from a subquery with DISTINCT.")
+            raise refused("Only COUNT(1) can be merged from a subquery with DISTINCT.")
         return QueryInfo(
             print_query(inner.query),
             distinct="Unordered",
@@ -336,12 +268,12 @@ def _is_alone(expr: ast.Expr) -> bool:
     if is_aggregate(expr):
         return True
     if any(is_aggregate(node) for node in _own(expr)):
-        raise _refused(COMPOSED)
+        raise refused(COMPOSED)
     return False
 
 
 def _own(expr: ast.Expr) -> list[ast.Node]:
-    """The nodes of an expression without those of queries inside it: their aggregates are theirs."""
+    """The nodes of an expression, without those of queries inside it, which fold for themselves."""
     found: list[ast.Node] = []
     waiting: list[ast.Node] = [expr]
     while waiting:

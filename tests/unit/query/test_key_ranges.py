@@ -173,7 +173,9 @@ def test_the_official_client_finds_one_partition_for_a_contradiction() -> None:
         ({"id": "0", "minInclusive": "", "maxExclusive": "1F"}, True),
         ({"id": "1", "minInclusive": "1F", "maxExclusive": "FF"}, True),
     ]
-    routing = CollectionRoutingMap.CompleteRoutingMap(owner, "rid")
+    complete: Any = CollectionRoutingMap.CompleteRoutingMap
+    asked: Any = Range
+    routing = complete(owner, "rid")
     ((low, high, is_closed),) = ranges("false")
-    found = routing.get_overlapping_ranges([Range(low, high, True, is_closed)])
+    found = routing.get_overlapping_ranges([asked(low, high, True, is_closed)])
     assert [each["id"] for each in found] == ["0"]
