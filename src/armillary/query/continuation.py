@@ -6,20 +6,23 @@
     folded    the place of the last group: its sort keys and digest
 
 No form counts rows to skip, except what is left of OFFSET. A number of rows given of one item is
-a place inside that item. Keys too long for a header are cut, and the item is asked for them again
-(`is_cut`); only if it is gone do rows that share the cut beginning come a second time.
+a place inside that item. Keys that make the token too long are compressed; if that is not enough
+they are cut, and the item is asked for them again (`is_cut`). Only if that item has changed since
+do rows that share the cut beginning come a second time; none is ever left out.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import zlib
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from armillary.errors import BadInput
+from armillary.limits import KB
 from armillary.partition.ranges import EPK_MAX
 from armillary.query.order import Place
 from armillary.values import JSON, UNDEFINED
@@ -28,7 +31,9 @@ Kind: TypeAlias = Literal["rows", "ordered", "folded"]
 
 VERSION: Final = 1
 TOKEN_BYTES_MAX: Final = 720  # before base64, which makes 960 characters of it
-KEY_CHARACTERS: Final = 60  # of a cut key
+UNPACKED_BYTES_MAX: Final = 64 * KB  # of a token before it is compressed
+KEY_CHARACTERS: Final = 40  # of a cut key
+COMPRESSED: Final = b"z"  # no packed token begins so
 REFUSED: Final = "Invalid Continuation Token"
 
 
@@ -57,11 +62,16 @@ class Continuation:
     is_cut: bool = False
 
 
-def encode(continuation: Continuation) -> str:
+def encode(continuation: Continuation, falling: tuple[bool, ...] = ()) -> str:
+    """`falling` says which sort keys descend."""
     data = _pack(continuation)
-    if len(data) > TOKEN_BYTES_MAX and continuation.place is not None:
-        place = replace(continuation.place, keys=tuple(map(_cut, continuation.place.keys)))
-        data = _pack(replace(continuation, place=place, is_cut=True))
+    if len(data) > TOKEN_BYTES_MAX:
+        if len(data) <= UNPACKED_BYTES_MAX:
+            data = COMPRESSED + zlib.compress(data, 9)
+        place = continuation.place
+        if len(data) > TOKEN_BYTES_MAX and place is not None:
+            keys = tuple(_cut(key, falls) for key, falls in zip(place.keys, falling, strict=True))
+            data = _pack(replace(continuation, place=replace(place, keys=keys), is_cut=True))
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
@@ -79,13 +89,17 @@ def _wrapped(key: JSON) -> list[JSON]:
     return [] if key is UNDEFINED else [key]
 
 
-def _cut(key: JSON) -> JSON:
-    """The least value that begins like the key, so that nothing after the key is left out."""
+def _cut(key: JSON, falls: bool) -> JSON:
+    """A value that begins like the key and comes before everything else that does, so that nothing
+    after the key is left out: the least such value, or the greatest when the order falls.
+    """
     if isinstance(key, str):
-        return key[:KEY_CHARACTERS]
+        return key[:KEY_CHARACTERS] + ("\uffff" * 4 if falls else "")
     if isinstance(key, list):
-        return []
-    return {} if isinstance(key, dict) else key
+        return {} if falls else []
+    if isinstance(key, dict):
+        return {"\uffff" * 4: {}} if falls else {}
+    return key
 
 
 _FORM = tuple[
@@ -95,14 +109,25 @@ _FORM = tuple[
 _DECODER = msgspec.msgpack.Decoder(_FORM)
 
 
+def _unpacked(data: bytes) -> bytes:
+    """A stranger's token must not make us inflate more than ours do."""
+    if not data.startswith(COMPRESSED):
+        return data
+    inflating = zlib.decompressobj()
+    found = inflating.decompress(data[len(COMPRESSED) :], UNPACKED_BYTES_MAX)
+    if not inflating.eof:
+        raise ValueError("more than any token of ours")
+    return found
+
+
 def decode(text: str, kind: Kind, container: bytes, keys: int = 0) -> Continuation:
     """Anything else than what `encode` made for this kind of plan on this container is refused."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         (version, made_for, owner, skip, left, begun, values, tie, number, is_cut) = (
-            _DECODER.decode(data)
+            _DECODER.decode(_unpacked(data))
         )
-    except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
+    except (ValueError, binascii.Error, zlib.error, msgspec.MsgspecError) as error:
         raise BadInput(REFUSED) from error
     fits = (
         (version, made_for, owner) == (VERSION, kind, container)

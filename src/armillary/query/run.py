@@ -266,7 +266,7 @@ class _Job:
             place=page.place or old.place,
             is_cut=False,
         )
-        return page, tokens.encode(following)
+        return page, tokens.encode(following, self._sorter().falling)
 
     def _merge(
         self, kind: tokens.Kind, program: Program, old: tokens.Continuation, room: Room
