@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.raw_http import Answer, Answers, get
@@ -23,7 +24,8 @@ def environment() -> dict[str, str]:
 
 
 class ServerProcess:
-    """With the small service of the tests; `real` is `armillary serve` with the NoSQL API."""
+    """With the small service of the tests; `real` is `armillary serve` with the NoSQL API, and
+    with these options."""
 
     def __init__(
         self,
@@ -33,11 +35,12 @@ class ServerProcess:
         port: int = 0,
         inherit: bool = False,
         real: bool = False,
+        options: Sequence[str] = (),
     ) -> None:
         small = ["tests.support.server_child", str(data), str(workers), str(port)]
         served = ["armillary", "serve", "--data", str(data), "--port", str(port)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", *(served if real else small), *["inherit"] * inherit],
+            [sys.executable, "-m", *(served if real else small), *["inherit"] * inherit, *options],
             cwd=ROOT,
             env=environment(),
             stdout=subprocess.PIPE,

@@ -9,14 +9,25 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from armillary.config import VARIABLES
 from armillary.errors import BadInput
 from armillary.server.plan import KEY_VARIABLE, make_plan
 from armillary.server.run import EXIT_USAGE, run
 
 ABOUT = "Serve the NoSQL API over HTTP and HTTPS on one port, until SIGTERM or Ctrl-C."
+
+#: Flag → the variable that it goes before, and what it is. For watching splits on a laptop.
+SETTINGS = {
+    "--partition-bytes": ("ARMILLARY_PARTITION_BYTES", "a physical partition splits at, like 2MB"),
+    "--partition-ru": ("ARMILLARY_PARTITION_RU", "the RU/s that a physical partition serves"),
+    "--logical-bytes": (
+        "ARMILLARY_PARTITION_LOGICAL_BYTES",
+        "what one partition key value may hold",
+    ),
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -37,6 +48,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--key-file", type=Path, metavar="FILE", help=f"keys, one per line (or {KEY_VARIABLE})")
     add("--allow-host", action="append", default=[], metavar="NAME", help="a name to answer to")
+    for flag, (variable, what) in SETTINGS.items():
+        add(flag, type=_setting(variable), dest=variable, metavar="N", help=f"{what} ({variable})")
     return options
 
 
@@ -45,7 +58,7 @@ def main(words: Sequence[str]) -> int:
     given = parser().parse_args(words)
     try:
         plan = make_plan(
-            environ=os.environ,
+            environ=os.environ | _given_settings(given),
             data=given.data,
             engine=given.engine,
             host=given.host,
@@ -58,6 +71,22 @@ def main(words: Sequence[str]) -> int:
         _complain(str(error))
         return EXIT_USAGE
     return run(plan, _say, _complain)
+
+
+def _given_settings(given: argparse.Namespace) -> dict[str, str]:
+    named = ((variable, getattr(given, variable)) for variable, _ in SETTINGS.values())
+    return {variable: text for variable, text in named if text is not None}
+
+
+def _setting(variable: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        try:
+            VARIABLES[variable][2](text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+        return text
+
+    return check
 
 
 def _port(text: str) -> int:

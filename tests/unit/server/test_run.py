@@ -16,8 +16,10 @@ from tests.support.raw_http import Answers, get, post
 from tests.support.server_process import ServerProcess, children_of, environment
 from tests.unit.server.test_connection import until
 
+from armillary.config import PartitionSettings
 from armillary.errors import BadInput
-from armillary.server.plan import make_plan, read_keys, worker_count
+from armillary.server import command
+from armillary.server.plan import Plan, make_plan, read_keys, worker_count
 from armillary.version import VERSION
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
@@ -295,11 +297,29 @@ def test_serve_refuses_what_can_not_be_with_exit_2(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("words", [("--port", "65536"), ("--port", "x"), ("--nonsense",)])
+WRONG = [("--port", "65536"), ("--port", "x"), ("--nonsense",), ("--partition-bytes", "large")]
+
+
+@pytest.mark.parametrize("words", WRONG)
 def test_options_that_are_wrong_are_exit_2(words: tuple[str, ...]) -> None:
     done = armillary("serve", *words)
     assert done.returncode == 2
     assert "usage: armillary serve" in done.stderr
+
+
+def test_a_flag_goes_before_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARMILLARY_PARTITION_BYTES", "1MB")
+    monkeypatch.setenv("ARMILLARY_PARTITION_RU", "700")
+    plans: list[Plan] = []
+
+    def keep(plan: Plan, *_: object) -> int:
+        plans.append(plan)
+        return 0
+
+    monkeypatch.setattr(command, "run", keep)
+    assert command.main(["--partition-bytes", "2MB", "--logical-bytes", "1MB"]) == 0
+    assert plans[0].settings.partition == PartitionSettings(2_000_000, 1_000_000, 700)
+    assert command.main(["--partition-ru", "0"]) == 2
 
 
 def test_a_server_does_not_import_what_it_does_not_need() -> None:
