@@ -27,7 +27,7 @@ ORDER = (
     "api",
     "server",
     "advisor sim portal testing",
-    "cli demo __init__ __main__",
+    "cli demo query_command query_report query_shell __init__ __main__",
 )
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
 #: Neighbours that never import each other: layers of one rank, and folders inside `api`.

@@ -1,0 +1,162 @@
+"""`armillary query`: ask a data folder in the terminal, without a server.
+
+    open the account ──▶ pick the container ──▶ run pages until done ──▶ table, JSON or CSV
+                                                                         + charge, ranges, plan
+
+`cli.py` reads the options; here is what they mean. Wrong input comes back as a `Complaint` that
+carries its exit code: 1 when the query or the data said no, 2 when the call was wrong. An error of
+the query text is shown under the text, at its place. How answers look is in `query_report.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from armillary.account import Account, open_account
+from armillary.container import OMITTED, Container
+from armillary.engine.format import STAMP_NAME
+from armillary.errors import DbError
+from armillary.limits import PAGE_ITEMS_MAX
+from armillary.query.sql.errors import BadQuery
+from armillary.query_report import Answer, pointed
+from armillary.values import JSON
+
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+PROMPT: Final = "query> "
+FAREWELLS: Final = frozenset({"exit", "quit", "\\q"})
+
+
+class Complaint(Exception):
+    """What went wrong, in lines for people, and the exit code it means."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Everything about a query except its text."""
+
+    parameters: dict[str, JSON]
+    partition_key: Any = OMITTED
+    max_items: int | None = None
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def read_parameters(texts: Iterable[str]) -> dict[str, JSON]:
+    """`name=value` or `@name=value`; the value is JSON, or else the text that it is."""
+    found: dict[str, JSON] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        name = "@" + name.strip().removeprefix("@")
+        if not sign or not name[1:].isidentifier() or not name.isascii():
+            raise Complaint(f"A parameter is written name=value, not {text!r}.", EXIT_USAGE)
+        found[name] = _json_or_text(value)
+    return found
+
+
+def read_partition_key(text: str | None) -> Any:
+    """A JSON scalar, a JSON array for a hierarchical key, or else the text that it is."""
+    return OMITTED if text is None else _json_or_text(text)
+
+
+def _json_or_text(text: str) -> JSON:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+# --- where ----------------------------------------------------------------------------------------
+
+
+def open_data(address: str) -> Account:
+    """An account that is there: to ask must not make a folder."""
+    if "://" not in address and not (Path(address) / STAMP_NAME).exists():
+        raise Complaint(f"There is no data folder at {address}.", EXIT_USAGE)
+    try:
+        return open_account(address, housekeeping=False)
+    except DbError as error:
+        raise Complaint(error.message, EXIT_FAILED) from error
+
+
+def find_container(account: Account, database: str | None, container: str | None) -> Container:
+    """The container of that name. A name that is the only one need not be given."""
+    try:
+        home = account.database(_only(database, account.databases(), "database"))
+        return home.container(_only(container, home.containers(), "container"))
+    except DbError as error:
+        named = "/".join(name for name in (database, container) if name is not None)
+        raise Complaint(f"{named}: {error.message}", EXIT_FAILED) from error
+
+
+def _only(given: str | None, there: list[str], what: str) -> str:
+    if given is not None:
+        return given
+    if len(there) == 1:
+        return there[0]
+    names = ", ".join(sorted(there)) or "none"
+    raise Complaint(f"Say which {what} with --{what}; there are: {names}.", EXIT_USAGE)
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+def ask(container: Container, text: str, question: Question) -> Answer:
+    """All rows, or the first `max_items`."""
+    answer = Answer()
+    continuation: str | None = None
+    try:
+        while True:
+            left = PAGE_ITEMS_MAX
+            if question.max_items is not None:
+                left = min(left, question.max_items - len(answer.rows))
+            page = container.query_page(
+                text,
+                question.parameters,
+                partition_key=question.partition_key,
+                max_items=left,
+                continuation=continuation,
+            )
+            answer.add(page)
+            continuation = page.continuation
+            is_full = len(answer.rows) == question.max_items
+            if continuation is None or is_full:
+                answer.has_more = continuation is not None
+                return answer
+    except BadQuery as error:
+        raise Complaint(pointed(text, error.errors), EXIT_FAILED) from error
+    except DbError as error:
+        raise Complaint(f"error: {error.message}", EXIT_FAILED) from error
+
+
+def converse(
+    read: Callable[[str], str],
+    answer: Callable[[str], None],
+    complain: Callable[[str], None],
+) -> None:
+    """A question per line until the end of the input or a farewell. A mistake ends nothing."""
+    while True:
+        try:
+            line = read(PROMPT).strip()
+        except EOFError:
+            return
+        except KeyboardInterrupt:
+            continue
+        if line in FAREWELLS:
+            return
+        if not line:
+            continue
+        try:
+            answer(line)
+        except Complaint as complaint:
+            complain(str(complaint))

@@ -1,0 +1,71 @@
+"""The terminal side of `armillary query`: standard input and output, and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+from rich.console import Console
+
+from armillary.query_command import (
+    Complaint,
+    Question,
+    ask,
+    converse,
+    find_container,
+    open_data,
+    read_parameters,
+    read_partition_key,
+)
+from armillary.query_report import Answer, as_csv, as_json, as_table, summary
+
+Form: TypeAlias = Literal["table", "json", "csv"]
+#: More rows than this are not read by people. Programs get all.
+TABLE_ROWS: Final = 100
+
+
+def run_shell(
+    data: str,
+    sql: str | None,
+    *,
+    database: str | None = None,
+    container: str | None = None,
+    partition_key: str | None = None,
+    parameters: Sequence[str] = (),
+    max_items: int | None = None,
+    form: Form = "table",
+) -> int:
+    """The exit code: 0, 1 when the query failed, 2 when it was called wrongly."""
+    if form == "table" and max_items is None:
+        max_items = TABLE_ROWS
+    try:
+        question = Question(
+            read_parameters(parameters), read_partition_key(partition_key), max_items
+        )
+        with open_data(data) as account:
+            source = find_container(account, database, container)
+            if sql is None and sys.stdin.isatty():
+                converse(input, lambda text: _show(ask(source, text, question), form), _complain)
+            else:
+                text = sys.stdin.read() if sql is None else sql
+                _show(ask(source, text, question), form)
+    except Complaint as complaint:
+        _complain(str(complaint))
+        return complaint.code
+    return 0
+
+
+def _show(answer: Answer, form: Form) -> None:
+    if form == "json":
+        print(as_json(answer))
+    elif form == "csv":
+        print(as_csv(answer))
+        _complain(summary(answer))  # not among the rows
+        _complain(answer.plan)
+    else:
+        Console(soft_wrap=False).print(as_table(answer))
+
+
+def _complain(text: str) -> None:
+    print(text, file=sys.stderr)
