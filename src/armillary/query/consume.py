@@ -32,6 +32,7 @@ Feed: TypeAlias = Iterable[tuple[bytes, Iterator[Row]]]
 Clock: TypeAlias = Callable[[], float]
 
 ITEMS_BETWEEN_LOOKS = 128  # at the clock
+GROUPS_SPARE = 1_000  # kept beyond a page before the last are thrown out
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,7 @@ class Groups:
         group = Group(sortable, Place(keys, digest), row.copy(), states)
         self.found[known] = group
         self._check_size()
-        if self.most is not None and len(self.found) >= 2 * self.most + 16:
+        if self.most is not None and len(self.found) >= 2 * self.most + GROUPS_SPARE:
             self.prune()
             return self.found.get(known)
         return group

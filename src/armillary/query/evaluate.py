@@ -76,7 +76,10 @@ class Made(NamedTuple):
 
 
 def make_expression(expr: ast.Expr, scope: Scope) -> Expression:
-    return make(expr, scope).run
+    """Closures, until it has been used often enough to be worth compiling."""
+    from armillary.query.compile import tiered  # which is made of this module's closures
+
+    return tiered(expr, scope)
 
 
 def constant(expr: ast.Expr, scope: Scope) -> tuple[bool, JSON]:

@@ -80,7 +80,24 @@ def accesses(plan: Plan, scope: Scope) -> list[Access]:
         access = _Reading(scope, plan.bound).access(term, places)
         if access is not None:
             found.append(access)
-    return found
+    return _tightened(found)
+
+
+def _tightened(found: list[Access]) -> list[Access]:
+    """`c.n > 3` and `c.n < 9` → one lookup between both. Not for elements of an array: one may be
+    above 3 and another below 9.
+    """
+    by_path: dict[Path, Lookup] = {}
+    others: list[Access] = []
+    for access in found:
+        if not isinstance(access, Lookup) or ARRAY in access.path:
+            others.append(access)
+        elif (known := by_path.get(access.path)) is None:
+            by_path[access.path] = access
+        else:
+            both = (known.ranges, known.exact), (access.ranges, access.exact)
+            by_path[access.path] = Lookup(access.path, *ranges.intersection(*both))
+    return [*by_path.values(), *others]
 
 
 def exact_filter(plan: Plan, scope: Scope) -> Access | None:
@@ -88,11 +105,15 @@ def exact_filter(plan: Plan, scope: Scope) -> Access | None:
     exactly when it is found.
     """
     only_items = len(plan.sources) == 1 and plan.sources[0].yields == "item"
-    terms = list(conjuncts(plan.where))
-    if not only_items or len(terms) != 1 or plan.base is not None:
+    if not only_items or plan.base is not None:
         return None
-    access = _Reading(scope, plan.bound).access(terms[0], _places(plan.bound))
-    return access if access is not None and access.exact else None
+    reading, places = _Reading(scope, plan.bound), _places(plan.bound)
+    parts = [reading.access(term, places) for term in conjuncts(plan.where)]
+    known = [part for part in parts if part is not None]
+    found = _tightened(known)
+    if len(known) < len(parts) or len(found) != 1:
+        return None
+    return found[0] if found[0].exact else None
 
 
 def _places(bound: BoundQuery) -> dict[str, Path]:

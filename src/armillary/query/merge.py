@@ -296,32 +296,37 @@ def page_of_groups(
         found = _different(found, groups.sorter)
     is_all = after is None and not room.skip and len(found) <= room.items
     if is_all and not plan.order and plan.fold is None:
-        found = list(groups.found.values())  # nothing is left for later: as they were met
+        page = _cut(list(groups.found.values()), program, None, room)
+        if page.at_end:  # nothing is left for later, so they may stay as they were met
+            metrics.calls += program.output_calls * len(page.rows)
+            return page
+    page = _cut(found, program, after, room)
+    metrics.calls += program.output_calls * len(page.rows)
+    if page.at_end and groups.most is not None and len(found) >= groups.most:
+        page.at_end = False  # what fell out comes later
+    return page
+
+
+def _cut(groups: list[Group], program: Program, after: Sortable | None, room: Room) -> Merged:
+    """As many rows of the groups after a place as there is room for."""
     page = Merged()
-    for group in found:
+    for group in groups:
         if after is not None and group.sortable <= after:
             continue
         if len(page.rows) >= room.items:
             page.at_end = False
-            break
-        if group.value is UNDEFINED:
-            page.place = group.place
-            continue
-        if page.skipped < room.skip:
+            return page
+        if group.value is not UNDEFINED and page.skipped < room.skip:
             page.skipped += 1
-            page.place = group.place
-            continue
-        value = program.finish(group.value)
-        size = len(orjson.dumps(value))
-        if page.rows and page.size_bytes + size > room.bytes:
-            page.at_end = False
-            break
-        page.rows.append(value)
-        page.size_bytes += size
+        elif group.value is not UNDEFINED:
+            value = program.finish(group.value)
+            size = len(orjson.dumps(value))
+            if page.rows and page.size_bytes + size > room.bytes:
+                page.at_end = False
+                return page
+            page.rows.append(value)
+            page.size_bytes += size
         page.place = group.place
-        metrics.calls += program.output_calls
-    if page.at_end and groups.most is not None and len(found) >= groups.most:
-        page.at_end = False  # what fell out comes later
     return page
 
 

@@ -203,7 +203,8 @@ def _lacking(
     rows = view.everything(start, falling=sorter.ties_fall)
     last = None if after is None else sorter.of(after)
     found = ordered_rows(view.items(program, rows), program, sorter, last)
-    yield from _by_item(row for row in found if row.place.keys[0] is UNDEFINED)
+    lacking = (row for row in found if row.place.keys[0] is UNDEFINED)
+    yield from lacking if program.is_simple else _by_item(lacking)
 
 
 def _entries(
@@ -233,7 +234,8 @@ def _entries(
         found = view.load(key[-RID_BYTES:] for key in members)
         rows = ordered_rows(view.items(program, found), program, sorter, last)
         if run is None:
-            yield from _by_item(rows)
+            # To know that an item is done with, the next one has to be loaded.
+            yield from rows if program.is_simple else _by_item(rows)
         else:
             # All of a run has to be seen before its first row is known, but no more are needed.
             yield from heapq.nsmallest(need, rows, key=lambda row: row.sortable)

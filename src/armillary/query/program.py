@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
-import msgspec
-import orjson
-
+from armillary.query.decoding import Decoder, Path, decoder_for, paths_in
 from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.index_access import accesses
@@ -24,8 +20,6 @@ from armillary.query.plan import Plan
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
 from armillary.values import JSON
-
-Decoder: TypeAlias = Callable[[bytes], JSON]
 
 
 class Program:
@@ -59,12 +53,12 @@ class Program:
         self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)
         self.row: Row = frame.row()
         wanted = _wanted(plan)
-        self.decode = decoder(wanted)
+        self.decode = decoder_for(wanted)
         self.filter_decode: Decoder | None = None
         if wanted is None and self.is_simple and plan.where is not None:
-            few = names_in(plan.where, container_names(plan.bound))
+            few = paths_in(plan.where, container_names(plan.bound))
             if few is not None:
-                self.filter_decode = decoder(few)
+                self.filter_decode = decoder_for(few)
         self.filter_calls = 0 if plan.where is None else _calls(plan.where)
         self.output_calls = _calls(plan.output)
         self.finish: Callable[[JSON], JSON] = _as_it_is if self.gives_item else output
@@ -115,12 +109,12 @@ def container_names(bound: BoundQuery) -> frozenset[str]:
     return frozenset(names)
 
 
-def _wanted(plan: Plan) -> frozenset[str] | None:
+def _wanted(plan: Plan) -> frozenset[Path] | None:
     """What the query sees, and what rules have added to its output and its keys."""
-    wanted = item_names(plan.bound)
+    wanted = item_paths(plan.bound)
     roots = container_names(plan.bound)
     for expr in (plan.output, *(key.expr for key in plan.order), *(_arguments(plan))):
-        more = names_in(expr, roots)
+        more = paths_in(expr, roots)
         if wanted is None or more is None:
             return None
         wanted |= more
@@ -131,13 +125,13 @@ def _arguments(plan: Plan) -> tuple[ast.Expr, ...]:
     return () if plan.fold is None else plan.fold.aggregates
 
 
-def item_names(bound: BoundQuery) -> frozenset[str] | None:
-    """The top-level properties that a query can see, or None for all of them. A name that is used
-    again for something else only adds properties that nobody asks for.
+def item_paths(bound: BoundQuery) -> frozenset[Path] | None:
+    """The paths that a query can see, or None for the whole item. A name that is used again for
+    something else only adds paths that nobody asks for.
     """
     if any(isinstance(node, ast.SelectStar) for node in ast.walk(bound.query)):
         return None
-    return names_in(bound.query, container_names(bound), _container_source(bound))
+    return paths_in(bound.query, container_names(bound), _container_source(bound))
 
 
 def _container_source(bound: BoundQuery) -> ast.Source | None:
@@ -145,62 +139,6 @@ def _container_source(bound: BoundQuery) -> ast.Source | None:
         return None
     first = bound.sources[0]
     return _container_source(first.query) if first.query is not None else first.source
-
-
-def names_in(
-    node: ast.Node, roots: frozenset[str], container: ast.Source | None = None
-) -> frozenset[str] | None:
-    found: set[str] = set()
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        if node is container and isinstance(container.collection, ast.Identifier):
-            continue  # naming the container is not using it
-        if isinstance(node, ast.Member) and isinstance(node.base, ast.Identifier):
-            if node.base.name in roots:
-                found.add(node.name)
-            continue
-        if isinstance(node, ast.Identifier) and node.name in roots:
-            return None
-        waiting.extend(ast.children(node))
-    return frozenset(found)
-
-
-@lru_cache(maxsize=256)
-def decoder(names: frozenset[str] | None) -> Decoder:
-    """JSON → the item, or only these properties of it: the parser skips the rest, which is three
-    times as fast for wide items.
-    """
-    if names is None:
-        return orjson.loads
-    if not names:
-        return lambda text: {}
-    fields = [(f"f{number}", name) for number, name in enumerate(sorted(names))]
-    kind = msgspec.defstruct(
-        "Partial",
-        [(field, Any, msgspec.UNSET) for field, _ in fields],
-        rename=dict(fields),
-        gc=False,
-    )
-    decode = msgspec.json.Decoder(kind).decode
-    unset = msgspec.UNSET
-    if len(fields) == 1:
-        ((field, only),) = fields
-        value_of = attrgetter(field)
-
-        def one(text: bytes) -> JSON:
-            value = value_of(decode(text))
-            return {} if value is unset else {only: value}
-
-        return one
-    values_of = attrgetter(*(field for field, _ in fields))
-    order = [name for _, name in fields]
-
-    def some(text: bytes) -> JSON:
-        pairs = zip(order, values_of(decode(text)), strict=True)
-        return {name: value for name, value in pairs if value is not unset}
-
-    return some
 
 
 def _as_it_is(value: JSON) -> JSON:

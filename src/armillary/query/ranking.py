@@ -10,7 +10,7 @@ Ties go by rid, rising. A row without a score comes last. Facts: reference 6.7, 
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +25,7 @@ from armillary.values import JSON, UNDEFINED
 
 SCORES = "@ scores"  # no text can name it
 NO_SCORE = -1.0
+FARTHEST = -sys.float_info.max  # of a vector that has no distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def _score(plan: Plan, call: ast.Call, asking: Asking) -> ast.Expr:
     if call.function == "VECTORDISTANCE":
         scope = Scope(Frame(), asking.parameters, asking.context)
         closeness = ast.Unary("-", call) if is_euclidean(call, scope) else call
-        return ast.Binary("??", closeness, ast.Literal(-math.inf))
+        return ast.Binary("??", closeness, ast.Literal(FARTHEST))
     path, *terms = call.args
     words = [_constant(term, asking) for term in terms]
     if len(words) == 1 and isinstance(words[0], list):

@@ -11,7 +11,7 @@ moments of its own, as the original does.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
@@ -74,7 +74,13 @@ class QueryPage:
     rows: list[JSON]
     continuation: str | None
     metrics: QueryMetrics
-    plan_text: str
+    plan: Plan
+    pieces: Sequence[Piece]
+
+    @property
+    def plan_text(self) -> str:
+        """The plan as a tree, with the indexes that this page used."""
+        return explain(self.plan, self.pieces, self.metrics)
 
 
 @lru_cache(maxsize=512)
@@ -174,7 +180,7 @@ def run_plan(
     metrics.output_items = len(page.rows)
     metrics.output_bytes = page.size_bytes
     metrics.total_ms = (clock() - began) * 1000
-    return QueryPage(page.rows, token, metrics, explain(plan, pieces, metrics))
+    return QueryPage(page.rows, token, metrics, plan, pieces)
 
 
 def _check_order(plan: Plan, store: ContainerStore) -> None:

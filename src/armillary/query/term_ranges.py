@@ -27,7 +27,6 @@ from armillary.encoding.terms import (
     term,
 )
 from armillary.limits import TERM_CUT_BYTES
-from armillary.query.like import _segments
 from armillary.store.layout import after
 from armillary.values import JSON, UNDEFINED
 
@@ -155,12 +154,22 @@ def fixed_beginning(pattern: str, escape: str = "") -> tuple[str, str]:
     """(the text that every match of a LIKE pattern begins with, what may follow it): "nothing", so
     that only the text itself matches; "anything"; or "something" that has to be looked at.
     """
-    first, *rest = _segments(pattern, escape)
-    if not isinstance(first, str):
-        return "", "something"
-    if not rest:
-        return first, "nothing"
-    return first, "anything" if all(each == "" for each in rest) else "something"
+    text: list[str] = []
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        position += 1
+        if character == escape and position < len(pattern):
+            text.append(pattern[position])
+            position += 1
+        elif character == "%":
+            rest = pattern[position:].strip("%")
+            return "".join(text), "something" if rest else "anything"
+        elif character in "_[":
+            return "".join(text), "something"
+        else:
+            text.append(character)
+    return "".join(text), "nothing"
 
 
 def union(parts: Iterable[Terms]) -> Terms:
@@ -173,6 +182,17 @@ def union(parts: Iterable[Terms]) -> Terms:
         else:
             joined.append((start, end))
     return tuple(joined), all(exact for _, exact in every)
+
+
+def intersection(one: Terms, other: Terms) -> Terms:
+    """What is in both; ranges of each are sorted and apart."""
+    found = [
+        (max(start, low), min(end, high))
+        for start, end in one[0]
+        for low, high in other[0]
+        if start < high and low < end
+    ]
+    return _without_empty(found), one[1] and other[1]
 
 
 def _neighbours(value: JSON) -> Range:
