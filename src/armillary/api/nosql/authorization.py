@@ -114,7 +114,7 @@ def _token(gateway: Gateway, text: str) -> Principal:
         permission = find_by_rid(reader, rid)
     if permission is None or permission.kind != "permission":
         raise Forbidden  # taken back since
-    return Principal("token", permission.body["permissionMode"] == "All", permission)
+    return Principal("token", str(permission.body["permissionMode"]).lower() == "all", permission)
 
 
 def _check_scope(call: Call, route: Route, permission: ResourceRecord) -> None:

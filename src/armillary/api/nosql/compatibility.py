@@ -76,7 +76,6 @@ RESPONSE_HEADERS: Final[dict[str, str]] = {
     "x-ms-resource-quota": "asked for with populatequotainfo",
     "x-ms-resource-usage": "asked for with populatequotainfo",
     "x-ms-documentdb-collection-index-transformation-progress": "containers; always 100",
-    "x-ms-documentdb-collection-lazy-indexing-progress": "containers; always -1",
     "x-ms-cosmos-query-execution-info": "queries",
     "x-ms-documentdb-query-metrics": "queries, asked for",
     "x-ms-cosmos-index-utilization": "queries, asked for",

@@ -25,7 +25,6 @@ from armillary.values import JSON
 
 KEYS_SHOWN: Final = 3  # of the largest logical partitions, per physical one
 INDEXED: Final = "x-ms-documentdb-collection-index-transformation-progress"
-LAZY: Final = "x-ms-documentdb-collection-lazy-indexing-progress"
 KEY_REQUIRED_SINCE: Final = "2018-12-31"
 
 
@@ -53,7 +52,7 @@ def create_container(call: Call) -> Response:
 def read_container(call: Call) -> Response:
     record = call.gateway.container_record(*call.names)
     document = container_json(record)
-    headers: dict[str, str | None] = {INDEXED: "100", LAZY: "-1"}
+    headers: dict[str, str | None] = {INDEXED: "100"}
     options = call.options
     wants_quota = options.flag("x-ms-documentdb-populatequotainfo")
     wants_statistics = options.flag("x-ms-documentdb-populatepartitionstatistics")
@@ -73,7 +72,7 @@ def replace_container(call: Call) -> Response:
     record = call.gateway.account.replace_container(
         current.database, body, if_match=call.options.if_match
     )
-    return _answer(call, 200, record, container_json(record), {INDEXED: "100", LAZY: "-1"})
+    return _answer(call, 200, record, container_json(record), {INDEXED: "100"})
 
 
 def delete_container(call: Call) -> Response:

@@ -15,8 +15,9 @@ from armillary.encoding.hashing import epk as epk_of
 from armillary.encoding.hashing import parse_epk_hex, prefix_range
 from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.engine.base import Reader, SpaceGone
-from armillary.errors import BadInput, DbError, RangeGone, WrongContainer
+from armillary.errors import BadInput, DbError, RangeGone, Throttled, WrongContainer
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
+from armillary.partition.request_units import miss_ru
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import Meta, unpack_meta
 from armillary.store.state import ContainerState
@@ -117,6 +118,8 @@ def placed(call: Call, store: ContainerStore, key: KeyValues | None) -> Iterator
         yield
     except DbError as error:
         error.facts.setdefault("headers", _failure_headers(call, store, key))
+        if not isinstance(error, Throttled):
+            error.facts.setdefault("charge_ru", miss_ru())
         raise
 
 

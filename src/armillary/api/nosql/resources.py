@@ -116,7 +116,9 @@ def _encryption_key(body: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def _one_of(body: dict[str, JSON], name: str, allowed: tuple[str, ...]) -> None:
-    if body.get(name) not in allowed:
+    value = body.get(name)
+    # The Python SDK sends lower case, and expects back what it sent.
+    if not isinstance(value, str) or value.lower() not in map(str.lower, allowed):
         raise BadInput(f"The property '{name}' must be one of {', '.join(allowed)}.")
 
 
