@@ -64,3 +64,18 @@ def test_an_index_changes_no_answer(
     world: World, items: list[Any], asked: list[str], ranges: int, policy: Any, size: int
 ) -> None:
     compare(world, items, asked, ranges, policy, size)
+
+
+@pytest.mark.soak
+@given(
+    documents(20),
+    many,
+    st.sampled_from([1, 3, 5]),
+    st.sampled_from([EVERYTHING, PARTLY, NOTHING]),
+    st.sampled_from([-1, 1, 2, 5]),
+)
+@settings_for(1000)
+def test_twenty_thousand_pairs_with_indexes(
+    world: World, items: list[Any], asked: list[str], ranges: int, policy: Any, size: int
+) -> None:
+    compare(world, items, asked, ranges, policy, size)

@@ -28,7 +28,7 @@ def explain(plan: Plan, pieces: Sequence[Piece], metrics: QueryMetrics | None = 
 def _access(metrics: QueryMetrics | None) -> str:
     if metrics is None or not metrics.index_used:
         return "Items"
-    what = "Items by" if metrics.retrieved_items else "Only"
+    what = "Only" if metrics.index_only and not metrics.retrieved_items else "Items by"
     return f"{what} index {', '.join(metrics.index_used)}"
 
 

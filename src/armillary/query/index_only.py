@@ -94,6 +94,7 @@ def answer(view: StoreView, found: Shortcut, states: list[Any]) -> bool:
             state.add(*value)
         if path:
             view.metrics.index_used[f"{path_text(path)}/?"] = None
+    view.metrics.index_only = True
     if isinstance(found.access, Lookup):
         view.metrics.index_used[f"{path_text(found.access.path)}/?"] = None
     return True

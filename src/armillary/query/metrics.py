@@ -31,6 +31,8 @@ class QueryMetrics:
     total_ms: float = 0.0
     index_used: dict[str, None] = field(default_factory=dict)
     """Indexed paths that were read, such as `/a/?`; composite ones as `/a ASC,/b DESC`."""
+    index_only: bool = False
+    """Whether some part was answered without loading items."""
     index_possible: dict[str, None] = field(default_factory=dict)
     """Paths of the filter that an index could have answered and none did."""
 
