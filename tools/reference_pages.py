@@ -106,6 +106,7 @@ def errors_page() -> str:
 def compatibility_page() -> str:
     routes = [(one[0], f"`{one[1]}`", *one[2:]) for one in compatibility.route_rows()]
     gaps = "\n".join(f"- {gap}" for gap in compatibility.GAPS)
+    likenesses = "\n".join(f"- {one}" for one in compatibility.LIKE_THE_SDKS)
     return _page(
         [
             "# Compatibility: API for NoSQL",
@@ -113,6 +114,8 @@ def compatibility_page() -> str:
             "Every `*` in a path is a name or a resource id. Statuses are in [errors](errors.md).",
             "## Different from the original",
             gaps,
+            "## Like the SDKs, where the documents say something else",
+            likenesses,
             "## Routes",
             _table(("method", "path", "what it does", "different"), routes),
             "## Headers of requests",

@@ -8,9 +8,9 @@ A key value is a tuple with one component per path. `None` is JSON null, `UNDEFI
 that is not there; they are different keys. The empty tuple belongs to containers that never chose
 a key (the system key): it is the key of items without `/_partitionKey`.
 
-The references disagree on a path that ends in an object or array: SDKs extract "undefined", the
-service refuses. We refuse (400), since an item must not land under a key its author did not see;
-only a missing step, or a step *through* something that is not an object, is UNDEFINED.
+A path that ends in an object is UNDEFINED: SDKs extract it so, send `[{}]`, and expect the item
+to be created (azure-cosmos 4.17, its tests of key extraction). So is a missing step, or a step
+*through* something that is not an object. A path that ends in an array is refused (400).
 
 Not here: hashing, and where a key lives. Facts: nosql-rest 4.1, 4.2, 9.3; partitioning 5.
 """
@@ -132,12 +132,11 @@ def key_of(item: JSON, definition: PartitionKeyDefinition) -> KeyValues:
     values: list[Component] = []
     for path in definition.paths:
         value = extract(item, path)
-        if type(value) is dict or type(value) is list:
-            what = "an object" if type(value) is dict else "an array"
+        if type(value) is list:
             raise BadInput(
-                f"Partition key '{format_path(path)}' is invalid: it holds {what}. {SUPPORTED}"
+                f"Partition key '{format_path(path)}' is invalid: it holds an array. {SUPPORTED}"
             )
-        values.append(value)
+        values.append(UNDEFINED if type(value) is dict else value)
     return check_key(tuple(values), definition)
 
 

@@ -48,9 +48,12 @@ class IndexPath:
 
 
 def parse_index_path(text: object) -> IndexPath:
-    """An entry of includedPaths or excludedPaths; ends in `/?` or `/*`."""
+    """An entry of includedPaths or excludedPaths; ends in `/?` or `/*`. `/` alone is an old way to
+    write `/*`."""
     if not isinstance(text, str):
         raise BadInput("A path of the indexing policy must be a string.")
+    if text == "/":
+        return IndexPath((), "subtree")
     segments: list[Segment] = []
     position = 0
     while True:

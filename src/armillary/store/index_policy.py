@@ -166,8 +166,24 @@ def _parse_entries(given: dict[str, JSON], name: str) -> dict[IndexPath, dict[st
         path = parse_index_path(entry.get("path"))
         # Tuples over one array differ in their members, which are kept in the text only.
         key = IndexPath((entry["path"],), "tuple") if path.kind == "tuple" else path
-        paths[key] = copy.deepcopy(entry)
+        paths[key] = _modern_entry(entry)
     return paths
+
+
+def _modern_entry(entry: dict[str, JSON]) -> dict[str, JSON]:
+    """The entry as the service gives it back: `/` is `/*`, and the index kinds of old, which all
+    are range indexes now, are gone. Spatial ones stay."""
+    kept = copy.deepcopy(entry)
+    if kept["path"] == "/":
+        kept["path"] = "/*"
+    spatial = [one for one in _list(kept, "indexes") if not _is_range_index(one)]
+    kept.pop("indexes", None)
+    return {**kept, "indexes": spatial} if spatial else kept
+
+
+def _is_range_index(entry: JSON) -> bool:
+    kind = _object(entry, "An entry of indexes").get("kind")
+    return isinstance(kind, str) and kind.lower() in ("hash", "range")
 
 
 # --- composite indexes and unique keys ------------------------------------------------------------

@@ -180,13 +180,12 @@ ROWS: list[tuple[str, Callable[[Cast], Any], int, int, str]] = [
         MISMATCH,
     ),
     (
-        "object as key",
-        create({"id": "x", "pk": {"a": 1}}),
+        "array as key",
+        create({"id": "x", "pk": ["a"]}),
         400,
         0,
-        "Partition key '/pk' is invalid: it holds an object. Numeric, string, bool, null",
+        "Partition key '/pk' is invalid: it holds an array. Numeric, string, bool, null",
     ),
-    ("array as key", create({"id": "x", "pk": ["a"]}), 400, 0, "Partition key '/pk' is invalid"),
     (
         "object as key beside",
         lambda c: c.plain.read_item("1", {"a": 1}),

@@ -17,6 +17,7 @@ from armillary.store.index_path import (
     [
         ("/*", IndexPath((), "subtree")),
         ("/a/?", IndexPath(("a",), "scalar")),
+        ("/", IndexPath((), "subtree")),
         ("/a/b_1/*", IndexPath(("a", "b_1"), "subtree")),
         ("/a/[]/b/?", IndexPath(("a", ARRAY, "b"), "scalar")),
         ("/a/[]/*", IndexPath(("a", ARRAY), "subtree")),
@@ -37,7 +38,6 @@ def test_a_path_is_read(text: str, path: IndexPath) -> None:
     [
         ("", 0),
         ("a/?", 0),
-        ("/", 1),
         ("/?", 1),
         ("/a", 2),
         ("/a/", 3),

@@ -29,7 +29,7 @@ def test_an_echoed_policy_is_read_as_the_same_policy() -> None:
         {
             "indexingMode": "Consistent",
             "includedPaths": [
-                {"path": "/a/?", "indexes": [{"kind": "Range", "dataType": "Number"}]},
+                {"path": "/a/?", "indexes": [{"kind": "Spatial", "dataType": "Point"}]},
                 {"path": "/ev/[]/{x,y}/?"},
                 {"path": "/ev/[]/{x,z}/?"},
             ],
@@ -47,13 +47,20 @@ def test_an_echoed_policy_is_read_as_the_same_policy() -> None:
         "/ev/[]/{x,y}/?",
         "/ev/[]/{x,z}/?",
     ]
-    assert echo["includedPaths"][0]["indexes"] == [{"kind": "Range", "dataType": "Number"}]
+    assert echo["includedPaths"][0]["indexes"] == [{"kind": "Spatial", "dataType": "Point"}]
     assert echo["excludedPaths"] == [{"path": "/*"}, {"path": '/"_etag"/?'}]
     assert echo["compositeIndexes"] == [
         [{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "descending"}]
     ]
     assert policy.composites == ((CompositePath(("a",)), CompositePath(("b",), True)),)
     assert {"spatialIndexes", "vectorIndexes", "fullTextIndexes"} <= echo.keys()
+
+
+def test_a_policy_of_old_comes_back_in_the_form_of_today() -> None:
+    kinds = [{"kind": "Hash", "dataType": "String"}, {"kind": "Range", "dataType": "Number"}]
+    assert parse_policy({"includedPaths": [{"path": "/", "indexes": kinds}]}).to_json() == DEFAULT
+    with pytest.raises(BadInput, match="An entry of indexes"):
+        parse_policy({"includedPaths": [{"path": "/*", "indexes": [5]}]})
 
 
 def test_the_echo_belongs_to_the_caller() -> None:

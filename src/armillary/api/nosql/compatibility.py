@@ -96,6 +96,16 @@ GAPS: Final[tuple[str, ...]] = (
     "Plans for clients do not cover `ORDER BY RANK`; with a partition key it runs here.",
 )
 
+#: Where documents and SDKs disagree, and the SDKs were followed.
+LIKE_THE_SDKS: Final[tuple[str, ...]] = (
+    "An object where a partition key path ends counts as no value (an array is refused).",
+    "`permissionMode`, `triggerType` and `triggerOperation` are taken in any case and given back "
+    "as sent.",
+    "The indexing path `/` is `/*`, and the `Hash` and `Range` kinds of old policies are left out "
+    "of what is given back.",
+    "The progress of lazy indexing has no header: no container is indexed lazily.",
+)
+
 
 def route_rows() -> list[tuple[str, str, str, str]]:
     """Method, path, what it does, what is different."""
