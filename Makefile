@@ -6,7 +6,7 @@ STAMP := .venv/.armillary-setup
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock run test lint types format bench soak screenshots docs clean
+.PHONY: help setup lock run test lint types format bench soak conformance screenshots docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ format: $(STAMP)  ## let ruff repair and format
 
 bench: $(STAMP)  ## every benchmark of bench/, or one: make bench ONLY=name
 	@$(PY) tools/bench.py $(ONLY)
+
+conformance: $(STAMP)  ## the real SDKs, Python and JavaScript; fails where `make test` skips
+	@ARMILLARY_REQUIRE_NODE=1 $(PY) -m pytest -rs tests/conformance
 
 soak: $(STAMP)  ## the long tests
 	@$(PY) -m pytest -rs -m soak --timeout 7200; status=$$?; \
