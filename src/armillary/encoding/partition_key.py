@@ -89,13 +89,13 @@ def _check_paths(paths: tuple[Path, ...], kind: JSON, version: int) -> None:
         case "Hash":
             if len(paths) > 1:
                 raise BadInput(
-                    f"The partition key kind 'Hash' takes one path, not {len(paths)}; "
+                    f"Too many partition key paths: kind 'Hash' takes one, not {len(paths)}; "
                     "use kind 'MultiHash' with version 2 for a hierarchical key."
                 )
         case "MultiHash":
             if len(paths) > HIERARCHICAL_LEVELS_MAX:
                 raise BadInput(
-                    "Subpartitioning is only supported for atmost "
+                    "Too many partition key paths: Subpartitioning is only supported for atmost "
                     f"{HIERARCHICAL_LEVELS_MAX} partition paths"
                 )
             if version != 2:

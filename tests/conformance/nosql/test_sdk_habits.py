@@ -1,7 +1,9 @@
 """What the Python SDK sends or expects although no document says so: without these, code that runs
 against the original would stop here."""
 
+import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey, documents
+from azure.cosmos.exceptions import CosmosHttpResponseError
 from tests.conformance.nosql.conftest import Server
 
 
@@ -30,3 +32,28 @@ def test_an_object_at_the_path_of_the_key_is_no_key(database: DatabaseProxy) -> 
     items.create_item({"id": "1", "address": {"city": "Bern"}})
     [found] = items.query_items("SELECT * FROM c", enable_cross_partition_query=True)
     assert found["address"] == {"city": "Bern"}
+
+
+def test_a_batch_that_is_too_large_is_refused_as_a_whole(container: ContainerProxy) -> None:
+    item = {"id": "1", "pk": "a", "text": "x" * 2_500_000}
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        container.execute_item_batch([("create", (item,))], "a")
+    assert caught.value.status_code == 413
+    assert "(RequestEntityTooLarge)" in caught.value.message
+
+
+def test_a_batch_with_half_a_key_does_not_match(database: DatabaseProxy) -> None:
+    items = database.create_container("items", PartitionKey(["/a", "/b"], kind="MultiHash"))
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        items.execute_item_batch([("create", ({"id": "1", "a": "x", "b": "y"},))], ["x"])
+    assert (caught.value.status_code, caught.value.sub_status) == (400, 1001)
+    assert "Partition key provided either doesn't correspond" in caught.value.message
+
+
+def test_conflicts_are_asked_for_by_key_or_everywhere(container: ContainerProxy) -> None:
+    text = "SELECT * FROM c"
+    assert list(container.query_conflicts(text, partition_key="a")) == []
+    assert list(container.query_conflicts(text, enable_cross_partition_query=True)) == []
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        list(container.query_conflicts(text))
+    assert caught.value.status_code == 400

@@ -79,10 +79,12 @@ def test_the_echo_can_not_be_changed_through_its_copies() -> None:
         ({"paths": ["/a"], "version": None}, "version 'None' is invalid"),
         ({"paths": ["/a"], "kind": "Spatial"}, "kind 'Spatial' is invalid"),
         ({"paths": ["/a"], "kind": None}, "kind 'None' is invalid"),
+        ({"paths": ["/a", "/b"], "kind": "Hash", "version": 2}, "Too many partition key paths"),
         ({"paths": ["/a", "/b"], "kind": "Hash", "version": 2}, "use kind 'MultiHash'"),
         (
             {"paths": ["/a", "/b", "/c", "/d"], "kind": "MultiHash", "version": 2},
-            "Subpartitioning is only supported for atmost 3 partition paths",
+            "Too many partition key paths: Subpartitioning is only supported for atmost 3 "
+            "partition paths",
         ),
         (
             {"paths": ["/a", "/b"], "kind": "MultiHash", "version": 1},

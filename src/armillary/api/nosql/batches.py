@@ -36,7 +36,7 @@ from armillary.api.nosql.placing import (
     store_of,
 )
 from armillary.encoding.partition_key import KeyValues
-from armillary.errors import BadInput, DbError, DependencyFailed
+from armillary.errors import BadInput, DbError, DependencyFailed, PartitionKeyMismatch, TooLarge
 from armillary.store.batching import batch_error, check_batch
 from armillary.store.containers import ContainerStore
 from armillary.store.preparing import Operation
@@ -65,10 +65,15 @@ def _atomic(
     call: Call, store: ContainerStore, entries: Sequence[Entry]
 ) -> tuple[list[Result], dict[str, str | None]]:
     key = required_key(call)
+    if 0 < len(key) < len(store.state.definition.partition_key.paths):
+        raise PartitionKeyMismatch
     with placed(call, store, key):
         outcome = store.batch([operation_of(entry) for entry in entries], key)
     where = place_of_key(store, key)
     if isinstance(outcome, Failed):
+        error = batch_error(outcome)
+        if isinstance(error, TooLarge):  # the request is, so no entry is to blame
+            raise error
         return _failed(outcome, entries), item_headers(store, session_of(call, where.owner))
     version = call.gateway.session_version(where.owner.space)
     place = Place(where.owner, version, max(one.lsn for one in outcome))

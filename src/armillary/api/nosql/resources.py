@@ -21,6 +21,7 @@ from armillary.api.nosql.presenting import (
     database_link,
     resource_json,
 )
+from armillary.api.nosql.queries import CROSS_TEXT
 from armillary.api.nosql.tokens import EXPIRY_HEADER, make_token, token_seconds
 from armillary.encoding.partition_key import coerce
 from armillary.errors import BadInput, NotFound, NotSupported, OwnerNotFound
@@ -201,6 +202,14 @@ def list_nothing(key: str) -> Callable[[Call], Response]:
         return list_page(call, _container(call).rid, key, [])
 
     return handler
+
+
+def query_conflicts(call: Call) -> Response:
+    """No conflict is ever found, but what is asked must be askable."""
+    everywhere = call.options.key is None and call.options.range_id is None
+    if everywhere and not call.options.flag("x-ms-documentdb-query-enablecrosspartition"):
+        raise BadInput(CROSS_TEXT)
+    return list_page(call, _container(call).rid, "Conflicts", [])
 
 
 def find_nothing(call: Call) -> Response:

@@ -28,6 +28,7 @@ from armillary.api.nosql.resources import (
     find_nothing,
     list_nothing,
     list_resources,
+    query_conflicts,
     read_resource,
     replace_resource,
 )
@@ -136,7 +137,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "list conflicts",
         note="always empty: there is one region",
     ),
-    Route("POST", f"{COLL}/conflicts", list_nothing("Conflicts"), "query conflicts", "query"),
+    Route("POST", f"{COLL}/conflicts", query_conflicts, "query conflicts", "query"),
     Route("GET", f"{COLL}/conflicts/*", find_nothing, "read a conflict"),
     Route("DELETE", f"{COLL}/conflicts/*", find_nothing, "delete a conflict", writes=True),
     *_resource_routes("user", DB, is_management=True),
