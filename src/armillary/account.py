@@ -28,10 +28,12 @@ from armillary.partition.ledgers import open_ledger
 from armillary.partition.offers import requested
 from armillary.partition.provisioning import PartitionLimits
 from armillary.partition.request_units import PROFILES
+from armillary.store import rekey as rekeying
 from armillary.store.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 from armillary.store.housekeeping import Housekeeper, keep_house
 from armillary.store.metering import Enforce, Meter
+from armillary.store.rekey import RekeyProgress, RekeyReport
 from armillary.values import JSON
 
 T = TypeVar("T")
@@ -178,14 +180,7 @@ class Database:
         definition `{"paths", "kind", "version"}`. With a `synthetic_key` it may be left out. A
         container without any key is a fixed one: one physical partition that never grows.
         """
-        body: dict[str, Any] = {"id": id}
-        if isinstance(synthetic_key, SyntheticKey):
-            synthetic_key = synthetic_key.to_json()
-        if synthetic_key is not None:
-            body["syntheticKey"] = synthetic_key
-            partition_key = partition_key or synthetic_key.get("path")
-        if partition_key is not None:
-            body["partitionKey"] = _key_definition(partition_key)
+        body: dict[str, Any] = {"id": id} | _keys_of(partition_key, synthetic_key)
         if indexing_policy is not None:
             body["indexingPolicy"] = indexing_policy
         if unique_keys:
@@ -234,6 +229,33 @@ class Database:
         self._store.replace_container(self.id, body)
         return self._container(id)
 
+    def rekey(
+        self,
+        source: str,
+        target: str,
+        partition_key: str | Sequence[str] | dict[str, JSON] | None = None,
+        *,
+        synthetic_key: SyntheticKey | dict[str, JSON] | None = None,
+        throughput: int | None = None,
+        autoscale_max: int | None = None,
+        progress: Callable[[RekeyProgress], None] = lambda progress: None,
+        **changes: JSON,
+    ) -> RekeyReport:
+        """Copy the container `source` into a new one, `target`, with another partition key, while
+        the source is used. `changes` replace settings that the target takes over from the source,
+        such as `indexingPolicy`. After a crash the same call goes on where it was. Items that find
+        no place, because another one has their id and new key, are in the report's `left`."""
+        body: dict[str, JSON] = {"id": target, **changes}
+        body |= _keys_of(partition_key, synthetic_key)
+        return rekeying.rekey(
+            self._store,
+            self.id,
+            source,
+            body,
+            throughput=requested(throughput, autoscale_max),
+            progress=progress,
+        )
+
     def delete_container(self, id: str) -> None:
         self._store.delete_container(self.id, id)
 
@@ -247,6 +269,22 @@ def _there_now(read: Callable[[], T], refusal: Conflict) -> T:
         return read()
     except NotFound:
         raise refusal from None
+
+
+def _keys_of(
+    partition_key: str | Sequence[str] | dict[str, JSON] | None,
+    synthetic_key: SyntheticKey | dict[str, JSON] | None,
+) -> dict[str, JSON]:
+    """The part of a container's definition that says how items are spread."""
+    body: dict[str, Any] = {}
+    if isinstance(synthetic_key, SyntheticKey):
+        synthetic_key = synthetic_key.to_json()
+    if synthetic_key is not None:
+        body["syntheticKey"] = synthetic_key
+        partition_key = partition_key or synthetic_key.get("path")
+    if partition_key is not None:
+        body["partitionKey"] = _key_definition(partition_key)
+    return body
 
 
 def _key_definition(key: str | Sequence[str] | dict[str, JSON]) -> dict[str, JSON]:

@@ -106,6 +106,7 @@ DROP_CHUNK_ROWS = 2000  # rows of a dropped space deleted in one transaction
 # --- splits and merges ---
 MOVE_PIECE_ITEMS = 64  # items copied by one command: it must not hold the writer for long
 MOVE_PIECE_BYTES = 512 * KB
+MOVE_PIECE_MS = 25  # a piece that took longer is followed by a smaller one
 MOVE_FREEZE_LSNS = 64  # a parent is frozen when no more changes than this are left to replay
 MOVE_REPLAYS_MAX = 200  # pieces replayed without getting there; then it is frozen all the same
 MOVE_FROZEN_MS = 50  # how long it may then stand still before its writers go on; twice as long next
@@ -113,6 +114,9 @@ SPLIT_POINT_ROWS = 2_000  # logical partitions looked at in one snapshot when a 
 SPLIT_POINT_PARTS = 20_000  # sums of neighbours that are remembered meanwhile
 MOVE_BEAT_MS = 1_000  # how often a runner says that it is alive
 MOVE_SILENT_MS = 5_000  # a move whose runner was silent for this long may be taken over
+REKEY_PAGE_ITEMS = 100  # items brought to another key between two notes of how far it is
+REKEY_LEFT_MAX = 1_000  # items that find no place under the new key; with more, the key is wrong
+REKEY_ROUNDS_MAX = 5  # comparisons of the two containers while the source is being changed
 FROZEN_WAIT_MS = 10_000  # how long a request waits for a frozen range before it gives up
 
 # --- budgets and statistics that processes share ---

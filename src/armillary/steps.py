@@ -24,6 +24,12 @@ STEPS: dict[str, str] = {
     "move.finish": "the children are open, nothing routes to them yet",
     "move.switch": "the catalog routes to the children",
     "move.drop": "the parents' spaces are gone",
+    "rekey.create": "the target of a change of partition key exists, empty",
+    "rekey.copy": "a page of items has been copied to the target",
+    "rekey.follow": "a page of changes has been brought to the target",
+    "rekey.compare": "a page of the target has been compared with the source",
+    "rekey.verify": "the items of both have been counted",
+    "rekey.finish": "the record of a change of partition key is gone",
     "batch.operation": "one operation of a batch has been written inside its transaction",
 }
 

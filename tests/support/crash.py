@@ -72,7 +72,10 @@ WRITING = [name for name in STEPS if name.startswith(("group.", "batch."))]
 MOVING = [name for name in STEPS if name.startswith("move.")]
 """The steps of a split or merge."""
 
-assert set(STEPS) == {*WRITING, *MOVING}, "a step that nobody kills at"
+REKEYING = [name for name in STEPS if name.startswith("rekey.")]
+"""The steps of a change of partition key; test_move_kills.py kills there."""
+
+assert set(STEPS) == {*WRITING, *MOVING, *REKEYING}, "a step that nobody kills at"
 
 
 def every_step(*passes: int, of: Sequence[str] = WRITING) -> list[Kill]:

@@ -1,7 +1,16 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
-from armillary.store import catalog, move_records, moving, offers, operations, resources, upkeep
+from armillary.store import (
+    catalog,
+    move_records,
+    moving,
+    offers,
+    operations,
+    rekey_records,
+    resources,
+    upkeep,
+)
 
 HANDLERS: dict[str, Handler] = {
     **catalog.HANDLERS,
@@ -11,5 +20,6 @@ HANDLERS: dict[str, Handler] = {
     **moving.HANDLERS,
     **offers.HANDLERS,
     **resources.HANDLERS,
+    **rekey_records.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"

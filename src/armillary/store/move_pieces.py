@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from armillary.encoding.documents import LSN
 from armillary.engine.base import Reader, Row
-from armillary.limits import MOVE_PIECE_BYTES, MOVE_PIECE_ITEMS
+from armillary.limits import MOVE_PIECE_BYTES, MOVE_PIECE_ITEMS, MOVE_PIECE_MS
 from armillary.store import layout
 from armillary.store.meta import unpack_meta
 from armillary.store.moving import Piece
@@ -32,9 +32,9 @@ class Changes(NamedTuple):
     """How many LSNs were behind it at that moment."""
 
 
-def read_items(reader: Reader, start: bytes, end: bytes) -> Items:
+def read_items(reader: Reader, start: bytes, end: bytes, limit: int = MOVE_PIECE_ITEMS) -> Items:
     """Items of a parent between two `lr` keys."""
-    rows = [key for key, _ in reader.scan(start, end, limit=MOVE_PIECE_ITEMS)]
+    rows = [key for key, _ in reader.scan(start, end, limit=limit)]
     pieces: list[Piece] = []
     size_bytes = 0
     for key in rows:
@@ -44,7 +44,15 @@ def read_items(reader: Reader, start: bytes, end: bytes) -> Items:
         size_bytes += len(value)
         if size_bytes >= MOVE_PIECE_BYTES:
             return Items(pieces, key)
-    return Items(pieces, rows[-1] if len(rows) == MOVE_PIECE_ITEMS else None)
+    return Items(pieces, rows[-1] if len(rows) == limit else None)
+
+
+def next_limit(limit: int, took_ms: int) -> int:
+    """How many items the next piece may have, when one of `limit` took so long: few enough that a
+    writer beside it does not notice, whatever disk and neighbours do."""
+    if took_ms > MOVE_PIECE_MS:
+        return max(MOVE_PIECE_ITEMS // 16, limit // 2)
+    return min(MOVE_PIECE_ITEMS, limit + limit // 4 + 1)
 
 
 def read_changes(reader: Reader, start: bytes) -> Changes:

@@ -32,6 +32,7 @@ from armillary.limits import (
     MOVE_BEAT_MS,
     MOVE_FREEZE_LSNS,
     MOVE_FROZEN_MS,
+    MOVE_PIECE_ITEMS,
     MOVE_REPLAYS_MAX,
     MOVE_SILENT_MS,
 )
@@ -39,7 +40,7 @@ from armillary.partition.ranges import Range
 from armillary.store import layout
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import Meta, State
-from armillary.store.move_pieces import read_changes, read_history, read_items
+from armillary.store.move_pieces import next_limit, read_changes, read_history, read_items
 from armillary.store.move_records import Target, decode_record, find_move
 from armillary.store.moving import Final, Piece
 from armillary.store.requests import Context
@@ -125,6 +126,7 @@ class Move:
         self._logs: dict[int, bytes] = {}
         self._history: list[tuple[Range, bytes]] = []
         self._finals: list[Final] = []
+        self._limit = MOVE_PIECE_ITEMS
         self._replays = 0
         self._frozen_ms = 0
         self._thaws = 0
@@ -181,9 +183,11 @@ class Move:
         parent, child, start = self._copying[0]
         end = layout.LR + self._bound(min(parent.end, child.end))
         with self.engine.read(parent.space) as reader:
-            pieces, last = read_items(reader, start, end)
+            pieces, last = read_items(reader, start, end, self._limit)
         if pieces:
+            began_ms = self.engine.now_ms()
             self._install(child, pieces, [])
+            self._limit = next_limit(self._limit, self.engine.now_ms() - began_ms)
             self.copied_items += len(pieces)
         if last is None:
             self._copying.pop(0)
