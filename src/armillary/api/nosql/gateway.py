@@ -72,6 +72,10 @@ class Gateway:
             raise NotFound
         return found
 
+    def known_container(self, database: str, name: str) -> ContainerStore | None:
+        """One that has been asked for before, by name."""
+        return self._stores.get((database, name))
+
     def container(self, database: str, text: str) -> ContainerStore:
         """HOT: once per request about items; nearly always the first line."""
         store = self._stores.get((database, text))
