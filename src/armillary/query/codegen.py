@@ -318,11 +318,9 @@ class Writer:
             first, v = self._named(left, key)
             return Test(self._is_number(first), f"{v} {operator} {self._fixed(value)}")
         if type(value) is str and value.isascii():
+            # By UTF-16 unit and by code point differ only where both texts are beyond ASCII.
             first, v = self._named(left, key)
-            k = self._fixed(value)
-            # By UTF-16 unit and by code point differ only beyond ASCII.
-            slow = f"{_OPERATORS[operator]}({v}, {k})"
-            return Test(f"type({first}) is str", f"{v} {operator} {k} if {v}.isascii() else {slow}")
+            return Test(f"type({first}) is str", f"{v} {operator} {self._fixed(value)}")
         return None
 
     def _is_number(self, first: str) -> str:
@@ -444,9 +442,7 @@ class Writer:
             if all(type(end) is str and end.isascii() for end in ends):
                 first, v = self._named(operand, self._key(expr.operand))
                 one, other = map(self._fixed, ends)
-                slow = f"between({v}, {one}, {other})"
-                fast = f"{one} <= {v} <= {other} if {v}.isascii() else {slow}"
-                return Test(f"type({first}) is str", fast)
+                return Test(f"type({first}) is str", f"{one} <= {v} <= {other}")
         return Text(f"between({self._listed(parts)})")
 
     def _in(self, expr: ast.In, parts: list[Code]) -> Code:

@@ -58,6 +58,13 @@ def test_many_fields_are_decoded_whole() -> None:
     assert decoder_for(wanted)(b'{"other": 1}') == {"other": 1}
 
 
+def test_deep_paths_are_taken_whole_from_some_depth_on() -> None:
+    """Python bounds how deep a text may be indented, and a query may go deeper."""
+    text = b'{"a":' * 120 + b"7" + b"}" * 120
+    part = decoder_for(frozenset({("a",) * 120}))(text)
+    assert part == orjson.loads(text)
+
+
 def test_nothing_and_everything() -> None:
     assert decoder_for(frozenset())(b'{"a": 1}') == {}
     assert decoder_for(None)(b'{"a": 1}') == {"a": 1}
