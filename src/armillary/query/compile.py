@@ -68,7 +68,7 @@ def compile_filter(expr: ast.Expr, scope: Scope) -> Callable[[list[Any]], bool]:
 def tiered(expr: ast.Expr, scope: Scope) -> Expression:
     """As `compile_expression`, compiled once the expression has seen `ROWS_FIRST` rows."""
     closure = make(expr, scope).run
-    if _is_small(expr) or any(isinstance(node, _IN_SLOTS) for node in ast.walk(expr)):
+    if _is_small(expr):
         return closure
     current, left = closure, ROWS_FIRST
 
@@ -76,7 +76,7 @@ def tiered(expr: ast.Expr, scope: Scope) -> Expression:
         nonlocal current, left
         if left:
             left -= 1
-            if not left:
+            if not left and not any(isinstance(node, _IN_SLOTS) for node in ast.walk(expr)):
                 current = compile_expression(expr, scope)
         return current(row)
 

@@ -209,3 +209,13 @@ def test_an_expression_is_compiled_when_it_has_been_used_often() -> None:
     assert compile._factory.cache_info().misses == 1
     assert run([{"a": 2, "b": 3}]) is False
     assert run([{"a": 2}]) is UNDEFINED
+
+
+def test_what_takes_slots_of_the_row_stays_as_it_was_made() -> None:
+    """The row is there by then, and has no more slots."""
+    own = scope()
+    run = tiered(expression("(LET x = c.a IN x + x) > 3"), own)
+    row = own.frame.row()
+    row[0] = {"a": 2}
+    assert all(run(row) is True for _ in range(ROWS_FIRST + 2))
+    assert own.frame.size == len(row)
