@@ -44,6 +44,8 @@ class Room:
     skip: int = 0
     deadline: float = float("inf")
     clock: Clock = time.monotonic
+    one_range: bool = False
+    """Rows that come one range after another: a page with rows ends where its range does."""
 
 
 @dataclass(slots=True)

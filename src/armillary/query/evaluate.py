@@ -82,6 +82,13 @@ def make_expression(expr: ast.Expr, scope: Scope) -> Expression:
     return tiered(expr, scope)
 
 
+def make_filter(expr: ast.Expr, scope: Scope) -> Expression:
+    """The same for who asks only whether it is true: false and undefined may be mixed up."""
+    from armillary.query.compile import compile_filter, tiered
+
+    return tiered(expr, scope, compile_filter)
+
+
 def constant(expr: ast.Expr, scope: Scope) -> tuple[bool, JSON]:
     """(whether the expression is the same for every row, its value if so)."""
     made = make(expr, scope)

@@ -160,7 +160,14 @@ class StoreSource:
             )
             return work(view), reach
 
-        return self.store.look(piece.start, read)
+        before = self.metrics.charge_ru()
+
+        def cost(found: tuple[T, bytes]) -> float:
+            ru = self.metrics.charge_ru() - before
+            self.metrics.charged_ru += ru
+            return ru
+
+        return self.store.look(piece.start, read, cost=cost, operation="query")
 
 
 # --- memory ---------------------------------------------------------------------------------------

@@ -18,7 +18,13 @@ from armillary.encoding.terms import ARRAY_TERM, Partial, decode_term
 from armillary.query.evaluate import Scope, constant
 from armillary.query.execute import StoreView
 from armillary.query.index_access import Access, Lookup, exact_filter, path_at
-from armillary.query.index_read import count_items, covers, edge_entry, nothing_expired
+from armillary.query.index_read import (
+    count_items,
+    covers,
+    edge_entry,
+    has_no_items,
+    nothing_expired,
+)
 from armillary.query.plan import Plan
 from armillary.query.sql import ast
 from armillary.query.term_ranges import ANYTHING
@@ -110,6 +116,8 @@ def _edge(view: StoreView, name: str, path: Path) -> tuple[Any] | None:
     """The least or greatest value, in brackets; one array or object spoils it."""
     if not covers(view, path) or ARRAY in path:
         return None
+    if has_no_items(view):
+        return (UNDEFINED,)
     if edge_entry(view, path, ARRAY_TERM, ANYTHING[1], last=False) is not None:
         return ([],)
     term = edge_entry(view, path, ANYTHING[0], ARRAY_TERM, last=name == "MAX")

@@ -102,7 +102,11 @@ def _items(view: StoreView) -> int:
     if view.piece.key is None:
         return view.meta.items
     row = view.reader.get(logical_key(view.piece.key.epk_key))
-    return 0 if row is None else unpack_logical(row).items
+    if row is None:
+        return 0
+    found = unpack_logical(row)
+    # Another key with this hash may live here; entries of the index know the hash only.
+    return found.items if found.identity == view.piece.key.identity else 0
 
 
 def count(view: StoreView, access: Access, bound: int) -> int:
@@ -195,12 +199,18 @@ def nothing_expired(view: StoreView) -> bool:
     return not is_sweep_due(view.reader, view.state.definition.default_ttl, view.now_s)
 
 
+def has_no_items(view: StoreView) -> bool:
+    return _items(view) == 0
+
+
 def count_items(view: StoreView, access: Access | None) -> int | None:
     """How many items an exact access finds (None: all items there are), or None if the index
     can't tell.
     """
     if not nothing_expired(view):
         return None
+    if has_no_items(view):
+        return 0
     if access is None:
         if view.is_whole:
             return view.meta.items

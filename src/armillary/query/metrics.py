@@ -28,6 +28,8 @@ class QueryMetrics:
     ranges: int = 0
     """Physical partitions that this page was the first to consult."""
     calls: int = 0
+    charged_ru: float = 0.0
+    """What the physical partitions were charged so far, look by look."""
     total_ms: float = 0.0
     index_used: dict[str, None] = field(default_factory=dict)
     """Indexed paths that were read, such as `/a/?`; composite ones as `/a ASC,/b DESC`."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from armillary.errors import BadInput
-from armillary.query.evaluate import Expression, Row, Scope, make_expression
+from armillary.query.evaluate import Expression, Row, Scope, make_expression, make_filter
 from armillary.query.functions import FUNCTIONS
 from armillary.query.operators import identity
 from armillary.query.sql import ast
@@ -35,7 +35,7 @@ def make_rows(bound: BoundQuery, scope: Scope, item_slot: int | None = None) -> 
     inner = replace(scope, bound=bound, aggregates={})
     step, inner = make_steps(bound, inner, item_slot)
     if query.where is not None:
-        step = filtered(step, make_expression(query.where, inner))
+        step = filtered(step, make_filter(query.where, inner))
     if bound.is_grouped:
         rows = _grouped(bound, inner, step)
     else:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from armillary.query.decoding import Decoder, Path, decoder_for, paths_in
-from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression
+from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression, make_filter
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.index_access import accesses
 from armillary.query.nested import filtered, make_steps, new_state
@@ -30,7 +30,7 @@ class Program:
         self.item_slot = frame.slot()
         step, scope = make_steps(plan.bound, scope, self.item_slot)
         self.every_step = step
-        self.where = None if plan.where is None else make_expression(plan.where, scope)
+        self.where = None if plan.where is None else make_filter(plan.where, scope)
         self.step = step if self.where is None else filtered(step, self.where)
         self.sort_keys = [make_expression(key.expr, scope) for key in plan.order]
         self.group_keys: list[Expression] = []

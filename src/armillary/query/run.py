@@ -97,11 +97,13 @@ def run_query(
     partition_key: KeyValues | None = None,
     continuation: str | None = None,
     max_items: int = -1,
+    page_per_range: bool = False,
     clock: Clock = time.monotonic,
     random: Random | None = None,
 ) -> QueryPage:
     """One page of the query's answer over everything, or over one partition key (or the beginning
-    of a hierarchical one).
+    of a hierarchical one). `page_per_range`: no page has rows of two physical partitions, unless
+    they have to be merged.
     """
     plan = make_plan(bound_query(text), parameters)
     return run_plan(
@@ -111,6 +113,7 @@ def run_query(
         partition_key=partition_key,
         continuation=continuation,
         max_items=max_items,
+        page_per_range=page_per_range,
         clock=clock,
         random=random,
     )
@@ -155,6 +158,7 @@ def run_plan(
     partition_key: KeyValues | None = None,
     continuation: str | None = None,
     max_items: int = -1,
+    page_per_range: bool = False,
     clock: Clock = time.monotonic,
     random: Random | None = None,
 ) -> QueryPage:
@@ -170,7 +174,7 @@ def run_plan(
     asked = _asked(state, partition_key, start, end)
     narrowed = narrow(_innermost(plan), scope, state.definition)
     pieces = asked if narrowed is None else _within(narrowed, asked)
-    job = _Job(store, plan, parameters, context, pieces, metrics, clock)
+    job = _Job(store, plan, parameters, context, pieces, metrics, clock, page_per_range)
     if plan.rank is not None:
         everywhere = replace(job, pieces=asked)
         asking = Asking(parameters, context, everywhere.results, job.every_row)
@@ -180,6 +184,10 @@ def run_plan(
     metrics.output_items = len(page.rows)
     metrics.output_bytes = page.size_bytes
     metrics.total_ms = (clock() - began) * 1000
+    rest = metrics.charge_ru() - metrics.charged_ru
+    if rest > 0 and pieces:  # the output, known only now, is paid where the query began
+        store.charge(pieces[0].start, rest, operation="query")
+        metrics.charged_ru += rest
     return QueryPage(page.rows, token, metrics, plan, pieces)
 
 
@@ -239,6 +247,7 @@ class _Job:
     pieces: list[Piece]
     metrics: QueryMetrics
     clock: Clock
+    page_per_range: bool = False
 
     def page(
         self, continuation: str | None, items: int, deadline: float
@@ -256,6 +265,7 @@ class _Job:
             skip=old.skip,
             deadline=deadline,
             clock=self.clock,
+            one_range=self.page_per_range,
         )
         if not room.items:
             return Merged(), None

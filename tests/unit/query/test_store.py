@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from tests.property.naive_query import run
 from tests.support.accounts import World, address_of, open_world, store_of
 
 from armillary.container import Container
@@ -373,3 +374,41 @@ def test_ranks(world: World, ranges: int, size: int) -> None:
     for order, rows in expected.items():
         query = f"SELECT VALUE c.id FROM c ORDER BY {order}"
         assert list(container.query(query, page_size=size)) == rows, order
+
+
+# --- terms that stand for several values ----------------------------------------------------------
+
+LONG = "x" * 230
+INEXACT = [2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, LONG, LONG + "a", LONG + "b", [1], [2], {"x": 1}]
+
+
+@pytest.mark.parametrize("operator", ["=", "!=", "<", "<=", ">", ">="])
+def test_a_term_of_several_values_is_looked_at_again(world: World, operator: str) -> None:
+    """2^53 and its neighbour share a double, long strings share a beginning: an index alone would
+    count, or leave out, the wrong ones.
+    """
+    container = world.container("inexact", "/id")
+    for number, value in enumerate(INEXACT):
+        container.create_item({"id": str(number), "v": value})
+    items = [{"id": str(number), "v": value} for number, value in enumerate(INEXACT)]
+    for value in INEXACT:
+        where = f"FROM c WHERE c.v {operator} @v"
+        expected = run(f"SELECT VALUE c.id {where}", items, {"@v": value})
+        found = list(container.query(f"SELECT VALUE c.id {where}", {"@v": value}))
+        assert sorted(found) == sorted(expected), value
+        counted = list(container.query(f"SELECT VALUE COUNT(1) {where}", {"@v": value}))
+        assert counted == [len(expected)], value
+
+
+def test_a_key_with_the_hash_of_another_has_no_items(world: World) -> None:
+    """Two keys with one hash: the hash finds the items, the digest says whose they are."""
+    one, other = "contoso-tenant10123456789abcdef", "GroARJywSJRpRm2eW04(For9mdyoln)"
+    container = world.container("twins", "/pk")
+    container.create_item({"id": "1", "pk": one, "n": 1})
+    for query in ("SELECT VALUE c.id FROM c", "SELECT VALUE c.id FROM c WHERE c.n = 1"):
+        assert list(container.query(query, partition_key=one)) == ["1"]
+        assert list(container.query(query, partition_key=other)) == []
+    for query in ("SELECT VALUE COUNT(1) FROM c", "SELECT VALUE COUNT(1) FROM c WHERE c.n = 1"):
+        assert list(container.query(query, partition_key=one)) == [1]
+        assert list(container.query(query, partition_key=other)) == [0]
+    assert list(container.query("SELECT VALUE MAX(c.n) FROM c", partition_key=other)) == []
