@@ -28,6 +28,7 @@ from armillary.errors import (
     RangeGone,
     Stale,
 )
+from armillary.limits import FROZEN_WAIT_MS
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import read_ru
 from armillary.store import layout
@@ -59,7 +60,8 @@ from armillary.store.upkeep import (
 )
 
 FROZEN_STEP_SECONDS = 0.005  # between two looks at a range that stands still
-ROUNDS_MAX = 1000  # of re-routing or looking again before giving up
+# Of re-routing or looking again before giving up: as many as fit the wait for a frozen range.
+ROUNDS_MAX = round(FROZEN_WAIT_MS / 1000 / FROZEN_STEP_SECONDS)
 CHUNK_ITEMS = 100  # of one upkeep command
 
 T = TypeVar("T")
@@ -174,27 +176,52 @@ class ContainerStore:
         request of a user: admitted before, charged after."""
 
         def attempt(state: ContainerState, owner: Range) -> T:
-            gate = self._gate(state, owner, b"", operation)
-            if cost is not None:
-                gate.admit()
-            with self.engine.read(owner.space) as reader:
-                check_fence(reader.meta, state.fences[owner.space])
-                found = read(state, owner, reader)
-            if cost is not None:
-                gate.charge(cost(found))
-            return found
+            return self._looked(
+                state, owner, b"", lambda reader: read(state, owner, reader), cost, operation
+            )
 
         return self._retrying(epk, attempt)
 
-    def look_at_key(self, values: KeyValues, read: Callable[[ContainerState, Key, Reader], T]) -> T:
+    def look_at_key(
+        self,
+        values: KeyValues,
+        read: Callable[[ContainerState, Key, Reader], T],
+        *,
+        cost: Callable[[T], float] | None = None,
+        operation: str = "read",
+    ) -> T:
         """Run `read` on a snapshot of the physical partition that holds a logical one."""
 
         def attempt(state: ContainerState, owner: Range, key: Key) -> T:
-            with self.engine.read(owner.space) as reader:
-                check_fence(reader.meta, state.fences[owner.space])
-                return read(state, key, reader)
+            return self._looked(
+                state, owner, key.json, lambda reader: read(state, key, reader), cost, operation
+            )
 
         return self._retrying_key(values, attempt)
+
+    def _looked(
+        self,
+        state: ContainerState,
+        owner: Range,
+        key: bytes,
+        read: Callable[[Reader], T],
+        cost: Callable[[T], float] | None,
+        operation: str,
+    ) -> T:
+        gate = self._gate(state, owner, key, operation)
+        if cost is not None:
+            gate.admit()
+        with self.engine.read(owner.space) as reader:
+            check_fence(reader.meta, state.fences[owner.space])
+            found = read(reader)
+        if cost is not None:
+            gate.charge(cost(found))
+        return found
+
+    def charge(self, epk: bytes, ru: float, *, operation: str) -> None:
+        """A cost that is known only after the work: taken from the range that owns `epk`."""
+        state = self.state
+        self._gate(state, state.table.find(epk), b"", operation).charge(ru)
 
     # --- single operations ----------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from armillary.store.state import ContainerState
 
 Enforce: TypeAlias = Literal["on", "off", "report"]
 
+ALLOWANCES_MAX = 10_000  # remembered at once
 FLUSH_MS = 5_000
 OFFER_SECONDS = 1  # how long what was provisioned is believed
 
@@ -64,6 +65,7 @@ class Meter:
         self._limits = limits
         self.profile = profile
         self._provisions: dict[str, _Provision] = {}
+        self._allowances: dict[int, tuple[tuple[int, int], Allowance | None]] = {}
         self._flushed_ms = engine.now_ms()
 
     def admit(
@@ -103,7 +105,18 @@ class Meter:
             self._recorder.flush(now_ms)  # so that other processes see our top keys
 
     def allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
-        """The budget that a range draws on. None: unlimited."""
+        """The budget that a range draws on. None: unlimited. Believed for a second, as the offer
+        is: this is asked twice for every request."""
+        believed = (now_ms // 1000, state.record.version)
+        known = self._allowances.get(owner.space)
+        if known is None or known[0] != believed:
+            if len(self._allowances) >= ALLOWANCES_MAX:
+                self._allowances.clear()
+            known = (believed, self._allowance(state, owner, now_ms))
+            self._allowances[owner.space] = known
+        return known[1]
+
+    def _allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         provision = self._provision(state, now_ms // 1000)
         offer = provision.offer
         if offer is None:
@@ -143,6 +156,8 @@ class Meter:
     def forget(self, state: ContainerState) -> None:
         """The throughput was changed here: look again at once."""
         self._provisions.pop(state.record.rid, None)
+        for owner in state.table.ranges:
+            self._allowances.pop(owner.space, None)
 
     def _provision(self, state: ContainerState, second: int) -> _Provision:
         known = self._provisions.get(state.record.rid)

@@ -14,6 +14,7 @@ from itertools import islice
 import orjson
 
 from armillary.encoding.documents import (
+    BODY_BYTES,
     DIGEST_SLICE,
     EPK_AT,
     EPK_LENGTH_AT,
@@ -52,6 +53,11 @@ class Stored:
     @property
     def lsn(self) -> int:
         return int(MOMENT.unpack_from(self.value)[0])
+
+    @property
+    def body_bytes(self) -> int:
+        """Of the user's body: what reading it is charged by."""
+        return int(BODY_BYTES.unpack_from(self.value)[0])
 
     @property
     def epk_key(self) -> bytes:

@@ -119,7 +119,9 @@ def _begin(account: AccountStore, database: str, source: str, body: dict[str, JS
     if known is not None and known.source_rid == record.rid and _goes_on(account, known):
         if known.definition != definition.document:
             raise Conflict("The container is being filled with another definition.")
-        return known
+        # What was counted before the pause says nothing about what happened in it.
+        counted = known.phase in ("verify", "finish")
+        return replace(known, phase="follow", rounds=0) if counted else known
     fresh = RekeyRecord(database, source, definition.id, record.rid, definition.document)
     if _find(account, database, definition.id) is not None:
         raise Conflict("The target exists already. It has to be a new container.")
@@ -281,7 +283,7 @@ class _Run:
     def _mapped(self, item: Item) -> Item:
         """The item as the target has it. A random suffix is drawn from the item's identity, so that
         it comes to the same place each time it is brought."""
-        plain: Item = {name: value for name, value in item.items() if name not in SYSTEM}
+        plain = _plain(item)
         synthetic = self.target.state.definition.synthetic_key
         if synthetic is None:
             return plain
@@ -295,39 +297,46 @@ class _Run:
 
     def _bring(self, items: Iterable[Item]) -> tuple[int, int, list[Left]]:
         """(created, changed, everything that had to be left so far)"""
-        mapped: list[Item] = []
+        mapped: dict[tuple[KeyValues, str], Item] = {}
         failed: list[tuple[Item, DbError]] = []
         for item in items:
             try:
-                mapped.append(self._mapped(item))
+                mapped[self._identity(item)] = self._mapped(item)  # of several versions the last
             except DbError as error:
                 failed.append((item, error))
-        answers = self.target.bulk((Operation("create", body=item), None) for item in mapped)
-        created = changed = 0
-        for item, answer in zip(mapped, answers, strict=True):
-            if isinstance(answer, Done):
-                created += 1
-                continue
-            if not isinstance(answer, Conflict):
-                failed.append((item, answer))
-                continue
-            try:
-                changed += self._replace(item)
-            except DbError as error:
-                failed.append((item, error))
+        answers = self._write("create", mapped.values())
+        taken = [one for one, answer in answers if isinstance(answer, Conflict)]
+        changed, refused = self._replace(taken)
+        failed += refused
+        failed += (
+            (item, answer)
+            for item, answer in answers
+            if isinstance(answer, DbError) and not isinstance(answer, Conflict)
+        )
+        created = sum(isinstance(answer, Done) for _, answer in answers)
         return created, changed, self._left(failed)
 
-    def _replace(self, item: Item) -> bool:
-        """There is an item of this id and new key: ours from before, or another's."""
-        id, new_key = str(item["id"]), self._new_key(item)
-        there: Item = orjson.loads(self.target.read(id, new_key).text)
-        if self._identity(there) != self._identity(item):
-            other = orjson.loads(key_json(self._identity(there)[0]))
-            raise Conflict(f"The item of the old key {other} has this id and new key already.")
-        if {n: v for n, v in there.items() if n not in SYSTEM} == parse_body(item).item:
-            return False
-        self.target.run(Operation("upsert", body=item), None)
-        return True
+    def _replace(self, items: list[Item]) -> tuple[int, list[tuple[Item, DbError]]]:
+        """There are items of these ids and new keys: ours from before, or others'."""
+        there = self.target.read_many([(str(one["id"]), self._new_key(one)) for one in items])
+        different: list[Item] = []
+        failed: list[tuple[Item, DbError]] = []
+        for item, stored in zip(items, there, strict=True):
+            known: Item | None = None if stored is None else orjson.loads(stored.text)
+            if known is not None and self._identity(known) != self._identity(item):
+                other = orjson.loads(key_json(self._identity(known)[0]))
+                text = f"The item of the old key {other} has this id and new key already."
+                failed.append((item, Conflict(text)))
+            elif known is None or _plain(known) != parse_body(item).item:
+                different.append(item)
+        answers = self._write("upsert", different)
+        failed += ((item, answer) for item, answer in answers if isinstance(answer, DbError))
+        return sum(isinstance(answer, Done) for _, answer in answers), failed
+
+    def _write(self, kind: str, items: Iterable[Item]) -> list[tuple[Item, Done | DbError]]:
+        bodies = list(items)
+        answers = self.target.bulk((Operation(kind, body=item), None) for item in bodies)
+        return list(zip(bodies, answers, strict=True))
 
     def _left(self, failed: list[tuple[Item, DbError]]) -> list[Left]:
         known = {(one.id, orjson.dumps(one.key)): one for one in self.record.left}
@@ -358,6 +367,10 @@ class _Run:
             except NotFound:
                 continue  # expired meanwhile
         return removed
+
+
+def _plain(item: Item) -> Item:
+    return {name: value for name, value in item.items() if name not in SYSTEM}
 
 
 PHASES: dict[str, Callable[[_Run], RekeyRecord]] = {

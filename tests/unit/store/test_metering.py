@@ -1,0 +1,59 @@
+"""Every kind of request draws on the budget of the physical partition it touches."""
+
+from collections.abc import Callable
+
+import pytest
+
+import armillary
+from armillary.clock import VirtualClock
+from armillary.container import Container
+from armillary.errors import Throttled
+
+REQUESTS: dict[str, Callable[[Container], object]] = {
+    "read": lambda c: c.read_item("1", "a"),
+    "create": lambda c: c.create_item({"id": "new", "k": "a"}),
+    "batch": lambda c: c.execute_item_batch([("read", ("1",))], "a"),
+    "page": lambda c: c.read_page(max_items=10),
+    "page of a key": lambda c: c.read_page(partition_key="a", max_items=10),
+    "change feed": lambda c: c.read_change_feed(max_items=10),
+    "query": lambda c: list(c.query("SELECT * FROM c")),
+    "query of a key": lambda c: list(c.query("SELECT * FROM c WHERE c.k = 'a'")),
+}
+
+
+def _container(clock: VirtualClock) -> Container:
+    account = armillary.open(":memory:", clock=clock, enforce="on", housekeeping=False)
+    container = account.create_database("d").create_container("c", "/k", throughput=400)
+    container.create_item({"id": "1", "k": "a", "text": "x" * 900})
+    clock.advance(1)
+    return container
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_is_charged_to_its_partition(name: str) -> None:
+    container = _container(VirtualClock())
+    before = container.heat()["0"].ru_total
+    REQUESTS[name](container)
+    assert container.heat()["0"].ru_total >= before + 1
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_request_is_refused_when_the_second_is_used_up(name: str) -> None:
+    clock = VirtualClock()
+    container = _container(clock)
+    with pytest.raises(Throttled):
+        for _ in range(1000):
+            container.read_item("1", "a")
+    with pytest.raises(Throttled) as refused:
+        REQUESTS[name](container)
+    clock.advance(refused.value.facts["retry_after_ms"] / 1000)
+    REQUESTS[name](container)
+
+
+def test_report_counts_and_refuses_nothing() -> None:
+    account = armillary.open(":memory:", clock=VirtualClock(), enforce="report", housekeeping=False)
+    container = account.create_database("d").create_container("c", "/k", throughput=400)
+    container.create_item({"id": "1", "k": "a"})
+    for _ in range(1000):
+        container.read_item("1", "a")
+    assert container.heat()["0"].ru_total > 1000
