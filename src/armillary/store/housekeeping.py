@@ -14,10 +14,12 @@ import threading
 import time
 from contextlib import suppress
 
+from armillary.engine.base import SpaceGone
 from armillary.errors import DbError, Locked, NotFound, NotSplittable, Stale
 from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ContainerRecord
 from armillary.store.containers import ContainerStore
+from armillary.store.meta import State, unpack_meta
 from armillary.store.moves import begin_split, resume
 from armillary.store.throughput import run_scaling, stored_bytes
 
@@ -102,12 +104,27 @@ def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
 def keep_container(account: AccountStore, store: ContainerStore) -> None:
     for move in resume(store):
         move.run()
+    if stands_still(store):
+        store.note_write()  # its runner may be dead, which shows later: come again
+        return
     with suppress(Locked):  # another process is at it
         run_scaling(store, of=account.limits)
     split_full(account, store)
     store.sweep()
     store.trim_log()
     store.reindex()
+
+
+def stands_still(store: ContainerStore) -> bool:
+    """Whether a range is frozen. Whoever looked at it now would wait, perhaps for this process."""
+    state = store.refresh()
+    moving = {ordinal for move in state.record.moves for ordinal in move.parents}
+    for owner in state.table.ranges:
+        if owner.ordinal in moving:
+            with suppress(SpaceGone), store.engine.read(owner.space) as reader:
+                if unpack_meta(reader.meta).state is State.FROZEN:
+                    return True
+    return False
 
 
 def split_full(account: AccountStore, store: ContainerStore) -> None:
