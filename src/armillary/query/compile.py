@@ -30,6 +30,7 @@ from armillary.query.sql import ast
 from armillary.values import JSON
 
 Factory: TypeAlias = Callable[..., Expression]
+Compiler: TypeAlias = Callable[[ast.Expr, Scope], Expression]
 
 #: Rows that closures evaluate before it pays to compile.
 ROWS_FIRST: Final = 500
@@ -65,8 +66,8 @@ def compile_filter(expr: ast.Expr, scope: Scope) -> Callable[[list[Any]], bool]:
     return _function([f"return {writer.truth(expr)}"], writer)
 
 
-def tiered(expr: ast.Expr, scope: Scope) -> Expression:
-    """As `compile_expression`, compiled once the expression has seen `ROWS_FIRST` rows."""
+def tiered(expr: ast.Expr, scope: Scope, compiled: Compiler = compile_expression) -> Expression:
+    """Closures that are compiled once the expression has seen `ROWS_FIRST` rows."""
     closure = make(expr, scope).run
     if _is_small(expr):
         return closure
@@ -77,7 +78,7 @@ def tiered(expr: ast.Expr, scope: Scope) -> Expression:
         if left:
             left -= 1
             if not left and not any(isinstance(node, _IN_SLOTS) for node in ast.walk(expr)):
-                current = compile_expression(expr, scope)
+                current = compiled(expr, scope)
         return current(row)
 
     return run
