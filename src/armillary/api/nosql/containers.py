@@ -17,14 +17,17 @@ from armillary.encoding.etags import matches
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import SpaceGone
 from armillary.errors import BadInput
+from armillary.limits import FUNCTIONS_MAX, STORED_PROCEDURES_MAX, TRIGGERS_MAX
 from armillary.store import statistics
 from armillary.store.catalog import ContainerRecord
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import unpack_meta
+from armillary.store.resources import ResourceStore
 from armillary.values import JSON
 
 KEYS_SHOWN: Final = 3  # of the largest logical partitions, per physical one
 INDEXED: Final = "x-ms-documentdb-collection-index-transformation-progress"
+SCRIPTS: Final = {"udf": "functions", "sproc": "storedProcedures", "trigger": "triggers"}
 KEY_REQUIRED_SINCE: Final = "2018-12-31"
 
 
@@ -58,7 +61,7 @@ def read_container(call: Call) -> Response:
     wants_statistics = options.flag("x-ms-documentdb-populatepartitionstatistics")
     if wants_quota or wants_statistics:
         store = call.gateway.container(*call.names)
-        headers |= quota_headers(store) if wants_quota else {}
+        headers |= quota_headers(call, store) if wants_quota else {}
         if wants_statistics:
             document["statistics"] = partition_statistics(store)
     return _answer(call, 200, record, document, headers)
@@ -101,20 +104,24 @@ def _answer(
 # --- what a container holds ---------------------------------------------------------------------
 
 
-def quota_headers(store: ContainerStore) -> dict[str, str | None]:
+def quota_headers(call: Call, store: ContainerStore) -> dict[str, str | None]:
     """In KB, as the original counts."""
+    scripts = "".join(
+        f"{word}={len(ResourceStore(call.gateway.engine, kind, store.state.record.rid).list())};"
+        for kind, word in SCRIPTS.items()
+    )
     parts = statistics.partitions(store)
     size_kb = sum(one.size_bytes for one in parts) // 1024
     body_kb = sum(one.body_bytes for one in parts) // 1024
     items = sum(one.items for one in parts)
     return {
         "x-ms-resource-quota": (
-            "functions=50;storedProcedures=100;triggers=50;documentSize=10240;"
+            f"functions={FUNCTIONS_MAX};storedProcedures={STORED_PROCEDURES_MAX};"
+            f"triggers={TRIGGERS_MAX};documentSize=10240;"
             "documentsSize=52428800;documentsCount=-1;collectionSize=52428800;"
         ),
         "x-ms-resource-usage": (
-            "functions=0;storedProcedures=0;triggers=0;documentSize=0;"
-            f"documentsSize={body_kb};documentsCount={items};collectionSize={size_kb};"
+            f"{scripts}documentSize=0;documentsSize={body_kb};documentsCount={items};collectionSize={size_kb};"
         ),
     }
 

@@ -164,6 +164,26 @@ def test_above_the_throughput_is_429_until_the_next_second(metered: Api) -> None
     assert metered.item({"id": "later", "pk": "x"}).status == 201
 
 
+@pytest.mark.parametrize("what", ["list", "changes", "query"])
+def test_feeds_and_queries_are_charged_too(metered: Api, what: str) -> None:
+    item = {"pk": "x", "text": "x" * 100_000}
+    for n in range(4):
+        metered.item({"id": str(n), **item})
+        metered.clock.advance(2)
+    text = {"query": "SELECT * FROM c"}
+    asks = {
+        "list": ("GET", None, {}),
+        "changes": ("GET", None, {"a-im": "Incremental Feed"}),
+        "query": ("POST", text, {"x-ms-documentdb-isquery": "true", **pk("x")}),
+    }
+    method, body, headers = asks[what]
+    statuses = [metered.ask(method, DOCS, body, headers).status for _ in range(60)]
+    assert statuses[0] == 200
+    assert 429 in statuses
+    metered.clock.advance(5)
+    assert metered.ask(method, DOCS, body, headers).status == 200
+
+
 # --- pages and feeds ------------------------------------------------------------------------------
 
 
