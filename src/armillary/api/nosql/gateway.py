@@ -15,7 +15,7 @@ from armillary.api.nosql.paths import is_database_rid
 from armillary.api.nosql.settings import GatewaySettings
 from armillary.api.nosql.signing import Keyring
 from armillary.engine.base import CATALOG_SPACE, SpaceGone
-from armillary.errors import DbError, NotFound, OwnerNotFound
+from armillary.errors import DbError, Locked, NotFound, OwnerNotFound, Stale
 from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, find_container, find_database
 from armillary.store.containers import ContainerStore
@@ -108,6 +108,8 @@ class Gateway:
     def _scale(self, store: ContainerStore) -> None:
         try:
             run_scaling(store, of=self.account.limits)
+        except (Locked, Stale, NotFound) as error:  # who keeps house was quicker, or it is gone
+            log.debug("scaling %s/%s is left to others: %s", store.database, store.name, error)
         except DbError as error:
             log.warning("scaling %s/%s stopped: %s", store.database, store.name, error)
 
