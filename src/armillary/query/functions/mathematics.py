@@ -31,12 +31,14 @@ def _double(compute: Callable[..., float], overflow: float = math.inf) -> Callab
 
 
 def _keep_whole(compute: Callable[[float], float]) -> Callable[[JSON], JSON]:
-    """Rounding of an integer is itself, exact up to 64 bits."""
+    """Rounding of an integer is itself, exact up to 64 bits; of a double it is a double, because
+    Python would make an integer of any length.
+    """
 
     def run(value: JSON) -> JSON:
         if not is_number(value):
             return UNDEFINED
-        return value if type(value) is int or not math.isfinite(value) else compute(value)
+        return value if type(value) is int or not math.isfinite(value) else float(compute(value))
 
     return run
 

@@ -65,3 +65,14 @@ def test_heavy_packages_load_on_first_use() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["CEILING", "FLOOR", "TRUNC", "ROUND"])
+def test_rounding_large_numbers_stays_a_double(name: str) -> None:
+    """An integer beyond 64 bits can't be written as JSON: the query would end in an error."""
+    run = FUNCTIONS[name].run
+    assert run is not None
+    for value in (1e20, -1e300):
+        found = run(value)
+        assert type(found) is float
+        assert found == value
