@@ -57,3 +57,41 @@ def test_conflicts_are_asked_for_by_key_or_everywhere(container: ContainerProxy)
     with pytest.raises(CosmosHttpResponseError) as caught:
         list(container.query_conflicts(text))
     assert caught.value.status_code == 400
+
+
+def test_a_bare_aggregate_is_left_to_the_client_which_can_not_do_it(
+    container: ContainerProxy,
+) -> None:
+    container.create_item({"id": "1", "pk": "a", "n": 5})
+    text = "SELECT AVG(c.n) FROM c WHERE c.pk = 'a'"
+    with pytest.raises(CosmosHttpResponseError):
+        list(container.query_items(text, enable_cross_partition_query=True))
+    assert list(container.query_items(text, partition_key="a")) == [{"$1": 5}]
+
+
+def test_pages_of_the_gateway_end_with_their_range(database: DatabaseProxy, server: Server) -> None:
+    body = {"id": "two", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+    server.account.create_container(database.id, body, physical_partitions=2)
+    items = database.get_container_client("two")
+    keys = [str(number) for number in range(8)]
+    for key in keys:
+        items.create_item({"id": key, "pk": key})
+    pages = items.query_items("SELECT VALUE c.id FROM c", enable_cross_partition_query=True)
+    found = [list(page) for page in pages.by_page()]
+    assert sorted(id for page in found for id in page) == keys
+    assert len(found) == 2
+
+
+def test_an_item_is_measured_as_it_was_sent(container: ContainerProxy) -> None:
+    text = "\u754c" * 400_000  # 1.2 MB, and twice that with the escapes that the SDK sends
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        container.create_item({"id": "1", "pk": "a", "text": text})
+    assert caught.value.status_code == 413
+
+
+def test_index_metrics_name_the_partition_key(container: ContainerProxy) -> None:
+    container.create_item({"id": "1", "pk": "a"})
+    list(container.query_items("SELECT * FROM c", partition_key="a", populate_index_metrics=True))
+    headers = container.client_connection.last_response_headers
+    used = headers["x-ms-cosmos-index-utilization"]["UtilizedSingleIndexes"]
+    assert [one["IndexSpec"] for one in used] == ["/_epk/?"]

@@ -33,7 +33,8 @@ from armillary.encoding.etags import matches
 from armillary.encoding.partition_key import KeyValues, key_of
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import Reader
-from armillary.errors import BadInput, NotFound, NotModified, NotSupported
+from armillary.errors import BadInput, NotFound, NotModified, NotSupported, TooLarge
+from armillary.limits import ITEM_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import delete_ru, miss_ru, read_ru
 from armillary.store import layout
@@ -144,6 +145,8 @@ def operation_of(call: Call, kind: str, item_id: str) -> Operation:
     if kind == "patch":
         return patch_operation(item_id, call.json(), options.if_match)
     body = None if kind == "delete" else call.request.body
+    if body is not None and len(body) > ITEM_BYTES_MAX:  # as sent: escapes count
+        raise TooLarge("Request size is too large")
     return Operation(kind, item_id, body, options.if_match, options.if_none_match)
 
 
