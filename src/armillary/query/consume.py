@@ -45,7 +45,7 @@ class Room:
     deadline: float = float("inf")
     clock: Clock = time.monotonic
     one_range: bool = False
-    """Rows that come one range after another: a page with rows ends where its range does."""
+    """Of rows that come one range after another: a page ends where its range does, be it empty."""
 
 
 @dataclass(slots=True)

@@ -93,7 +93,7 @@ def merge_rows(
         if not taken.at_end:
             waiting.appendleft((piece, taken.rid, taken.given))
         is_full = len(page.rows) >= room.items or room.clock() > room.deadline
-        is_full = is_full or (room.one_range and bool(page.rows))
+        is_full = is_full or room.one_range
         if waiting and (is_full or not taken.at_end):
             page.at_end = False
             page.begun = _begun(waiting)
