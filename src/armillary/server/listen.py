@@ -33,6 +33,9 @@ ATTEMPTS_MAX = 20
 CAN_BALANCE = sys.platform.startswith("linux")  # elsewhere SO_REUSEPORT does not spread the load
 
 
+TLS_GOODBYE_SECONDS = 1.0
+
+
 class PortBusy(Exception):
     """Somebody listens there already. The text says what to do."""
 
@@ -191,6 +194,8 @@ class Doorman:
                 client,
                 ssl=context,
                 ssl_handshake_timeout=self.hub.bounds.handshake_s if secure else None,
+                # A client that keeps its connection idle does not answer our goodbye.
+                ssl_shutdown_timeout=TLS_GOODBYE_SECONDS if secure else None,
             )
         except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
             log.debug("a connection came to nothing: %s", error)
