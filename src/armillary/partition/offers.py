@@ -59,8 +59,10 @@ def check_throughput(
     step = RULES[kind].step
     if minimum <= value <= maximum and value % step == 0:
         return
+    too_little = f"Requested throughput {value} is less than required minimum throughput {minimum}."
     raise BadInput(
-        "The value of offer throughput specified is invalid. Please specify a value between "
+        (f"{too_little} " if kind == "autoscale" and value < minimum else "")
+        + "The value of offer throughput specified is invalid. Please specify a value between "
         f"{minimum} and {maximum} inclusive in increments of {step}. Please contact "
         "https://azure.microsoft.com/support to request limit increases beyond "
         f"{maximum} RU/s.",

@@ -58,6 +58,8 @@ class OfferRecord:
     version: int = 0
     etag: str = ""
     ts: int = 0
+    increment_percent: int = 0
+    """Of an old policy of autoscale; kept, without effect."""
 
     def distribution(self, ordinals: list[int]) -> Distribution:
         if self.shares:

@@ -2,7 +2,14 @@
 against the original would stop here."""
 
 import pytest
-from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey, documents
+from azure.cosmos import (
+    ContainerProxy,
+    CosmosClient,
+    DatabaseProxy,
+    PartitionKey,
+    ThroughputProperties,
+    documents,
+)
 from azure.cosmos.exceptions import CosmosHttpResponseError
 from tests.conformance.nosql.conftest import Server
 
@@ -95,3 +102,17 @@ def test_index_metrics_name_the_partition_key(container: ContainerProxy) -> None
     headers = container.client_connection.last_response_headers
     used = headers["x-ms-cosmos-index-utilization"]["UtilizedSingleIndexes"]
     assert [one["IndexSpec"] for one in used] == ["/_epk/?"]
+
+
+def test_the_increment_of_autoscale_comes_back_as_sent(database: DatabaseProxy) -> None:
+    asked = ThroughputProperties(auto_scale_max_throughput=4000, auto_scale_increment_percent=3)
+    items = database.create_container("items", PartitionKey("/pk"), offer_throughput=asked)
+    assert items.get_throughput().auto_scale_increment_percent == 3
+    more = ThroughputProperties(auto_scale_max_throughput=5000, auto_scale_increment_percent=20)
+    items.replace_throughput(more)
+    found = items.get_throughput()
+    assert (found.auto_scale_max_throughput, found.auto_scale_increment_percent) == (5000, 20)
+    less = ThroughputProperties(auto_scale_max_throughput=-200, auto_scale_increment_percent=0)
+    with pytest.raises(CosmosHttpResponseError) as caught:
+        database.create_container("less", PartitionKey("/pk"), offer_throughput=less)
+    assert "less than required minimum throughput 1000" in caught.value.message

@@ -12,7 +12,7 @@ from armillary.api.nosql.databases import check_match
 from armillary.api.nosql.listing import list_page
 from armillary.api.nosql.messages import Response
 from armillary.api.nosql.presenting import container_json, range_json
-from armillary.api.nosql.throughput import asked_throughput
+from armillary.api.nosql.throughput import asked_throughput, keep_increment
 from armillary.encoding.etags import matches
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import SpaceGone
@@ -49,6 +49,7 @@ def create_container(call: Call) -> Response:
         )
     throughput = asked_throughput(call.options)
     record = call.gateway.account.create_container(owner.id, body, throughput=throughput)
+    keep_increment(call, record.rid)
     return _answer(call, 201, record, container_json(record))
 
 

@@ -4,7 +4,7 @@ from armillary.api.nosql.call import Call, reply, resource
 from armillary.api.nosql.listing import list_page
 from armillary.api.nosql.messages import Response
 from armillary.api.nosql.presenting import database_json
-from armillary.api.nosql.throughput import asked_throughput
+from armillary.api.nosql.throughput import asked_throughput, keep_increment
 from armillary.encoding.etags import matches
 from armillary.errors import BadInput, PreconditionFailed
 from armillary.values import JSON
@@ -18,6 +18,7 @@ def list_databases(call: Call) -> Response:
 def create_database(call: Call) -> Response:
     name = required_id(call.document())
     record = call.gateway.account.create_database(name, asked_throughput(call.options))
+    keep_increment(call, record.rid)
     return resource(call, 201, database_json(record))
 
 

@@ -19,6 +19,7 @@ from armillary.encoding.rids import parse_rid
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, NotFound
 from armillary.partition.provisioning import OfferKind
+from armillary.store.auto_upgrade import increment_in, set_increment
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, Throughput
 from armillary.store.offers import OfferRecord, list_offers
 from armillary.store.resources import find_owner
@@ -49,11 +50,13 @@ def replace_offer(call: Call) -> Response:
             return _answer(
                 call, migrate_kind(call.gateway.engine, offer.owner, kind, if_match=if_match)
             )
-    kind, ru = asked_in(call.document(), offer)
+    body = call.document()
+    kind, ru = asked_in(body, offer)
+    percent = increment_in(body["content"].get("offerAutopilotSettings"))
     if isinstance(owner, DatabaseRecord):
         account = call.gateway.account
         changed = change_shared_throughput(account, owner, ru, kind=kind, if_match=if_match)
-        return _answer(call, changed)
+        return _answer(call, _with_increment(call, changed, percent))
     store = call.gateway.container(owner.database, owner.id)
     limits = call.gateway.account.limits
     changed = change_throughput(store, ru, kind=kind, if_match=if_match, of=limits)
@@ -61,7 +64,11 @@ def replace_offer(call: Call) -> Response:
         call.gateway.account.meter.forget(store.state)
     if changed.pending is not None:
         call.gateway.scale_later(store)
-    return _answer(call, changed)
+    return _answer(call, _with_increment(call, changed, percent))
+
+
+def _with_increment(call: Call, offer: OfferRecord, percent: int | None) -> OfferRecord:
+    return offer if percent is None else set_increment(call.gateway.engine, offer.owner, percent)
 
 
 def asked_in(body: dict[str, Any], offer: OfferRecord) -> Throughput:

@@ -13,8 +13,10 @@ import orjson
 from armillary.encoding.partition_key import KeyValues, parse_key_header
 from armillary.errors import BadInput
 from armillary.store.paging import PAGE_SIZE_TEXT
+from armillary.values import JSON
 
 KEY: Final = "x-ms-documentdb-partitionkey"
+AUTOSCALE: Final = "x-ms-cosmos-offer-autopilot-settings"
 RANGE_ID: Final = "x-ms-documentdb-partitionkeyrangeid"
 
 #: Strongest first. A request may ask for its account's level or a weaker one.
@@ -155,18 +157,17 @@ class Options:
         return self.number("x-ms-offer-throughput")
 
     @property
-    def autoscale_max(self) -> int | None:
-        name = "x-ms-cosmos-offer-autopilot-settings"
-        text = self.headers.get(name)
+    def autoscale(self) -> dict[str, JSON] | None:
+        text = self.headers.get(AUTOSCALE)
         if text is None:
             return None
         try:
-            most = orjson.loads(text)["maxThroughput"]
-        except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-            raise _bad_header(text, name) from error
-        if type(most) is not int:
-            raise _bad_header(text, name)
-        return most
+            settings = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise _bad_header(text, AUTOSCALE) from error
+        if not isinstance(settings, dict) or type(settings.get("maxThroughput")) is not int:
+            raise _bad_header(text, AUTOSCALE)
+        return settings
 
     # --- reading --------------------------------------------------------------------------------
 

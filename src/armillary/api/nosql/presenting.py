@@ -102,7 +102,9 @@ def offer_json(record: OfferRecord) -> dict[str, JSON]:
     if record.kind == "autoscale":
         content["offerAutopilotSettings"] = {
             "maxThroughput": record.ru,
-            "autoUpgradePolicy": {"throughputPolicy": {"incrementPercent": 0}},
+            "autoUpgradePolicy": {
+                "throughputPolicy": {"incrementPercent": record.increment_percent}
+            },
         }
     return {
         "offerVersion": "V2",
