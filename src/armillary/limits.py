@@ -67,6 +67,7 @@ TOKEN_SECONDS_MAX = 24 * 3600
 
 # --- query text (nosql-query 8) ---
 QUERY_CHARACTERS_MAX = 512 * KB
+QUERY_TOKENS_MAX = 100_000  # ours: each costs some 50 µs until the query runs
 QUERY_DEPTH_MAX = 128  # nesting of a query text; more could not be walked or compiled by recursion
 QUERY_JOINS_MAX = 10
 QUERY_UDF_CALLS_MAX = 10
@@ -76,6 +77,7 @@ QUERY_ERRORS_MAX = 100  # reported for one text
 QUERY_COUNT_MAX = 4_294_967_295  # TOP, OFFSET and LIMIT
 QUERY_GROUPS_MAX = 500_000  # cells of the table of groups, or different rows of a DISTINCT
 QUERY_KEYS_MAX = 1_000  # partition keys that a filter is narrowed to; more, and all are read
+QUERY_ELEMENTS_MAX = 1_000_000  # of arrays that FROM and JOIN go through for one item; ours
 QUERY_PAGE_SECONDS = 5.0  # after which a page ends with what it has
 QUERY_SNAPSHOT_SECONDS = 1.0  # of one read transaction; a page may need several
 
@@ -102,6 +104,8 @@ SCAN_CHUNK_BYTES = 1 * MB
 INSERT_BATCH_ROWS = 4096  # rows of one INSERT, or the bytes below if they come first
 INSERT_BATCH_BYTES = 8 * MB
 DROP_CHUNK_ROWS = 2000  # rows of a dropped space deleted in one transaction
+
+LSN_LEAP = 1 << 20  # after a restore: more than can have been lost
 
 # --- splits and merges ---
 MOVE_PIECE_ITEMS = 64  # items copied by one command: it must not hold the writer for long

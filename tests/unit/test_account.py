@@ -129,3 +129,23 @@ def _properties(world: World) -> None:
         "geospatialConfig": {"type": "Geography"},
     }
     assert {"_rid", "_self", "_etag", "_ts"} <= set(properties)
+
+
+def test_a_restored_account_goes_on_above_what_clients_may_have_seen(tmp_path: Path) -> None:
+    with armillary.open(tmp_path / "data", housekeeping=False) as account:
+        container = account.create_database("d").create_container("c", "/k")
+        container.create_item({"id": "1", "k": "a"})
+        account.backup(tmp_path / "copy")
+        seen = container.create_item({"id": "2", "k": "a"})  # not in the copy
+        position = container.read_change_feed(start="now").continuation
+        lsn = container.partitions()[0].lsn
+    with armillary.open(tmp_path / "copy", housekeeping=False) as restored:
+        container = restored.database("d").container("c")
+        assert [one["id"] for one in container.read_all_items()] == ["1"]
+        made = container.create_item({"id": "3", "k": "a"})
+        assert container.partitions()[0].lsn > lsn
+        assert made["_rid"] != seen["_rid"]
+        assert made["_etag"] != seen["_etag"]
+        # A reader that was ahead of the copy hears of everything that comes now.
+        page = container.read_change_feed(continuation=position)
+        assert [one["id"] for one in page.items] == ["3"]

@@ -117,6 +117,10 @@ Handlers: TypeAlias = Mapping[str, Handler]
 class Engine(Protocol):
     """All methods may be called from any thread."""
 
+    unclean_open: bool
+    """The last writes that somebody saw may be missing: it is a backup that was taken up again, or
+    was not closed properly under relaxed durability."""
+
     def read(self, space: int) -> AbstractContextManager[Reader]:
         """A fresh snapshot. Raises SpaceGone."""
         ...

@@ -27,7 +27,7 @@ import lmdb
 
 from armillary.clock import Clock, SystemClock
 from armillary.engine.base import META_KEY, Command, Durability, Handlers, Row, SpaceGone
-from armillary.engine.folder import MOUNTS, from_system
+from armillary.engine.folder import MOUNTS, UNCLEAN_PREFIX, from_system
 from armillary.engine.format import DATA_NAME, new_stamp, sync_folder, write_stamp
 from armillary.engine.groups import Groups, Job
 from armillary.engine.lmdb_access import LmdbReader
@@ -160,6 +160,8 @@ class LmdbStore:
             self._environment.lmdb.copy(str(target), compact=True)
             with (target / DATA_NAME).open("rb+") as file:
                 os.fsync(file.fileno())
+            # Whoever opens it has an older state than others may have seen.
+            (target / f"{UNCLEAN_PREFIX}backup").touch()
             sync_folder(target)
             write_stamp(target, new_stamp(ENGINE_NAME))
         except lmdb.Error as error:

@@ -58,6 +58,7 @@ class MemoryReader:
 
 class MemoryEngine:
     def __init__(self, handlers: Handlers, *, clock: Clock | None = None) -> None:
+        self.unclean_open = False
         self._handlers = handlers
         self._clock = SystemClock() if clock is None else clock
         self._spaces: dict[int, Blocks] = {}
@@ -170,6 +171,7 @@ def restored(source: Path, handlers: Handlers, *, clock: Clock | None = None) ->
     for path in source.glob("*.rows"):
         rows = msgspec.msgpack.decode(path.read_bytes(), type=list[tuple[bytes, bytes]])
         engine.create_space(int(path.stem), rows)
+    engine.unclean_open = True
     return engine
 
 

@@ -66,6 +66,7 @@ class PostgresEngine:
         writers: int = POSTGRES_WRITERS,
         readers_max: int = POSTGRES_READERS_MAX,
     ) -> None:
+        self.unclean_open = False  # the server knows; a restored database is its operator's to say
         self._address = Address.parse(url, schema)
         self._handlers = handlers
         found = self._prepare()

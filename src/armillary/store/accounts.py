@@ -8,6 +8,7 @@
 What a crash leaves behind is in the list of spaces that nobody owns; `clean_up` drops those.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any, Final
@@ -18,7 +19,7 @@ from armillary.encoding.documents import check_name
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
 from armillary.encoding.rids import rid_bytes
-from armillary.engine.base import CATALOG_SPACE, Command, Engine
+from armillary.engine.base import CATALOG_SPACE, Command, Engine, SpaceGone
 from armillary.errors import (
     BadInput,
     Conflict,
@@ -63,6 +64,8 @@ class AccountStore:
         self._random = random
         catalog.ensure_catalog(engine)
         self.clean_up()
+        if engine.unclean_open:
+            self._leap()
 
     def container(self, database: str, name: str) -> ContainerStore:
         return ContainerStore(
@@ -188,6 +191,14 @@ class AccountStore:
             spaces = catalog.orphans(reader, before_s)
         if spaces:
             self._drop(spaces)
+
+    def _leap(self) -> None:
+        """What clients know of this account may be newer than the account itself."""
+        for database in self.list_databases():
+            for record in self.list_containers(database.id):
+                for one in record.ranges:
+                    with suppress(SpaceGone):
+                        self.engine.run(one.space, Command("items.leap", None))
 
     def _drop(self, spaces: list[int]) -> None:
         for space in spaces:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from armillary.encoding.documents import MOMENT
 from armillary.engine.base import Handler, Reader, Writer
+from armillary.limits import LSN_LEAP
 from armillary.store import layout
 from armillary.store.expiring import TTL_NONE, TTL_OFF
 from armillary.store.meta import unpack_meta
@@ -187,7 +188,22 @@ def adopt_settings(tx: Writer, data: Settings) -> bool:
     return True
 
 
+def leap(tx: Writer, data: None) -> int:
+    """Go on well above everything that anybody can have seen of this space: LSNs, rids, etags, and
+    the session version, so that a token or position from the lost future means nothing here."""
+    row = tx.get(layout.META)
+    assert row is not None
+    meta = unpack_meta(row)
+    meta.lsn += LSN_LEAP
+    meta.rids += LSN_LEAP
+    meta.etags += LSN_LEAP
+    meta.session += 1
+    tx.put(layout.META, meta.pack())
+    return meta.lsn
+
+
 HANDLERS: dict[str, Handler] = {
+    "items.leap": Handler(leap),
     "items.sweep": Handler(sweep_expired),
     "items.delete_by_key": Handler(delete_by_key),
     "items.trim_log": Handler(trim_log),
