@@ -83,8 +83,8 @@ def test_pages_of_the_gateway_end_with_their_range(database: DatabaseProxy, serv
     keys = [str(number) for number in range(8)]
     for key in keys:
         items.create_item({"id": key, "pk": key})
-    pages = items.query_items("SELECT VALUE c.id FROM c", enable_cross_partition_query=True)
-    found = [list(page) for page in pages.by_page()]
+    pages = items.query_items("SELECT c.id FROM c", enable_cross_partition_query=True)
+    found = [[row["id"] for row in page] for page in pages.by_page()]
     assert sorted(id for page in found for id in page) == keys
     assert len(found) == 2
 
