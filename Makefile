@@ -27,7 +27,7 @@ run: $(STAMP)  ## see it work in the terminal
 	 else $(PY) -m armillary --version; fi
 
 test: $(STAMP)  ## every test but the long ones; ends with what was skipped and why
-	@$(PY) -m pytest -rs
+	@$(PY) -m pytest -rs -n 2 --dist loadfile
 
 lint: $(STAMP)  ## ruff: rules and format
 	@$(PY) -m ruff check --quiet && $(PY) -m ruff format --check --quiet \
