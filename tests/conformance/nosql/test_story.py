@@ -55,18 +55,15 @@ class Program:
     written: list[tuple[str, str]] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
 
-    def container(self) -> ContainerProxy:
-        client = CosmosClient(self.address, EMULATOR_KEY, transport=self.transport)
-        return client.get_database_client("story").get_container_client("c")
-
     def write(self, key_of: Callable[[int], str], first: int, stop: threading.Event) -> None:
         try:
-            container = self.container()
-            for number in count(first):
-                if stop.is_set():
-                    return
-                container.create_item(costly(str(number), key_of(number)))
-                self.written.append((str(number), key_of(number)))
+            with CosmosClient(self.address, EMULATOR_KEY, transport=self.transport) as client:
+                container = client.get_database_client("story").get_container_client("c")
+                for number in count(first):
+                    if stop.is_set():
+                        return
+                    container.create_item(costly(str(number), key_of(number)))
+                    self.written.append((str(number), key_of(number)))
         except (CosmosHttpResponseError, OSError) as error:
             self.failures.append(error)
 
@@ -130,7 +127,12 @@ def crowds() -> Iterator[list[Crowd]]:
 
 def test_a_container_grows_up(server: ServerProcess, tmp_path: Path, crowds: list[Crowd]) -> None:
     address = f"http://localhost:{server.port}"
-    client = CosmosClient(address, EMULATOR_KEY)
+    with CosmosClient(address, EMULATOR_KEY) as client:
+        grow_up(server, tmp_path / "data", crowds, client)
+
+
+def grow_up(server: ServerProcess, folder: Path, crowds: list[Crowd], client: CosmosClient) -> None:
+    address = f"http://localhost:{server.port}"
     database = client.create_database("story")
     container = database.create_container("c", PartitionKey("/pk"), offer_throughput=400)
     assert len(list(container.read_feed_ranges())) == 1
@@ -160,7 +162,7 @@ def test_a_container_grows_up(server: ServerProcess, tmp_path: Path, crowds: lis
     hot = Crowd(address, lambda number: "hot", first=900_000)
     crowds.append(hot)
     with armillary.open(
-        tmp_path / "data", enforce="report", housekeeping=False, partition_ru=PARTITION_RU
+        folder, enforce="report", housekeeping=False, partition_ru=PARTITION_RU
     ) as account:
         heat = account.database("story").container("c").heat
         assert len(heat()) == 8
