@@ -31,7 +31,7 @@ from armillary.values import JSON, UNDEFINED
 Feed: TypeAlias = Iterable[tuple[bytes, Iterator[Row]]]
 Clock: TypeAlias = Callable[[], float]
 
-ITEMS_BETWEEN_LOOKS = 128  # at the clock
+ITEMS_BETWEEN_LOOKS = 32  # at the clock; a slow regular expression takes half a second for each
 GROUPS_SPARE = 1_000  # kept beyond a page before the last are thrown out
 
 
@@ -69,7 +69,8 @@ def take_rows(
     looks = 0
     for found, combinations in feed:
         looks += 1
-        if looks % ITEMS_BETWEEN_LOOKS == 0 and room.clock() > room.deadline:
+        is_due = looks % ITEMS_BETWEEN_LOOKS == 0 or program.took_long
+        if is_due and room.clock() > room.deadline:
             taken.at_end = False
             return taken
         number = 0
@@ -105,8 +106,9 @@ def take_rows(
 class Slice:
     """A feed that ends when its snapshot has been held long enough."""
 
-    def __init__(self, feed: Feed, clock: Clock) -> None:
+    def __init__(self, feed: Feed, program: Program, clock: Clock) -> None:
         self._feed = feed
+        self._program = program
         self._clock = clock
         self.stopped_at: bytes | None = None
 
@@ -114,7 +116,8 @@ class Slice:
         end = self._clock() + QUERY_SNAPSHOT_SECONDS
         for number, (rid, combinations) in enumerate(self._feed, 1):
             yield rid, combinations
-            if number % ITEMS_BETWEEN_LOOKS == 0 and self._clock() > end:
+            is_due = number % ITEMS_BETWEEN_LOOKS == 0 or self._program.took_long
+            if is_due and self._clock() > end:
                 self.stopped_at = rid
                 return
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from armillary.errors import BadInput, NotSupported
+from armillary.limits import QUERY_ELEMENTS_MAX
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.like import like, matcher
 from armillary.query.operators import (
@@ -41,6 +42,8 @@ class Frame:
     """How many slots a row needs. All queries inside one another share a row, none share a slot."""
 
     size: int = 0
+    elements: int = 0
+    """Of arrays, gone through by FROM and JOIN for the item at hand."""
 
     def slot(self) -> int:
         self.size += 1
@@ -48,6 +51,15 @@ class Frame:
 
     def row(self) -> Row:
         return [UNDEFINED] * self.size
+
+    def go_through(self, count: int) -> None:
+        """Joins multiply: a small item can have more combinations than anyone can wait for."""
+        self.elements += count
+        if self.elements > QUERY_ELEMENTS_MAX:
+            raise BadInput(
+                f"The query goes through more than {QUERY_ELEMENTS_MAX} array elements of one "
+                "item; join fewer arrays, or filter them in subqueries before they are joined."
+            )
 
 
 @dataclass(frozen=True, slots=True)

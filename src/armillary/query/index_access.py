@@ -87,17 +87,30 @@ def _tightened(found: list[Access]) -> list[Access]:
     """`c.n > 3` and `c.n < 9` → one lookup between both. Not for elements of an array: one may be
     above 3 and another below 9.
     """
-    by_path: dict[Path, Lookup] = {}
+    by_path: dict[Path, list[Lookup]] = {}
     others: list[Access] = []
     for access in found:
         if not isinstance(access, Lookup) or ARRAY in access.path:
             others.append(access)
-        elif (known := by_path.get(access.path)) is None:
-            by_path[access.path] = access
         else:
-            both = (known.ranges, known.exact), (access.ranges, access.exact)
-            by_path[access.path] = Lookup(access.path, *ranges.intersection(*both))
-    return [*by_path.values(), *others]
+            by_path.setdefault(access.path, []).append(access)
+    return [*map(_intersection, by_path.values()), *others]
+
+
+def _intersection(lookups: list[Lookup]) -> Lookup:
+    """Two by two, in rounds: one after the other, a thousand `!=` would take a thousand times all
+    the ranges that are left between them.
+    """
+    while len(lookups) > 1:
+        pairs = zip(lookups[::2], lookups[1::2], strict=False)
+        rest = lookups[-1:] if len(lookups) % 2 else []
+        lookups = [*(_both_of(one, other) for one, other in pairs), *rest]
+    return lookups[0]
+
+
+def _both_of(one: Lookup, other: Lookup) -> Lookup:
+    both = (one.ranges, one.exact), (other.ranges, other.exact)
+    return Lookup(one.path, *ranges.intersection(*both))
 
 
 def exact_filter(plan: Plan, scope: Scope) -> Access | None:

@@ -261,7 +261,7 @@ def merge_groups(
                 if answer(view, quick, states):
                     part.found[()] = Group((), Place((), b""), program.row.copy(), states)
                     return part, None
-            slice_of = Slice(view.feed(program, rid), clock)
+            slice_of = Slice(view.feed(program, rid), program, clock)
             if plan.fold is not None:
                 part.fold(slice_of)
             elif is_first:

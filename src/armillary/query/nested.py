@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from armillary.errors import BadInput
-from armillary.query.evaluate import Expression, Row, Scope, make_expression, make_filter
+from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression, make_filter
 from armillary.query.functions import FUNCTIONS
 from armillary.query.operators import identity
 from armillary.query.sql import ast
@@ -96,7 +96,7 @@ def _source_values(source: BoundSource, scope: Scope, item_slot: int | None) -> 
     collection = source.source.collection
     if source.query is not None:
         rows = make_rows(source.query, scope, item_slot)
-        return _elements_of(rows) if source.yields == "elements" else rows
+        return _elements_of(rows, scope.frame) if source.yields == "elements" else rows
     if source.root is None:
         assert item_slot is not None, "only the outermost FROM begins with the container"
         root = ast.path_root(collection)
@@ -104,7 +104,7 @@ def _source_values(source: BoundSource, scope: Scope, item_slot: int | None) -> 
         scope = replace(scope, names={**scope.names, root.name: item_slot})
     assert not isinstance(collection, ast.Subquery)
     run = make_expression(collection, scope)
-    return _elements_of(_one(run)) if source.yields == "elements" else _one(run)
+    return _elements_of(_one(run), scope.frame) if source.yields == "elements" else _one(run)
 
 
 def _one(run: Expression) -> Rows:
@@ -116,10 +116,11 @@ def _one(run: Expression) -> Rows:
     return values
 
 
-def _elements_of(rows: Rows) -> Rows:
+def _elements_of(rows: Rows, frame: Frame) -> Rows:
     def values(row: Row) -> Iterator[JSON]:
         for value in rows(row):
             if type(value) is list:
+                frame.go_through(len(value))
                 yield from value
 
     return values

@@ -88,7 +88,7 @@ def fetch_ordered(
         view.metrics.index_used[index.name] = None
         rows = _in_order(view, program, sorter, index, after, need)
         return Fetched(list(islice(rows, need)))
-    feed = Slice(view.feed(program, rid), clock)
+    feed = Slice(view.feed(program, rid), program, clock)
     return Fetched(take_ordered(feed, program, sorter, last, need), feed.stopped_at)
 
 
@@ -175,7 +175,7 @@ def _in_order(
 ) -> Iterator[OrderedRow]:
     parts = [_entries(view, program, sorter, index, after, need)]
     if index.path is not None and _some_lack(view, index.path):
-        missing = _lacking(view, program, sorter, after)
+        missing = _lacking(view, program, sorter, after, need)
         parts = [*parts, missing] if sorter.ties_fall else [missing, *parts]
     for part in parts:
         yield from part
@@ -189,7 +189,7 @@ def _some_lack(view: StoreView, path: Path) -> bool:
 
 
 def _lacking(
-    view: StoreView, program: Program, sorter: Sorter, after: Place | None
+    view: StoreView, program: Program, sorter: Sorter, after: Place | None, need: int
 ) -> Iterator[OrderedRow]:
     """Rows of the items that lack the path, in the order of rids."""
     start = b""
@@ -204,7 +204,7 @@ def _lacking(
     last = None if after is None else sorter.of(after)
     found = ordered_rows(view.items(program, rows), program, sorter, last)
     lacking = (row for row in found if row.place.keys[0] is UNDEFINED)
-    yield from lacking if program.is_simple else _by_item(lacking)
+    yield from lacking if program.is_simple else _by_item(lacking, need)
 
 
 def _entries(
@@ -235,16 +235,16 @@ def _entries(
         rows = ordered_rows(view.items(program, found), program, sorter, last)
         if run is None:
             # To know that an item is done with, the next one has to be loaded.
-            yield from rows if program.is_simple else _by_item(rows)
+            yield from rows if program.is_simple else _by_item(rows, need)
         else:
             # All of a run has to be seen before its first row is known, but no more are needed.
             yield from heapq.nsmallest(need, rows, key=lambda row: row.sortable)
 
 
-def _by_item(rows: Iterable[OrderedRow]) -> Iterator[OrderedRow]:
-    """Rows of one item among themselves: the index orders items only."""
+def _by_item(rows: Iterable[OrderedRow], need: int) -> Iterator[OrderedRow]:
+    """Rows of one item among themselves, no more than are needed: the index orders items only."""
     for _, group in groupby(rows, lambda row: row.place.tie):
-        yield from sorted(group, key=lambda row: row.sortable)
+        yield from heapq.nsmallest(need, group, key=lambda row: row.sortable)
 
 
 def run_of(terms: bytes, index: OrderIndex, has_ties: bool) -> Hashable:

@@ -21,6 +21,8 @@ from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
 from armillary.values import JSON
 
+ELEMENTS_BETWEEN_LOOKS = 10_000  # at the clock; most items have none
+
 
 class Program:
     def __init__(self, plan: Plan, parameters: Mapping[str, JSON], context: Context) -> None:
@@ -63,6 +65,11 @@ class Program:
         self.output_calls = _calls(plan.output)
         self.finish: Callable[[JSON], JSON] = _as_it_is if self.gives_item else output
 
+    @property
+    def took_long(self) -> bool:
+        """Whether the last item was so much work that it is time to look at the clock."""
+        return self.scope.frame.elements > ELEMENTS_BETWEEN_LOOKS
+
     def row_again(self) -> None:
         """A new row, after expressions were added to the frame."""
         self.row = self.scope.frame.row()
@@ -70,6 +77,7 @@ class Program:
     def combinations(self, item: JSON) -> Iterator[Row]:
         """The row, once for each combination of the sources that passes the filter."""
         row = self.row
+        self.scope.frame.elements = 0
         row[self.item_slot] = item
         for _ in self.step(row):
             yield row
@@ -80,6 +88,7 @@ class Program:
             return self.combinations(self.decode(text))
         assert self.where is not None
         row = self.row
+        self.scope.frame.elements = 0
         row[self.item_slot] = self.filter_decode(text)
         for _ in self.every_step(row):
             if self.where(row) is True:

@@ -186,12 +186,16 @@ def union(parts: Iterable[Terms]) -> Terms:
 
 def intersection(one: Terms, other: Terms) -> Terms:
     """What is in both; ranges of each are sorted and apart."""
-    found = [
-        (max(start, low), min(end, high))
-        for start, end in one[0]
-        for low, high in other[0]
-        if start < high and low < end
-    ]
+    found: list[Range] = []
+    left, right = one[0], other[0]
+    at, beside = 0, 0
+    while at < len(left) and beside < len(right):
+        (start, end), (low, high) = left[at], right[beside]
+        found.append((max(start, low), min(end, high)))
+        if end <= high:  # the one that ends first meets no more of the other side
+            at += 1
+        else:
+            beside += 1
     return _without_empty(found), one[1] and other[1]
 
 
