@@ -53,10 +53,13 @@ def _move(record: ContainerRecord, epoch: int) -> MoveRecord:
     raise Stale
 
 
-def begin(tx: Writer, data: tuple[Target, list[int], list[str], int]) -> tuple[bytes, int]:
+def begin(
+    tx: Writer, data: tuple[Target, list[int], list[str], int, int | None]
+) -> tuple[bytes, int]:
     """`parents` (adjacent range ids) are to become the ranges between the inner `bounds` (hex).
-    Answers the record and the move's epoch."""
-    target, parents, bounds, now_ms = data
+    Answers the record and the move's epoch. Refused when there would be more than `ranges_max`,
+    once the moves under way have ended: two runners of one scaling each know only their own."""
+    target, parents, bounds, now_ms, ranges_max = data
     record = _record(tx, Target(*target))
     owners = sorted((r for r in record.ranges if r.ordinal in parents), key=lambda r: r.start)
     if len(owners) != len(parents):
@@ -65,6 +68,10 @@ def begin(tx: Writer, data: tuple[Target, list[int], list[str], int]) -> tuple[b
         raise BadInput("Only neighbouring physical partitions can be merged.")
     if any(set(parents) & set(move.parents) for move in record.moves):
         raise Locked("A split or merge of this physical partition is in progress.")
+    coming = sum(len(move.children) - len(move.parents) for move in record.moves)
+    there_will_be = len(record.ranges) + coming + len(bounds) + 1 - len(parents)
+    if ranges_max is not None and there_will_be > ranges_max:
+        raise Locked("Others split as many physical partitions as are needed.")
     edges = [owners[0].start, *bounds, owners[-1].end]
     if edges != sorted(set(edges)):
         raise BadInput("A split point must lie inside the physical partition.")

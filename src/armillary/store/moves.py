@@ -52,17 +52,27 @@ DONE = "done"
 T = TypeVar("T")
 
 
-def begin_move(store: ContainerStore, parents: list[int], bounds: list[bytes]) -> "Move":
+def begin_move(
+    store: ContainerStore, parents: list[int], bounds: list[bytes], ranges_max: int | None = None
+) -> "Move":
     """Ranges `parents` (neighbours) become the ranges between the inner bounds."""
     target = target_of(store)
-    data = (target, parents, [bound.hex().upper() for bound in bounds], store.engine.now_ms())
+    edges = [bound.hex().upper() for bound in bounds]
+    data = (target, parents, edges, store.engine.now_ms(), ranges_max)
     _, epoch = store.engine.run(CATALOG_SPACE, Command("catalog.begin_move", data))
     steps.reached("move.begin")
     return Move(store, target, epoch)
 
 
-def begin_split(store: ContainerStore, ordinal: int, at: bytes | None = None) -> "Move":
-    """Cut one physical partition in two: at half of its bytes, or at a given hash."""
+def begin_split(
+    store: ContainerStore,
+    ordinal: int,
+    at: bytes | None = None,
+    *,
+    ranges_max: int | None = None,
+) -> "Move":
+    """Cut one physical partition in two: at half of its bytes, or at a given hash. Locked when the
+    container would then have more than `ranges_max`."""
     state = store.refresh()
     owner = state.table.by_ordinal(ordinal)
     if owner is None:
@@ -76,7 +86,7 @@ def begin_split(store: ContainerStore, ordinal: int, at: bytes | None = None) ->
             at = split_point(store, owner)
         except SpaceGone:
             raise NotFound(f"The physical partition {ordinal} has just gone.") from None
-    return begin_move(store, [ordinal], [at])
+    return begin_move(store, [ordinal], [at], ranges_max)
 
 
 def begin_merge(store: ContainerStore, ordinals: list[int]) -> "Move":

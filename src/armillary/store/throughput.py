@@ -26,7 +26,12 @@ from armillary.errors import (
 )
 from armillary.partition.distribution import check_total_may_change, redistribute
 from armillary.partition.offers import check_kind_change, check_throughput, minimum_throughput
-from armillary.partition.provisioning import LIMITS, OfferKind, PartitionLimits
+from armillary.partition.provisioning import (
+    LIMITS,
+    OfferKind,
+    PartitionLimits,
+    partitions_needed,
+)
 from armillary.partition.scaling import Split, plan_change
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.meta import unpack_meta
@@ -141,7 +146,8 @@ def evenly_distribute(store: ContainerStore) -> OfferRecord:
 def run_scaling(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> OfferRecord | None:
     """Do what the recorded operation needs, then apply it. None when nothing is recorded.
 
-    Raises Locked when another runner splits one of the ranges: it will go on with the rest."""
+    Raises Locked when another runner splits one of the ranges, or as many as are needed: it will go
+    on with the rest."""
     try:
         record = read_offer(store.engine, store.refresh().record.rid)
     except NotFound:
@@ -151,10 +157,11 @@ def run_scaling(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> Offer
     if record.shares:
         return _run_redistribution(store, record)
     unsplittable: set[int] = set()
+    wanted = partitions_needed(record.pending.to_ru, 0, of=of)
     while splits := _next_round(store, record, unsplittable, of):
         for split in splits:
             try:
-                if _split(store, split.parent):
+                if _split(store, split.parent, wanted):
                     record = _update(store.engine, record, _progressed)
                 else:
                     unsplittable.add(split.parent)
@@ -188,17 +195,17 @@ def _run_redistribution(store: ContainerStore, record: OfferRecord) -> OfferReco
     return _update(store.engine, record, _applied)
 
 
-def _split(store: ContainerStore, ordinal: int) -> bool:
+def _split(store: ContainerStore, ordinal: int, ranges_max: int | None = None) -> bool:
     """Halve a range, by bytes if it has keys to divide, else by hashes. False when it can't be."""
     try:
-        move = begin_split(store, ordinal)
+        move = begin_split(store, ordinal, ranges_max=ranges_max)
     except NotSplittable:
         owner = store.state.table.by_ordinal(ordinal)
         assert owner is not None, "begin_split has just seen it"
         at = middle(owner.start, owner.end, store.state.definition.partition_key)
         if not owner.start < at < owner.end:
             return False
-        move = begin_split(store, ordinal, at)
+        move = begin_split(store, ordinal, at, ranges_max=ranges_max)
     move.run()
     return True
 

@@ -3,6 +3,7 @@ they go through an account, its splits and its budgets (partitioning 1.3 to 1.6)
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.support.accounts import World, check, everything, open_world, refusal, store_of
@@ -155,6 +156,32 @@ def test_a_scaling_waits_for_a_split_under_way(memory: World) -> None:
 
 
 # --- redistribution -------------------------------------------------------------------------------
+
+
+def test_two_runners_together_split_no_more_than_is_needed(
+    memory: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes when the first has planned: it splits another range, then all is done, and
+    what the first has planned would be one too many."""
+    container = memory.container(physical_partitions=2, throughput=20_000)
+    fill(container)
+    container.replace_throughput(30_000)
+    store, plan = store_of(container), throughput._next_round
+
+    def planned_before_another_split(*arguments: Any) -> Any:
+        found = plan(*arguments)
+        monkeypatch.setattr(throughput, "_next_round", plan)
+        assert [split.parent for split in found] != [1]
+        assert throughput._split(store, 1)
+        return found
+
+    monkeypatch.setattr(throughput, "_next_round", planned_before_another_split)
+    with pytest.raises(Locked):
+        throughput.run_scaling(store)
+    assert len(ids(container)) == 3
+    memory.account.settle()
+    assert len(ids(container)) == 3
+    assert container.read_throughput().ru == 30_000
 
 
 def test_redistribution_splits_the_hot_one(memory: World) -> None:
