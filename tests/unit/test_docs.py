@@ -12,7 +12,6 @@ import pytest
 from tests.support.error_kinds import every_kind
 from tools.reference_pages import DOCS, PAGES, ROOT
 
-import armillary
 from armillary import limits
 from armillary.config import VARIABLES
 from armillary.steps import STEPS
@@ -59,7 +58,6 @@ def test_the_readme_has_a_picture_that_exists() -> None:
     assert all((ROOT / picture).is_file() for picture in pictures)
 
 
-@pytest.mark.xfail(not hasattr(armillary, "open"), reason="armillary.open is not there yet")
 def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", read(ROOT / "README.md"), re.M | re.S)
     exec(compile(example, "README.md", "exec"), {})

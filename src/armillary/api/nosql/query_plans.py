@@ -27,7 +27,8 @@ from armillary.query.sql.bound import BoundQuery
 from armillary.query.sql.printer import print_expression, print_query
 from armillary.values import JSON
 
-FILTER: Final = ast.Parameter("{documentdb-formattableorderbyquery-filter}")
+#: In parentheses: a client resumes with `a OR b`, beside the filter that was there before.
+FILTER: Final = ast.Parameter("({documentdb-formattableorderbyquery-filter})")
 
 #: Function → the name clients know, the feature a client must have beside `Aggregate`.
 AGGREGATES: Final[dict[str, tuple[str, str | None]]] = {

@@ -11,7 +11,7 @@ from armillary.errors import BadInput
 from armillary.query.planning import make_plan
 from armillary.query.run import bound_query
 
-FILTER = "{documentdb-formattableorderbyquery-filter}"
+FILTER = "({documentdb-formattableorderbyquery-filter})"
 
 TABLE: list[tuple[str, dict[str, Any], str]] = [
     ("SELECT * FROM c", {}, ""),
