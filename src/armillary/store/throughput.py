@@ -12,6 +12,7 @@ A scaling operation lives in the offer, so another process can go on with it. Ru
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import middle
@@ -168,6 +169,29 @@ def run_scaling(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> Offer
             except NotFound:
                 break  # another runner was here: plan again
     return _update(store.engine, record, _applied)
+
+
+class Announced(NamedTuple):
+    """What is about to happen to the ranges of a container."""
+
+    scaling: int
+    """The number of the operation; 0 when there is none."""
+    parents: frozenset[int]
+    """The ranges that it splits next."""
+
+
+def announced(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> Announced:
+    """For those who watch: from the moment the change is accepted, not only while items move."""
+    try:
+        record = read_offer(store.engine, store.state.record.rid)
+    except NotFound:  # it shares the throughput of its database
+        return Announced(0, frozenset())
+    if record.pending is None:
+        return Announced(0, frozenset())
+    if record.shares:
+        return Announced(record.pending.id, frozenset(record.pending.shares))
+    splits = _next_round(store, record, set(), of)
+    return Announced(record.pending.id, frozenset(split.parent for split in splits))
 
 
 def _next_round(

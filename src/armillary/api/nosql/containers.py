@@ -23,6 +23,7 @@ from armillary.store.catalog import ContainerRecord
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import unpack_meta
 from armillary.store.resources import ResourceStore
+from armillary.store.throughput import announced
 from armillary.values import JSON
 
 KEYS_SHOWN: Final = 3  # of the largest logical partitions, per physical one
@@ -150,11 +151,12 @@ def partition_statistics(store: ContainerStore) -> list[JSON]:
 
 
 def list_ranges(call: Call) -> Response:
-    """The etag changes with the topology. Whoever has the current one hears 304: the SDKs ask until
-    they do."""
+    """The etag changes with the topology, and when a change of it is announced. Whoever has the
+    current one hears 304: the SDKs ask until they do."""
     store = call.gateway.container(*call.names)
     record = store.refresh().record
-    etag = f'"{record.rid}-{record.version}"'
+    coming = announced(store, of=call.gateway.account.limits)
+    etag = f'"{record.rid}-{record.version}-{coming.scaling}"'
     asked = call.options.if_none_match
     if asked is not None and matches(asked, etag):
         return reply(call, 304, headers={"etag": etag})
@@ -165,6 +167,6 @@ def list_ranges(call: Call) -> Response:
                 lsns[one.ordinal] = unpack_meta(reader.meta).lsn
         except SpaceGone:  # split since we looked; the client will ask again
             continue
-    ranges = range_json(record, lsns)
+    ranges = range_json(record, lsns, coming.parents)
     body = feed_body(record.rid, "PartitionKeyRanges", map(orjson.dumps, ranges))
     return reply(call, 200, body, {"etag": etag, "x-ms-item-count": str(len(ranges))})

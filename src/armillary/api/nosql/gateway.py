@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Final
 
 from armillary.api.nosql.paths import is_database_rid
@@ -26,6 +27,7 @@ from armillary.store.throughput import run_scaling
 log = logging.getLogger("armillary.api")
 
 STORES_MAX: Final = 1024
+SPLIT_NOTICE_SECONDS: Final = 0.25  # from the announcement of splits to the first
 
 
 class Gateway:
@@ -37,6 +39,7 @@ class Gateway:
         self._stores: dict[tuple[str, str], ContainerStore] = {}
         self._sessions: dict[int, int] = {}
         self._scalings = ThreadPoolExecutor(1, "scaling")
+        self._closing = Event()
 
     def now_s(self) -> int:
         return self.engine.now_ms() // 1000
@@ -102,10 +105,13 @@ class Gateway:
 
     def scale_later(self, store: ContainerStore) -> None:
         """Splits that a change of throughput needs, while requests go on. Should this process die,
-        whoever keeps house goes on with them."""
+        whoever keeps house goes on with them. They begin after a short notice: who watches the
+        ranges sees them `splitting` first, as in the original, where it takes minutes."""
         self._scalings.submit(self._scale, store)
 
     def _scale(self, store: ContainerStore) -> None:
+        if self._closing.wait(SPLIT_NOTICE_SECONDS):
+            return
         try:
             run_scaling(store, of=self.account.limits)
         except (Locked, Stale, NotFound) as error:  # who keeps house was quicker, or it is gone
@@ -114,6 +120,7 @@ class Gateway:
             log.warning("scaling %s/%s stopped: %s", store.database, store.name, error)
 
     def close(self) -> None:
+        self._closing.set()
         self._scalings.shutdown(wait=True, cancel_futures=True)
 
     # --- sessions -------------------------------------------------------------------------------

@@ -61,10 +61,13 @@ def resource_json(record: ResourceRecord, owner_link: str) -> dict[str, JSON]:
     }
 
 
-def range_json(record: ContainerRecord, lsns: dict[int, int]) -> list[dict[str, JSON]]:
-    """The ranges of a container. `lsns` by ordinal; a range without one is not read yet."""
+def range_json(
+    record: ContainerRecord, lsns: dict[int, int], coming: frozenset[int] = frozenset()
+) -> list[dict[str, JSON]]:
+    """The ranges of a container. `lsns` by ordinal; a range without one is not read yet. `coming`:
+    ranges that will be split."""
     link = container_link(record.rid)
-    moving = {parent for move in record.moves for parent in move.parents}
+    moving = coming | {parent for move in record.moves for parent in move.parents}
     found: list[dict[str, JSON]] = []
     for one in record.ranges:
         rid = pkrange_rid(record.rid, one.ordinal + 2)
