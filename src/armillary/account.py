@@ -28,6 +28,7 @@ from armillary.partition.ledgers import open_ledger
 from armillary.partition.offers import requested
 from armillary.partition.provisioning import PartitionLimits
 from armillary.partition.request_units import PROFILES
+from armillary.query.computed import check_computed
 from armillary.store import rekey as rekeying
 from armillary.store.accounts import AccountStore
 from armillary.store.commands import HANDLERS
@@ -170,6 +171,7 @@ class Database:
         default_ttl: int | None = None,
         synthetic_key: SyntheticKey | dict[str, JSON] | None = None,
         change_feed_retention_minutes: int | None = None,
+        computed_properties: Sequence[dict[str, JSON]] = (),
         throughput: int | None = None,
         autoscale_max: int | None = None,
         physical_partitions: int | None = None,
@@ -189,6 +191,9 @@ class Database:
             body["defaultTtl"] = default_ttl
         if change_feed_retention_minutes is not None:
             body["changeFeedPolicy"] = {"retentionDuration": change_feed_retention_minutes}
+        if computed_properties:
+            body["computedProperties"] = list(computed_properties)
+            check_computed(body)
         self._store.create_container(
             self.id,
             body,
@@ -226,6 +231,7 @@ class Database:
                 body.pop(name, None)
             else:
                 body[name] = value
+        check_computed(body)
         self._store.replace_container(self.id, body)
         return self._container(id)
 

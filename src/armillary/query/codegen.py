@@ -217,6 +217,8 @@ class Writer:
         key = self._key(expr)
         if key is not None and key in self._known:
             return Text(self._known[key])
+        if self._scope.computed_at(expr) is not None:
+            return self._closure(expr)
         if isinstance(expr, ast.Identifier):
             return Text(f"row[{self._scope.names[expr.name]}]")
         base = self.code(expr.base)

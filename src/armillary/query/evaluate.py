@@ -63,6 +63,14 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """A property that is an expression over the item, which it calls `root`."""
+
+    root: str
+    expr: ast.Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """What names mean at one place of a query."""
 
@@ -75,11 +83,24 @@ class Scope:
     """The query around the place: it knows the queries inside its expressions."""
     aggregates: Mapping[ast.Call, int] = field(default_factory=dict)
     """Aggregate → the slot that holds its result, once rows have been folded."""
+    computed: Mapping[str, Computed] = field(default_factory=dict)
+    items: frozenset[int] = frozenset()
+    """The slots that hold the item itself: computed properties are properties of it alone."""
 
     def named(self, name: str | None) -> tuple[Scope, int]:
         """The scope with one more name, and its slot."""
         slot = self.frame.slot()
         return (self if name is None else replace(self, names={**self.names, name: slot})), slot
+
+    def computed_at(self, expr: ast.Expr) -> tuple[Computed, int] | None:
+        """The computed property that a path of one name speaks of, and the slot of its item."""
+        if not self.computed or not isinstance(expr, ast.Member):
+            return None
+        found = self.computed.get(expr.name)
+        if found is None or not isinstance(expr.base, ast.Identifier):
+            return None
+        slot = self.names[expr.base.name]
+        return (found, slot) if slot in self.items else None
 
 
 class Made(NamedTuple):
@@ -144,6 +165,10 @@ def _identifier(expr: ast.Identifier, scope: Scope) -> Made:
 
 def _member(expr: ast.Member, scope: Scope) -> Made:
     name = expr.name
+    if (computed := scope.computed_at(expr)) is not None:
+        found, slot = computed
+        made = make(found.expr, replace(scope, names={found.root: slot}, computed={}))
+        return Made(made.run, False)
     if isinstance(expr.base, ast.Identifier):  # nearly every path: one call less
         slot = scope.names[expr.base.name]
 

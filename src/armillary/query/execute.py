@@ -8,7 +8,7 @@ never appear. What an index can do is decided in `index_access.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -75,6 +75,8 @@ class StoreView:
     """Whether the piece is all of the physical partition."""
     now_s: int
     metrics: QueryMetrics
+    computed: Collection[str] = ()
+    """Names of properties that no index knows."""
 
     def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
         start = after if inclusive else after + b"\x00"
@@ -144,10 +146,17 @@ class StoreView:
 class StoreSource:
     """The items of a container in some pieces of its hash space, in the order of hashes."""
 
-    def __init__(self, store: ContainerStore, pieces: list[Piece], metrics: QueryMetrics) -> None:
+    def __init__(
+        self,
+        store: ContainerStore,
+        pieces: list[Piece],
+        metrics: QueryMetrics,
+        computed: Collection[str] = (),
+    ) -> None:
         self.store = store
         self.pieces = pieces
         self.metrics = metrics
+        self.computed = computed
 
     def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
         def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[T, bytes]:
@@ -156,7 +165,16 @@ class StoreSource:
             is_whole = piece.key is None and piece.start <= owner.start and owner.end <= reach
             meta = unpack_meta(reader.meta)
             view = StoreView(
-                state, reader, meta, piece, low, high, is_whole, self.store.now_s(), self.metrics
+                state,
+                reader,
+                meta,
+                piece,
+                low,
+                high,
+                is_whole,
+                self.store.now_s(),
+                self.metrics,
+                self.computed,
             )
             return work(view), reach
 

@@ -59,7 +59,7 @@ def _paths(access: Access) -> list[Path]:
 
 def covers(view: StoreView, path: Path) -> bool:
     state = view.state
-    if not state.plan.covers(path):
+    if (path and path[0] in view.computed) or not state.plan.covers(path):
         return False
     if not view.meta.stale_items:
         return True

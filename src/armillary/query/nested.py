@@ -65,6 +65,8 @@ def make_steps(bound: BoundQuery, scope: Scope, item_slot: int | None) -> tuple[
     for source in bound.sources:
         values = _source_values(source, scope, item_slot)
         scope, slot = scope.named(source.alias)
+        if source.yields == "item":
+            scope = replace(scope, items=scope.items | {slot})
         step = _joined(step, values, slot)
     return step, scope
 
@@ -101,7 +103,8 @@ def _source_values(source: BoundSource, scope: Scope, item_slot: int | None) -> 
         assert item_slot is not None, "only the outermost FROM begins with the container"
         root = ast.path_root(collection)
         assert root is not None
-        scope = replace(scope, names={**scope.names, root.name: item_slot})
+        names = {**scope.names, root.name: item_slot}
+        scope = replace(scope, names=names, items=scope.items | {item_slot})
     assert not isinstance(collection, ast.Subquery)
     run = make_expression(collection, scope)
     return _elements_of(_one(run), scope.frame) if source.yields == "elements" else _one(run)

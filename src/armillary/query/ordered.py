@@ -112,7 +112,8 @@ def order_index(view: StoreView, plan: Plan) -> OrderIndex | None:
     falling = tuple(key.descending for key in plan.order)
     if len(paths) > 1:
         found = composite_for(view.state.plan, paths, falling)
-        if found is None or view.meta.stale_items:
+        is_computed = any(path[0] in view.computed for path in paths)
+        if found is None or is_computed or view.meta.stale_items:
             return None
         composite, is_reverse = found
         columns = tuple(column.descending for column in composite.columns)

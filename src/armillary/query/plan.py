@@ -12,10 +12,11 @@ that asks for items of one container by a filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.query.evaluate import Computed
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery, BoundSource
 from armillary.store.requests import Key
@@ -67,6 +68,8 @@ class Plan:
     offset: int = 0
     limit: int | None = None
     base: Plan | None = None
+    computed: Mapping[str, Computed] = field(default_factory=dict)
+    """Properties of items that are expressions."""
 
     @property
     def sources(self) -> tuple[BoundSource, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from armillary.query.computed import widened
 from armillary.query.decoding import Decoder, Path, decoder_for, paths_in
 from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression, make_filter
 from armillary.query.functions import FUNCTIONS, Context
@@ -28,7 +29,7 @@ class Program:
     def __init__(self, plan: Plan, parameters: Mapping[str, JSON], context: Context) -> None:
         self.plan = plan
         frame = Frame()
-        scope = Scope(frame, parameters, context, bound=plan.bound)
+        scope = Scope(frame, parameters, context, bound=plan.bound, computed=plan.computed)
         self.item_slot = frame.slot()
         step, scope = make_steps(plan.bound, scope, self.item_slot)
         self.every_step = step
@@ -54,11 +55,11 @@ class Program:
         """One row for each item: nothing is joined or cut out."""
         self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)
         self.row: Row = frame.row()
-        wanted = _wanted(plan)
+        wanted = widened(_wanted(plan), plan.computed)
         self.decode = decoder_for(wanted)
         self.filter_decode: Decoder | None = None
         if wanted is None and self.is_simple and plan.where is not None:
-            few = paths_in(plan.where, container_names(plan.bound))
+            few = widened(paths_in(plan.where, container_names(plan.bound)), plan.computed)
             if few is not None:
                 self.filter_decode = decoder_for(few)
         self.filter_calls = 0 if plan.where is None else _calls(plan.where)

@@ -26,6 +26,7 @@ from armillary.limits import (
 )
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.query import continuation as tokens
+from armillary.query.computed import computed_of, with_computed
 from armillary.query.consume import Clock, Room, group_value, ordered_rows
 from armillary.query.evaluate import Frame, Scope
 from armillary.query.execute import (
@@ -167,6 +168,7 @@ def run_plan(
     items = check_page_size(max_items, PAGE_ITEMS_MAX)
     now_ms = store.engine.now_ms()
     state = store.state
+    plan = with_computed(plan, computed_of(state.definition.document))
     context = _context(state, now_ms, random or Random(now_ms))
     metrics = QueryMetrics()
     scope = Scope(Frame(), parameters, context, bound=plan.bound)
@@ -356,7 +358,7 @@ class _Job:
             return MemorySource(self._all_rows(plan.base))
         if not plan.sources:
             return one_row()
-        return StoreSource(self.store, self.pieces, self.metrics)
+        return StoreSource(self.store, self.pieces, self.metrics, plan.computed)
 
     def _all_rows(self, plan: Plan) -> list[tuple[bytes, JSON]]:
         """Every row of a plan that has to be finished before another can begin."""

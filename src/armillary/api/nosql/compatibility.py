@@ -92,6 +92,8 @@ GAPS: Final[tuple[str, ...]] = (
     "running one answers 400.",
     "One region: no conflicts, no failover, no multiple writes.",
     "Only gateway mode: the binary direct mode is not spoken.",
+    "Computed properties are evaluated when a query runs and never indexed; `ORDER BY` one needs "
+    "no index.",
     "`x-ms-indexing-directive` is ignored; the indexing policy decides.",
     "Plans for clients do not cover `ORDER BY RANK`; with a partition key it runs here.",
 )

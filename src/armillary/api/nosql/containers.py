@@ -18,6 +18,7 @@ from armillary.encoding.rids import parse_rid
 from armillary.engine.base import SpaceGone
 from armillary.errors import BadInput
 from armillary.limits import FUNCTIONS_MAX, STORED_PROCEDURES_MAX, TRIGGERS_MAX
+from armillary.query.computed import check_computed
 from armillary.store import statistics
 from armillary.store.catalog import ContainerRecord
 from armillary.store.containers import ContainerStore
@@ -48,6 +49,7 @@ def create_container(call: Call) -> Response:
             "The partition key definition is missing: "
             "a container needs a 'partitionKey' with 'paths'."
         )
+    check_computed(body)
     throughput = asked_throughput(call.options)
     record = call.gateway.account.create_container(owner.id, body, throughput=throughput)
     keep_increment(call, record.rid)
@@ -74,6 +76,7 @@ def replace_container(call: Call) -> Response:
     body = call.document()
     if body.get("id") != current.id:
         raise BadInput("The id of a container can't be changed.")
+    check_computed(body)
     record = call.gateway.account.replace_container(
         current.database, body, if_match=call.options.if_match
     )
