@@ -43,8 +43,8 @@ format: $(STAMP)  ## let ruff repair and format
 bench: $(STAMP)  ## every benchmark of bench/, or one: make bench ONLY=name
 	@$(PY) tools/bench.py $(ONLY)
 
-conformance: $(STAMP)  ## the real SDKs, Python and JavaScript; fails where `make test` skips
-	@ARMILLARY_REQUIRE_NODE=1 $(PY) -m pytest -rs tests/conformance
+conformance: $(STAMP)  ## the real SDKs: Python, JavaScript, and Go where it is installed
+	@ARMILLARY_CONFORMANCE=1 ARMILLARY_REQUIRE_NODE=1 $(PY) -m pytest -rs tests/conformance
 
 soak: $(STAMP)  ## the long tests
 	@$(PY) -m pytest -rs -m soak --timeout 7200; status=$$?; \
