@@ -71,7 +71,7 @@ WITH held AS MATERIALIZED (
   SELECT
     CASE WHEN %(ru)s > ru
          THEN greatest(balance, least(balance + %(ru)s - ru, %(ru)s - used))
-         ELSE least(balance, %(ru)s) END AS balance,
+         WHEN %(ru)s < ru THEN least(balance, %(ru)s) ELSE balance END AS balance,
     CASE WHEN %(burst)s AND %(ru)s < {burst_ru}
          THEN least(bank, {burst_seconds} * %(ru)s) ELSE 0 END AS bank,
     used, second,

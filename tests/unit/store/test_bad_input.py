@@ -489,7 +489,13 @@ ROWS: list[tuple[str, Callable[[Cast], Any], int, int, str]] = [
     ),
     ("key without slash", new(key="pk"), 400, 0, ""),
     ("no levels", new(key=[]), 400, 0, "A hierarchical partition key needs at least one path."),
-    ("four levels", new(key=["/a", "/b", "/c", "/d"]), 400, 0, "Subpartitioning is only supported"),
+    (
+        "four levels",
+        new(key=["/a", "/b", "/c", "/d"]),
+        400,
+        0,
+        "Too many partition key paths: Subpartitioning is only supported",
+    ),
     (
         "levels of version 1",
         new(key={"paths": ["/a", "/b"], "kind": "MultiHash", "version": 1}),
