@@ -27,7 +27,7 @@ from armillary.store.throughput import run_scaling
 log = logging.getLogger("armillary.api")
 
 STORES_MAX: Final = 1024
-SPLIT_NOTICE_SECONDS: Final = 0.25  # from the announcement of splits to the first
+SPLIT_NOTICE_SECONDS: Final = 0.75  # from the announcement of splits to the first
 
 
 class Gateway:
