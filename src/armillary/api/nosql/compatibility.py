@@ -106,6 +106,13 @@ LIKE_THE_SDKS: Final[tuple[str, ...]] = (
     "The indexing path `/` is `/*`, and the `Hash` and `Range` kinds of old policies are left out "
     "of what is given back.",
     "The progress of lazy indexing has no header: no container is indexed lazily.",
+    "A query over several ranges that needs no merging is answered range by range: a page ends "
+    "with its range, be it empty.",
+    "An aggregate without `VALUE` and without a partition key header is left to the client even "
+    "when the filter names one key.",
+    "An item is too large (413) by its bytes as sent, escapes included; a batch that is too large "
+    "is refused as a whole.",
+    "Ranges that a change of throughput will split are `splitting` for a moment before they are.",
 )
 
 
