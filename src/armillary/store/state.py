@@ -40,6 +40,8 @@ class ContainerState:
     policies: tuple[tuple[int, bytes], ...]
     container: bytes
     self_link: str
+    is_plain: bool
+    """One path under hash V2 and no time to live: what `short_reads.py` knows how to read."""
 
     def context(self, fence: bytes, now_s: int, logical_bytes_max: int) -> Context:
         return Context(
@@ -87,6 +89,11 @@ def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
         policies=policies,
         container=container,
         self_link=f"dbs/{owner.rid}/colls/{record.rid}/",
+        is_plain=(
+            definition.partition_key.version == 2
+            and len(definition.partition_key.paths) == 1
+            and not definition.default_ttl
+        ),
     )
 
 
