@@ -4,6 +4,8 @@ pages.
 Deferred means: the create writes item, id, logical partition and log, and every 500 items an
 indexer reads the log and writes their index entries sorted. It is built here from the store's own
 parts, to decide by measurement whether the store should work that way (docs/decisions).
+
+    python -m bench.store [--quick] [--reads] [--save]
 """
 
 import random
@@ -17,7 +19,7 @@ from bench.report import Report, folder, item, rate
 
 import armillary
 from armillary.container import Container
-from armillary.engine.base import Command, Handler, Writer
+from armillary.engine.base import Command, Durability, Handler, Writer
 from armillary.store import layout
 from armillary.store.commands import HANDLERS
 from armillary.store.containers import ContainerStore, key_in
@@ -33,6 +35,7 @@ GROUP = 32
 TAIL = 500
 EXISTING = 100_000
 MILLION = 1_000_000
+NO_INDEX = {"indexingMode": "none", "automatic": False}
 
 
 def write_index(tx: Writer, data: tuple[Context, int]) -> int:
@@ -57,16 +60,21 @@ HANDLERS["bench.index"] = Handler(write_index)
 def main() -> None:
     report = Report("store")
     small = "--quick" in sys.argv
-    _creates(report, EXISTING // 10 if small else EXISTING)
+    if "--reads" not in sys.argv:
+        _creates(report, EXISTING // 10 if small else EXISTING)
     _reads(report, EXISTING // 10, "10^4")
     _reads(report, EXISTING if small else MILLION, "10^5" if small else "10^6")
     _pages(report, EXISTING // 10 if small else EXISTING)
 
 
-def _open(path: Path) -> tuple[armillary.Account, Container]:
-    account = armillary.open(path, housekeeping=False)
+def _open(
+    path: Path, durability: Durability = "full", indexing_policy: dict[str, Any] | None = None
+) -> tuple[armillary.Account, Container]:
+    account = armillary.open(path, durability=durability, housekeeping=False)
     database = account.create_database("bench")
-    return account, database.create_container("items", partition_key="/pk")
+    return account, database.create_container(
+        "items", partition_key="/pk", indexing_policy=indexing_policy
+    )
 
 
 def _fill(container: Container, count: int, keys: int = 1000) -> None:
@@ -146,8 +154,10 @@ def _submit(store: ContainerStore, prepared: Prepared, deferred: bool) -> Future
 
 
 def _reads(report: Report, count: int, name: str) -> None:
+    """Without an index, and filled without waiting for the disk: a million items in a minute. A
+    point read looks at neither."""
     with folder() as path:
-        account, container = _open(path / "data")
+        account, container = _open(path / "data", durability="relaxed", indexing_policy=NO_INDEX)
         _fill(container, count)
         chance = random.Random(1)
         known = [
