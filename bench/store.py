@@ -5,12 +5,13 @@ Deferred means: the create writes item, id, logical partition and log, and every
 indexer reads the log and writes their index entries sorted. It is built here from the store's own
 parts, to decide by measurement whether the store should work that way (docs/decisions).
 
-    python -m bench.store [--quick] [--reads] [--save]
+    python -m bench.store [--quick] [--reads] [--shape] [--save]
 """
 
 import random
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,10 @@ def main() -> None:
     small = "--quick" in sys.argv
     if "--reads" not in sys.argv:
         _creates(report, EXISTING // 10 if small else EXISTING)
+    _reads(report, EXISTING // 10, "10^4", _thirteen)
+    if "--shape" in sys.argv:  # only how much the shape of the items matters
+        _reads(report, EXISTING // 10, "10^4")
+        return
     _reads(report, EXISTING // 10, "10^4")
     _reads(report, EXISTING if small else MILLION, "10^5" if small else "10^6")
     _pages(report, EXISTING // 10 if small else EXISTING)
@@ -153,15 +158,20 @@ def _submit(store: ContainerStore, prepared: Prepared, deferred: bool) -> Future
 # --- reads --------------------------------------------------------------------------------------
 
 
-def _reads(report: Report, count: int, name: str) -> None:
-    """Without an index, with one text for all, and filled without waiting for the disk: a point
-    read looks at none of that, and a million items take minutes as it is."""
+def _reads(
+    report: Report, count: int, name: str, make: Callable[[int], dict[str, Any]] | None = None
+) -> None:
+    """Without an index, and filled without waiting for the disk: a point read looks at neither.
+    With one text for all, because a million items take minutes as it is; that is easier to decode
+    than thirteen properties, so both are shown at the small size."""
+    shape = "one text" if make is None else "13 properties"
+    make = make or _plain
     with folder() as path:
         account, container = _open(path / "data", durability="relaxed", indexing_policy=NO_INDEX)
         for start in range(0, count, 1000):
             numbers = range(start, min(start + 1000, count))
-            container.bulk([("create", (_plain(number),)) for number in numbers])
-        known = [(one["id"], one["pk"]) for one in map(_plain, range(min(count, 50_000)))]
+            container.bulk([("create", (make(number),)) for number in numbers])
+        known = [(one["id"], one["pk"]) for one in map(make, range(min(count, 50_000)))]
         chosen = random.Random(2).choices(known, k=4000)
 
         def as_bytes() -> int:
@@ -174,9 +184,13 @@ def _reads(report: Report, count: int, name: str) -> None:
                 container.read_item(item_id, key)
             return len(chosen)
 
-        report.line(f"point read as bytes, {name} items, 4,000 ids", rate(as_bytes))
-        report.line(f"point read as dict, {name} items, 4,000 ids", rate(as_dict))
+        report.line(f"point read as bytes, {name} items of 1 KB, {shape}", rate(as_bytes))
+        report.line(f"point read as dict, {name} items of 1 KB, {shape}", rate(as_dict))
         account.close()
+
+
+def _thirteen(number: int) -> dict[str, Any]:
+    return item(number, random.Random(number))
 
 
 def _plain(number: int) -> dict[str, Any]:
