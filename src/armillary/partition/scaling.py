@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 from armillary.partition.provisioning import LIMITS, PartitionLimits, instant_maximum
 
+NONE_DONE: Mapping[int, int] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -49,25 +51,33 @@ def plan_change(
     sizes: Mapping[int, float],
     *,
     next_ordinal: int,
+    rounds_done: Mapping[int, int] = NONE_DONE,
     unsplittable: Collection[int] = (),
     of: PartitionLimits = LIMITS,
 ) -> ScalePlan:
     """`sizes`: bytes of each range by id. The fullest split first, the lower id of equals; a child
     counts as half of its parent, and as splittable until the split shows otherwise.
+
+    `rounds_done`: of a change that was interrupted, how often each range was cut already. Those cut
+    less often come first, however full a child is: the result is as if nothing had happened.
     """
     wanted = math.ceil(ru / of.ru)
     current = dict(sizes)
+    cuts = dict(rounds_done)
     rounds: list[tuple[Split, ...]] = []
     while len(current) < wanted:
         able = sorted(set(current) - set(unsplittable), key=lambda i: (-current[i], i))
         if not able:
             break
+        least = min(cuts.get(i, 0) for i in able)
+        able = [i for i in able if cuts.get(i, 0) == least]
         splits = []
         for parent in able[: wanted - len(current)]:
             split = Split(parent, (next_ordinal, next_ordinal + 1))
             next_ordinal += 2
             half = current.pop(parent) / 2
             current.update(dict.fromkeys(split.children, half))
+            cuts.update(dict.fromkeys(split.children, least + 1))
             splits.append(split)
         rounds.append(tuple(splits))
     return ScalePlan(ru, tuple(rounds), tuple(sorted(current)), max(0, wanted - len(current)))

@@ -38,6 +38,8 @@ class ScalingRecord:
     finished_ms: int = 0
     shares: dict[int, float] = field(default_factory=dict)
     """For a redistribution: RU/s of the ranges it names."""
+    first_ordinal: int = 0
+    """Ranges with this id or a higher one were made since it began."""
 
 
 @dataclass(frozen=True, slots=True)

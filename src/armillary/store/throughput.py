@@ -133,7 +133,8 @@ def redistribute_throughput(
     if not plan.splits:
         return save_offer(store.engine, now)
     shares = {split.parent: targets[split.parent] for split in plan.splits}
-    scaling = _started(store.engine, record, round(plan.then.total), len(shares), shares)
+    total, first = round(plan.then.total), state.record.ordinals
+    scaling = _started(store.engine, record, total, len(shares), shares, first)
     return save_offer(store.engine, replace(now, pending=scaling))
 
 
@@ -199,10 +200,17 @@ def _next_round(
 ) -> tuple[Split, ...]:
     """The ranges to split next, none when there are enough (or none can be)."""
     assert record.pending is not None
+    sizes = stored_bytes(store)
+    state = store.refresh()
+    first = record.pending.first_ordinal
     plan = plan_change(
         record.pending.to_ru,
-        stored_bytes(store),
-        next_ordinal=store.refresh().record.ordinals,
+        sizes,
+        next_ordinal=state.record.ordinals,
+        rounds_done={
+            one.ordinal: sum(made >= first for made in (*one.parents, one.ordinal))
+            for one in state.table.ranges
+        },
         unsplittable=unsplittable,
         of=of,
     )
@@ -249,17 +257,29 @@ def _ask(
     if store.state.definition.partition_key.system_key:
         raise BadInput(FIXED_TEXT.format(of.ru))
     splits = sum(map(len, plan.rounds))
-    pending = _started(store.engine, record, ru, splits, shares)
+    pending = _started(store.engine, record, ru, splits, shares, ordinals)
     parents = ", ".join(str(split.parent) for split in plan.rounds[0])
     message = f"Will split partitions {parents} into different partitions"
     return save_offer(store.engine, replace(record, pending=replace(pending, message=message)))
 
 
 def _started(
-    engine: Engine, record: OfferRecord, ru: int, splits: int, shares: Mapping[int, float]
+    engine: Engine,
+    record: OfferRecord,
+    ru: int,
+    splits: int,
+    shares: Mapping[int, float],
+    first_ordinal: int,
 ) -> ScalingRecord:
-    number = record.version
-    return ScalingRecord(number, record.ru, ru, engine.now_ms(), splits=splits, shares=dict(shares))
+    return ScalingRecord(
+        record.version,
+        record.ru,
+        ru,
+        engine.now_ms(),
+        splits=splits,
+        shares=dict(shares),
+        first_ordinal=first_ordinal,
+    )
 
 
 def _update(

@@ -45,6 +45,12 @@ def test_the_fullest_split_first() -> None:
     assert up.rounds == ((Split(7, (8, 9)),),)
 
 
+def test_an_interrupted_round_goes_on_with_those_that_were_not_cut() -> None:
+    """A child that filled meanwhile is not cut twice while a parent was not cut at all."""
+    up = plan_change(40_000, {1: 10.0, 2: 90.0, 3: 90.0}, next_ordinal=4, rounds_done={2: 1, 3: 1})
+    assert up.rounds == ((Split(1, (4, 5)),),)
+
+
 def test_a_range_of_one_key_is_left_alone() -> None:
     up = plan(30_000, 2, unsplittable=(0,))
     assert up.rounds == ((Split(1, (2, 3)),),)

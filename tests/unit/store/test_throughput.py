@@ -9,6 +9,7 @@ import pytest
 from tests.support.accounts import World, check, everything, open_world, refusal, store_of
 
 from armillary.container import Container
+from armillary.encoding.hashing import epk
 from armillary.errors import (
     BadInput,
     Locked,
@@ -138,6 +139,23 @@ def test_a_scaling_that_its_runner_left_is_finished_by_another(memory: World) ->
     memory.account.settle()
     assert len(ids(container)) == 4
     assert container.read_throughput().ru == 40_000
+
+
+def test_a_scaling_goes_on_with_ranges_it_has_not_cut_however_full_the_children(
+    memory: World,
+) -> None:
+    """Cutting a child again instead would leave one parent with twice the load of the others."""
+    container = memory.container(physical_partitions=2, throughput=20_000)
+    fill(container)
+    container.replace_throughput(40_000)
+    store = store_of(container)
+    assert throughput._split(store, 0)
+    state = store.refresh()
+    for n in range(60):
+        if state.table.find(epk((f"k{n}",), state.definition.partition_key)).ordinal == 2:
+            container.upsert_item({"id": str(n), "pk": f"k{n}", "text": "x" * 10_000})
+    memory.account.settle()
+    assert ids(container) == [2, 3, 4, 5]
 
 
 def test_a_scaling_waits_for_a_split_under_way(memory: World) -> None:
