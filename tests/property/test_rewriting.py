@@ -15,7 +15,7 @@ from tests.support.query_strategies import items
 
 from armillary.query.operators import identity
 from armillary.query.rewriting import query_plan
-from armillary.query.run import run_range
+from armillary.query.run import bound_query, run_range
 
 EVERY = frozenset(
     {
@@ -111,7 +111,7 @@ def test_following_the_plan_gives_the_answer(world: World, documents: list[Any])
                 return rows
 
     for text in QUERIES:
-        plan = query_plan(text, {}, store.state.definition.partition_key, EVERY)
+        plan = query_plan(bound_query(text), {}, store.state.definition.partition_key, EVERY)
         expected = [identity(row) for row in container.query(text)]
         found = [identity(row) for row in follow(plan, text, ranges, ask)]
         if "ORDER BY" in text:

@@ -13,7 +13,7 @@ everything open, so the answer may be too wide and is never too narrow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final, TypeAlias
@@ -63,6 +63,11 @@ Alternative: TypeAlias = dict[int, JSON]
 Alternatives: TypeAlias = "list[Alternative] | None"
 
 
+def is_point(ranges: Sequence[HashRange]) -> bool:
+    """Whether one logical partition holds the answer."""
+    return len(ranges) == 1 and ranges[0].is_point and ranges[0] != ANYWHERE
+
+
 def key_ranges(
     bound: BoundQuery, scope: Scope, definition: PartitionKeyDefinition
 ) -> list[HashRange]:
@@ -90,13 +95,14 @@ def _ranges(found: Iterable[Alternative], definition: PartitionKeyDefinition) ->
         if not values:
             return [EVERYTHING]
         try:
-            ranges.add(_range(tuple(values), definition))
+            ranges.add(key_range(tuple(values), definition))
         except BadInput:  # no key: whether any item has it is for the filter to say
             return [EVERYTHING]
     return _disjoint(ranges)
 
 
-def _range(values: KeyValues, definition: PartitionKeyDefinition) -> HashRange:
+def key_range(values: KeyValues, definition: PartitionKeyDefinition) -> HashRange:
+    """The point of a key, or all that begins with a part of a hierarchical one."""
     checked = check_key(values, definition, prefix_allowed=True)
     start = epk(checked, definition)
     if len(checked) < len(definition.paths):

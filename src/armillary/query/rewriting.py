@@ -18,13 +18,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from armillary.encoding.partition_key import PartitionKeyDefinition
+from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition
 from armillary.errors import BadInput
 from armillary.limits import QUERY_COUNT_MAX
 from armillary.query.evaluate import Frame, Scope, constant
 from armillary.query.functions import Context
 from armillary.query.hybrid import hybrid_info
-from armillary.query.key_ranges import key_ranges
+from armillary.query.key_ranges import is_point, key_range, key_ranges
 from armillary.query.nested import output_of
 from armillary.query.plan_features import (
     blocking,
@@ -36,14 +36,12 @@ from armillary.query.plan_features import (
 from armillary.query.plan_json import AGGREGATE_NAMES, DistinctType, QueryInfo, plan_document
 from armillary.query.sql import ast
 from armillary.query.sql.aggregates import is_aggregate
-from armillary.query.sql.binder import bind
 from armillary.query.sql.bound import BoundQuery
-from armillary.query.sql.parser import parse
 from armillary.query.sql.printer import print_expression, print_query
 from armillary.query.vector_order import is_ascending
 from armillary.values import JSON
 
-__all__ = ["FILTER", "needs_plan", "query_plan"]
+__all__ = ["FILTER", "needs_plan", "plan_scope", "query_plan"]
 
 FILTER: Final = ast.Parameter("({documentdb-formattableorderbyquery-filter})")
 COMPOSED: Final = "Compositions of aggregates and other expressions are not allowed."
@@ -52,30 +50,36 @@ _NO_CONTEXT: Final = Context(now_ticks=0, random=lambda: 0.0)
 
 
 def query_plan(
-    text: str,
+    bound: BoundQuery,
     parameters: Mapping[str, JSON],
     definition: PartitionKeyDefinition,
-    features: Collection[str],
+    features: Collection[str] | None = None,
     *,
+    key: KeyValues | None = None,
     vector_policy: JSON = None,
 ) -> dict[str, JSON]:
-    """The plan document for a query, for a client that knows `features`. Raises BadQuery for a text
-    that is none, RefusedQuery for one that can't be merged by this client or by any.
+    """The plan document for a query, for a client that knows `features` (None: all of them), of one
+    partition `key` if it named one. Raises RefusedQuery for a query that can't be merged by this
+    client or by any.
 
     `vector_policy` is the container's `vectorEmbeddingPolicy`: it says which way vectors sort.
     """
-    bound = bind(parse(text))
-    scope = Scope(Frame(), parameters, _NO_CONTEXT)
-    check_features(bound, features)
-    ranges = key_ranges(bound, scope, definition)
+    scope = plan_scope(parameters)
+    if features is not None:
+        check_features(bound, features)
+    ranges = key_ranges(bound, scope, definition) if key is None else [key_range(key, definition)]
     if isinstance(bound.query.order_by, ast.OrderByRank):
         rank = bound.query.order_by
         skip, take = _page(bound.query, scope)
-        hybrid = hybrid_info(bound, rank, scope, skip, take, features, vector_policy)
+        hybrid = hybrid_info(bound, rank, scope, skip, take, features or (), vector_policy)
         return plan_document(hybrid, ranges)
-    is_pinned = len(ranges) == 1 and ranges[0].is_point
-    info = _Rewriter(bound, scope, is_pinned, vector_policy).info()
+    info = _Rewriter(bound, scope, is_point(ranges), vector_policy).info()
     return plan_document(info, ranges)
+
+
+def plan_scope(parameters: Mapping[str, JSON]) -> Scope:
+    """Constants only: a plan is made before there is a row, or a time."""
+    return Scope(Frame(), parameters, _NO_CONTEXT)
 
 
 # --- rewriting ------------------------------------------------------------------------------------

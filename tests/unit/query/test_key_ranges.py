@@ -9,6 +9,7 @@ from azure.cosmos._routing.routing_range import Range
 from armillary.encoding.hashing import epk_hex
 from armillary.encoding.partition_key import PartitionKeyDefinition, parse_definition
 from armillary.query.rewriting import query_plan
+from armillary.query.run import bound_query
 
 V2 = parse_definition({"paths": ["/pk"], "kind": "Hash", "version": 2})
 V1 = parse_definition({"paths": ["/pk"], "kind": "Hash"})
@@ -22,7 +23,7 @@ ANY = [("", "", True)]
 def ranges(where: str, definition: PartitionKeyDefinition = V2, **parameters: Any) -> list[Any]:
     named = {f"@{name}": value for name, value in parameters.items()}
     text = f"SELECT * FROM c WHERE {where}" if where else "SELECT * FROM c"
-    found = query_plan(text, named, definition, ())["queryRanges"]
+    found = query_plan(bound_query(text), named, definition, ())["queryRanges"]
     assert all(each["isMinInclusive"] for each in found)
     assert found == sorted(found, key=lambda each: str(each["min"]))
     return [(each["min"], each["max"], each["isMaxInclusive"]) for each in found]
@@ -115,7 +116,7 @@ def test_contradictions(where: str) -> None:
 
 
 def test_nothing_to_read() -> None:
-    assert query_plan("SELECT 1 AS a", {}, V2, ())["queryRanges"][0]["max"] == ""
+    assert query_plan(bound_query("SELECT 1 AS a"), {}, V2, ())["queryRanges"][0]["max"] == ""
 
 
 def test_a_nested_path() -> None:
@@ -125,13 +126,13 @@ def test_a_nested_path() -> None:
 
 def test_a_query_in_from_narrows_too() -> None:
     text = "SELECT VALUE s.x FROM (SELECT VALUE c FROM c WHERE c.pk = 'a') s"
-    (found,) = query_plan(text, {}, V2, ())["queryRanges"]
+    (found,) = query_plan(bound_query(text), {}, V2, ())["queryRanges"]
     assert found["min"] == found["max"] == epk_hex(("a",), V2)
 
 
 def test_a_joined_alias_is_not_the_item() -> None:
     text = "SELECT VALUE t FROM c JOIN t IN c.tags WHERE t.pk = 'a'"
-    (found,) = query_plan(text, {}, V2, ())["queryRanges"]
+    (found,) = query_plan(bound_query(text), {}, V2, ())["queryRanges"]
     assert (found["min"], found["max"]) == ("", "FF")
 
 

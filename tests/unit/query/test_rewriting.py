@@ -10,9 +10,8 @@ from armillary.encoding.partition_key import parse_definition
 from armillary.errors import BadInput
 from armillary.query.plan_features import needed_features, needs_plan
 from armillary.query.rewriting import FILTER, query_plan
-from armillary.query.sql.binder import bind
+from armillary.query.run import bound_query
 from armillary.query.sql.errors import BadQuery, RefusedQuery
-from armillary.query.sql.parser import parse
 
 PK = parse_definition({"paths": ["/pk"], "kind": "Hash", "version": 2})
 ALL = [{"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}]
@@ -70,13 +69,13 @@ FILTERS = (
 
 
 def plan(text: str, features: Any = EVERY, **parameters: Any) -> dict[str, Any]:
-    return query_plan(text, {f"@{n}": v for n, v in parameters.items()}, PK, features)
+    return query_plan(bound_query(text), {f"@{n}": v for n, v in parameters.items()}, PK, features)
 
 
 @pytest.mark.parametrize("case", load("query_plans.jsonl"), ids=lambda case: str(case["query"]))
 def test_golden_plans(case: dict[str, Any]) -> None:
     """One wrong field or text, and a client merges wrongly or not at all."""
-    found = query_plan(case["query"], case.get("parameters", {}), PK, EVERY)
+    found = query_plan(bound_query(case["query"]), case.get("parameters", {}), PK, EVERY)
     expected = {**NOTHING, **case["info"], "rewrittenQuery": "\n".join(case["rewritten"])}
     assert found["queryInfo"] == expected
     assert found["partitionedQueryExecutionInfoVersion"] == 2
@@ -88,7 +87,7 @@ def test_rewritten_texts_are_queries(case: dict[str, Any]) -> None:
     text = "\n".join(case["rewritten"])
     replaced = FILTER.name in text
     if text:
-        bind(parse(text.replace(FILTER.name[1:-1], "true")))
+        bound_query(text.replace(FILTER.name[1:-1], "true"))
     assert replaced == bool(case["info"].get("orderBy"))
 
 
@@ -96,14 +95,14 @@ def test_rewritten_texts_are_queries(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("order", ["c.a", "c.a DESC, c.b DESC"])
 def test_filters_of_clients_are_understood(where: str, order: str) -> None:
     text = plan(f"SELECT c.x FROM c WHERE c.x > 1 ORDER BY {order}")["queryInfo"]["rewrittenQuery"]
-    bound = bind(parse(text.replace(FILTER.name[1:-1], where)))
+    bound = bound_query(text.replace(FILTER.name[1:-1], where))
     assert bound.output_names == ("_rid", "orderByItems", "payload")
 
 
 @pytest.mark.parametrize("case", load("hybrid_plans.jsonl"), ids=lambda case: str(case["query"]))
 def test_golden_hybrid_plans(case: dict[str, Any]) -> None:
     features = EVERY | set(case["features"])
-    found = query_plan(case["query"], case["parameters"], PK, features)
+    found = query_plan(bound_query(case["query"]), case["parameters"], PK, features)
     assert "queryInfo" not in found
     info = found["hybridSearchQueryInfo"]
     assert info["globalStatisticsQuery"] == "\n".join(case["statistics"])
@@ -123,7 +122,7 @@ def test_golden_hybrid_plans(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", load("hybrid_plans.jsonl"), ids=lambda case: str(case["query"]))
 def test_hybrid_texts_are_queries_once_the_client_has_filled_them(case: dict[str, Any]) -> None:
-    bind(parse("\n".join(case["statistics"])))
+    bound_query("\n".join(case["statistics"]))
     for component in case["components"]:
         text = "\n".join(component["rewritten"])
         text = text.replace(FILTER.name[1:-1], "true")
@@ -135,7 +134,7 @@ def test_hybrid_texts_are_queries_once_the_client_has_filled_them(case: dict[str
             text = text.replace(f"{prefix}totalwordcount-{number}}}", "400")
             text = text.replace(f"{prefix}hitcountsarray-{number}}}", "[3,4]")
         assert "{documentdb" not in text
-        bind(parse(text))
+        bound_query(text)
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -232,7 +231,7 @@ def test_a_text_that_is_no_query() -> None:
 )
 def test_which_queries_the_client_must_merge(text: str, needed: bool) -> None:
     """Too few, and clients get partial answers; too many, and every query costs a round trip."""
-    bound = bind(parse(text))
+    bound = bound_query(text)
     assert needs_plan(bound) is needed
     assert bool(needed_features(bound)) is needed
 
@@ -252,7 +251,7 @@ def test_the_policy_says_which_way_vectors_sort(
 ) -> None:
     document = policy and {"vectorEmbeddings": [{"path": "/e", "distanceFunction": policy}]}
     text = f"SELECT TOP 1 c.id FROM c ORDER BY VectorDistance(c.e, [1, 2]{options})"
-    found = query_plan(text, {}, PK, EVERY, vector_policy=document)
+    found = query_plan(bound_query(text), {}, PK, EVERY, vector_policy=document)
     assert found["queryInfo"]["orderBy"] == [direction]
 
 

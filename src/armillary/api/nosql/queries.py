@@ -7,7 +7,7 @@
                            else 400, 1004, and the plan for the client to run itself
 
 A server with `gateway_merge` answers the last kind too. Running is `query/run.py`'s; rewriting for
-clients is `query_plans.py`'s.
+clients is `query/rewriting.py`'s.
 """
 
 from __future__ import annotations
@@ -20,15 +20,11 @@ from armillary.api.nosql.call import Call, feed_body, reply
 from armillary.api.nosql.feeds import DOCUMENTS, check_session, slice_headers
 from armillary.api.nosql.messages import Response
 from armillary.api.nosql.placing import Slice, slice_of, store_of
-from armillary.api.nosql.query_plans import check_features, make_info, needs_merge, plan_json
 from armillary.api.nosql.simple_query import parse_query_body
 from armillary.errors import BadInput, NeedsMerge
-from armillary.query.evaluate import Frame, Scope
-from armillary.query.functions import Context
+from armillary.query.key_ranges import ANYWHERE, HashRange, is_point, key_ranges
 from armillary.query.metrics import index_header, metrics_header
-from armillary.query.optimize import narrow, pieces_of_key
-from armillary.query.plan import Piece, Plan
-from armillary.query.planning import make_plan
+from armillary.query.rewriting import needs_plan, plan_scope, query_plan
 from armillary.query.run import QueryPage, bound_query, run_query, run_range
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
@@ -50,7 +46,6 @@ class Asked(NamedTuple):
     text: str
     parameters: dict[str, JSON]
     bound: BoundQuery
-    plan: Plan
 
 
 def query_items(call: Call) -> Response:
@@ -73,18 +68,29 @@ def query_items(call: Call) -> Response:
 
 
 def plan_query(call: Call) -> Response:
-    store = store_of(call)
-    asked = _asked(call)
-    pieces = _pieces(call, store, asked)
-    info = make_info(asked.bound, asked.plan, one_key=_is_one_key(pieces))
-    check_features(info, call.options.headers.get(FEATURES))
-    return reply(call, 200, orjson.dumps(plan_json(info, pieces)))
+    listed = call.options.headers.get(FEATURES)
+    features = None if listed is None else {one.strip() for one in listed.split(",")}
+    plan = _plan(call, store_of(call), _asked(call), features)
+    return reply(call, 200, orjson.dumps(plan))
+
+
+def _plan(
+    call: Call, store: ContainerStore, asked: Asked, features: set[str] | None = None
+) -> dict[str, JSON]:
+    definition = store.state.definition
+    return query_plan(
+        asked.bound,
+        asked.parameters,
+        definition.partition_key,
+        features,
+        key=call.options.key,
+        vector_policy=definition.document.get("vectorEmbeddingPolicy"),
+    )
 
 
 def _asked(call: Call) -> Asked:
     text, parameters = parse_query_body(call.json())
-    bound = bound_query(text)
-    return Asked(text, parameters, bound, make_plan(bound, parameters))
+    return Asked(text, parameters, bound_query(text))
 
 
 def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryPage:
@@ -116,25 +122,19 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
 
 def _check_everywhere(call: Call, store: ContainerStore, asked: Asked) -> None:
     """May a query that names no partition run here and now?"""
-    pieces = _pieces(call, store, asked)
-    is_merged = _is_bare_aggregate(asked.bound)
-    if (_is_one_key(pieces) and not is_merged) or pieces == [] or not asked.plan.sources:
+    ranges = _ranges(store, asked)
+    if ranges == [ANYWHERE] or (is_point(ranges) and not _is_bare_aggregate(asked.bound)):
         return
     if not call.options.flag("x-ms-documentdb-query-enablecrosspartition"):
         raise BadInput(CROSS_TEXT)
-    if needs_merge(asked.plan) and not call.gateway.settings.gateway_merge:
-        info = make_info(asked.bound, asked.plan)
-        raise NeedsMerge(plan=plan_json(info, pieces))
+    if needs_plan(asked.bound) and not call.gateway.settings.gateway_merge:
+        raise NeedsMerge(plan=_plan(call, store, asked))
 
 
-def _pieces(call: Call, store: ContainerStore, asked: Asked) -> list[Piece] | None:
-    """The parts of the hash space that can hold the answer; None for all."""
-    definition = store.state.definition
-    if call.options.key is not None:
-        return pieces_of_key(call.options.key, definition)
-    context = Context(now_ticks=0, random=lambda: 0.0)
-    scope = Scope(Frame(), asked.parameters, context, bound=asked.plan.bound)
-    return narrow(asked.plan, scope, definition)
+def _ranges(store: ContainerStore, asked: Asked) -> list[HashRange]:
+    """The parts of the hash space that can hold the answer."""
+    scope = plan_scope(asked.parameters)
+    return key_ranges(asked.bound, scope, store.state.definition.partition_key)
 
 
 def _is_bare_aggregate(bound: BoundQuery) -> bool:
@@ -143,10 +143,6 @@ def _is_bare_aggregate(bound: BoundQuery) -> bool:
     query = bound.query
     is_value = isinstance(query.select, ast.SelectValue)
     return bool(bound.aggregates) and not is_value and not query.group_by
-
-
-def _is_one_key(pieces: list[Piece] | None) -> bool:
-    return pieces is not None and len(pieces) == 1 and pieces[0].key is not None
 
 
 def _metrics(call: Call, page: QueryPage) -> dict[str, str | None]:
