@@ -75,6 +75,46 @@ def cert(
     typer.echo(text.rstrip() if pem else trust_text((export or certificate.cert_pem).resolve()))
 
 
+@app.command()
+def init(
+    file: Path = typer.Argument(Path("armillary.toml"), help="Where to write it."),
+    force: bool = typer.Option(False, "--force", help="Write over a file that is there."),
+) -> None:
+    """Write a commented armillary.toml: settings, databases and containers.
+
+    Example: armillary init && armillary serve
+    """
+    from armillary.declare.toml_text import starter_text
+
+    if file.exists() and not force:
+        typer.echo(f"{file} is there already; --force writes over it.", err=True)
+        raise typer.Exit(2)
+    file.write_text(starter_text(), "utf-8")
+    typer.echo(f"Wrote {file}. 'armillary serve' reads it when started here.")
+
+
+@app.command()
+def definitions(
+    data: str = typer.Argument(".armillary", help="The data folder, or 'postgresql://…'."),
+    bicep: bool = typer.Option(False, "--bicep", help="As Bicep, for the cloud."),
+) -> None:
+    """Print the databases and containers of an account as TOML for armillary.toml, or as Bicep.
+
+    A server may be running on the folder. Example: armillary definitions --bicep > cosmos.bicep
+    """
+    from armillary.declare.bicep import bicep_text
+    from armillary.declare.describing import describe_address
+    from armillary.declare.toml_text import databases_text
+    from armillary.errors import DbError
+
+    try:
+        found = describe_address(data)
+    except DbError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error
+    typer.echo(bicep_text(found) if bicep else databases_text(found), nl=False)
+
+
 PARAMETERS = typer.Option((), "--parameter", "-p", help="name=value, as JSON or text; repeatable.")
 
 

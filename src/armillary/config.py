@@ -1,10 +1,14 @@
 """Settings: what a user may choose, as one frozen value that is passed down.
 
-    default()  ←  ARMILLARY_* variables        (flags and armillary.toml join with the server)
+    default  ←  armillary.toml  ←  ARMILLARY_* variables  ←  flags
+
+Each of them is a `Layer`; `Settings.of` lays them over each other, the last one on top.
 
 The thresholds exist so that a laptop can watch at 2 MB what the cloud does at 50 GB. Nothing below
 reads the environment: whoever starts the program does, once, and hands the result on.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
@@ -13,6 +17,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from armillary import limits
 from armillary.errors import BadInput
+
+#: Section → key → value, as one source gives them.
+Layer: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 #: "full": a write is on disk before it is acknowledged. "relaxed": throw-away data only, because a
 #: power failure can damage the file.
@@ -99,6 +106,22 @@ class QuerySettings:
     the client as the original does."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    host: str = "127.0.0.1"
+    """The address to listen on."""
+    port: int = 8081
+    """0 picks a free one and prints it."""
+    workers: str = "1"
+    """Processes that serve; `auto` is one per core."""
+    key_file: str = ""
+    """A file with the account's keys, one per line. ARMILLARY_KEY is the other way to give one."""
+    allow_hosts: tuple[str, ...] = ()
+    """Further names that the server answers to on loopback."""
+    allow_emulator_key: bool = False
+    """Take the public key of the emulator on addresses that others can reach."""
+
+
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         choices = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
@@ -112,32 +135,59 @@ class Settings:
     throughput: ThroughputSettings = field(default_factory=ThroughputSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
 
     @classmethod
-    def default(cls) -> "Settings":
+    def default(cls) -> Settings:
         return cls()
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str]) -> "Settings":
-        """The defaults, with every `ARMILLARY_*` variable applied.
-
-        A misspelt name in a section of ours is an error: a setting that is silently not applied is
-        worse than a start that fails. Other names are left alone, because platforms make their own
-        (a Kubernetes service called `armillary` sets ARMILLARY_PORT and ARMILLARY_SERVICE_HOST).
-        """
-        given: dict[str, dict[str, Any]] = {one.name: {} for one in fields(cls)}
-        for name in sorted(environ):
-            if not name.startswith(tuple(f"ARMILLARY_{one.upper()}_" for one in given)):
-                continue
-            if name not in VARIABLES:
-                raise BadInput(f"{name} is not a setting. There are: {', '.join(VARIABLES)}.")
-            section, key, read = VARIABLES[name]
-            try:
-                given[section][key] = read(environ[name])
-            except ValueError as error:
-                raise BadInput(f"{name} is {environ[name]!r}; {error}.") from error
+    def of(cls, *layers: Layer) -> Settings:
+        """The defaults under these; a later layer goes before an earlier one."""
         plain = cls()
-        return cls(**{name: replace(getattr(plain, name), **one) for name, one in given.items()})
+        return cls(
+            **{
+                one.name: replace(
+                    getattr(plain, one.name),
+                    **{key: v for layer in layers for key, v in layer.get(one.name, {}).items()},
+                )
+                for one in fields(cls)
+            }
+        )
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str]) -> Settings:
+        """The defaults, with every `ARMILLARY_*` variable applied."""
+        return cls.of(read_environment(environ))
+
+
+def read_environment(environ: Mapping[str, str]) -> Layer:
+    """What the `ARMILLARY_*` variables say.
+
+    A misspelt name in a section of ours is an error: a setting that is silently not applied is
+    worse than a start that fails. Other names are left alone, because platforms make their own
+    (a Kubernetes service called `armillary` sets ARMILLARY_PORT and ARMILLARY_SERVICE_HOST).
+    """
+    given: dict[str, dict[str, Any]] = {one.name: {} for one in fields(Settings)}
+    for name in sorted(environ):
+        if not name.startswith(tuple(f"ARMILLARY_{one.upper()}_" for one in given)):
+            continue
+        if name not in VARIABLES:
+            raise BadInput(f"{name} is not a setting. There are: {', '.join(VARIABLES)}.")
+        section, key, read = VARIABLES[name]
+        try:
+            given[section][key] = read(environ[name])
+        except ValueError as error:
+            raise BadInput(f"{name} is {environ[name]!r}; {error}.") from error
+    return given
+
+
+def sections() -> dict[str, dict[str, Callable[[str], Any]]]:
+    """Section → key → how its text is read: the settings that a file may have."""
+    found: dict[str, dict[str, Callable[[str], Any]]] = {}
+    for section, key, read in VARIABLES.values():
+        found.setdefault(section, {})[key] = read
+    return found
 
 
 # GB is decimal, as in the limits of the original; KiB, MiB and GiB are for those who mean those.
@@ -161,6 +211,7 @@ def parse_bytes(text: str) -> int:
     return int(parts[1]) * _UNITS[parts[2].upper()]
 
 
+PORT_MAX = 65_535
 _WORDS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
@@ -174,6 +225,12 @@ def parse_switch(text: str) -> bool:
 def parse_count(text: str) -> int:
     if not text.strip().isdecimal():
         raise ValueError("it has to be a whole number")
+    return int(text)
+
+
+def parse_port(text: str) -> int:
+    if not text.isdecimal() or int(text) > PORT_MAX:
+        raise ValueError(f"a port is a number from 0 to {PORT_MAX}")
     return int(text)
 
 
@@ -196,4 +253,10 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_API_TRUST_FORWARDED": ("api", "trust_forwarded", parse_switch),
     "ARMILLARY_API_ACCEPT_ENTRA": ("api", "accept_entra", parse_switch),
     "ARMILLARY_QUERY_GATEWAY_MERGE": ("query", "gateway_merge", parse_switch),
+    "ARMILLARY_SERVER_HOST": ("server", "host", str),
+    "ARMILLARY_SERVER_PORT": ("server", "port", parse_port),
+    "ARMILLARY_SERVER_WORKERS": ("server", "workers", str),
+    "ARMILLARY_SERVER_KEY_FILE": ("server", "key_file", str),
+    "ARMILLARY_SERVER_ALLOW_HOSTS": ("server", "allow_hosts", parse_list),
+    "ARMILLARY_SERVER_ALLOW_EMULATOR_KEY": ("server", "allow_emulator_key", parse_switch),
 }

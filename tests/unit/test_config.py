@@ -11,6 +11,7 @@ from armillary.config import (
     EngineSettings,
     PartitionSettings,
     QuerySettings,
+    ServerSettings,
     Settings,
     ThroughputSettings,
     parse_bytes,
@@ -60,6 +61,7 @@ def test_every_setting_has_a_variable() -> None:
         "throughput": ThroughputSettings,
         "api": ApiSettings,
         "query": QuerySettings,
+        "server": ServerSettings,
     }
     expected = {
         f"ARMILLARY_{section}_{key.name}".upper(): (section, key.name)

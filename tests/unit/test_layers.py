@@ -24,6 +24,7 @@ ORDER = (
     "query",
     "scripts",
     "account container",
+    "declare",
     "api",
     "server",
     "advisor sim portal testing",

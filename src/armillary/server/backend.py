@@ -42,6 +42,8 @@ class Backend:
     def __init__(self, plan: Plan, address: WriterAddress | None, *, first: bool) -> None:
         self.engine = _open(plan, address)
         try:
+            if first and plan.databases:
+                _declare(plan, self.engine)
             make = load(plan.factory)
             self.service: Service = make(self.engine, plan.settings, keys=plan.keys, first=first)
         except BaseException:
@@ -65,6 +67,13 @@ def _open(plan: Plan, address: WriterAddress | None) -> Engine:
     from armillary.engine.opening import open_engine
 
     return open_engine(plan.engine, load(HANDLERS_PATH), durability=durability)
+
+
+def _declare(plan: Plan, engine: Engine) -> None:
+    from armillary.declare.applying import apply_declared
+
+    for line in apply_declared(engine, plan.settings, plan.databases):
+        log.warning("%s", line)
 
 
 def load(path: str) -> Any:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from armillary.config import VARIABLES
 from armillary.errors import BadInput
@@ -41,15 +42,19 @@ def parser() -> argparse.ArgumentParser:
         help="data folder, made if it is new (default: %(default)s)",
     )
     add("--engine", metavar="URL", help="a folder, ':memory:' or 'postgresql://…' (default: DIR)")
-    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    add("--port", type=_port, default=8081, help="0 picks a free one (default: %(default)s)")
-    add(
-        "--workers", default="1", metavar="N", help="processes; 'auto' is one per core (default: 1)"
-    )
+    add("--host", help="address to listen on (default: 127.0.0.1)")
+    add("--port", type=_checked("ARMILLARY_SERVER_PORT"), help="0 picks a free one (default: 8081)")
+    add("--workers", metavar="N", help="processes; 'auto' is one per core (default: 1)")
+    add("--config", type=Path, metavar="FILE", help="settings and databases (armillary.toml)")
     add("--key-file", type=Path, metavar="FILE", help=f"keys, one per line (or {KEY_VARIABLE})")
+    add(
+        "--allow-emulator-key",
+        action="store_true",
+        help="take the public key of the emulator on any address",
+    )
     add("--allow-host", action="append", default=[], metavar="NAME", help="a name to answer to")
     for flag, (variable, what) in SETTINGS.items():
-        add(flag, type=_setting(variable), dest=variable, metavar="N", help=f"{what} ({variable})")
+        add(flag, type=_checked(variable), dest=variable, metavar="N", help=f"{what} ({variable})")
     return options
 
 
@@ -58,7 +63,7 @@ def main(words: Sequence[str]) -> int:
     given = parser().parse_args(words)
     try:
         plan = make_plan(
-            environ=os.environ | _given_settings(given),
+            environ=os.environ,
             data=given.data,
             engine=given.engine,
             host=given.host,
@@ -66,6 +71,10 @@ def main(words: Sequence[str]) -> int:
             workers=given.workers,
             key_file=given.key_file,
             allow_hosts=tuple(given.allow_host),
+            allow_emulator_key=given.allow_emulator_key,
+            flags=_given_settings(given),
+            config=given.config,
+            folder=Path(),
         )
     except BadInput as error:
         _complain(str(error))
@@ -73,26 +82,23 @@ def main(words: Sequence[str]) -> int:
     return run(plan, _say, _complain)
 
 
-def _given_settings(given: argparse.Namespace) -> dict[str, str]:
-    named = ((variable, getattr(given, variable)) for variable, _ in SETTINGS.values())
-    return {variable: text for variable, text in named if text is not None}
+def _given_settings(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for variable, _ in SETTINGS.values():
+        section, key, _ = VARIABLES[variable]
+        if (value := getattr(given, variable)) is not None:
+            found.setdefault(section, {})[key] = value
+    return found
 
 
-def _setting(variable: str) -> Callable[[str], str]:
-    def check(text: str) -> str:
+def _checked(variable: str) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
         try:
-            VARIABLES[variable][2](text)
+            return VARIABLES[variable][2](text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
-        return text
 
-    return check
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
-    return int(text)
+    return read
 
 
 def _say(line: str) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from armillary.config import Settings
+from armillary.config import Layer, Settings, read_environment
+from armillary.declare.declared import DeclaredDatabase
 from armillary.errors import BadInput
 from armillary.limits import WORKERS_MAX
 from armillary.server.bounds import Bounds
@@ -22,6 +23,7 @@ from armillary.server.serving import Front
 FACTORY = "armillary.api.nosql.service:make_service"
 KEY_VARIABLE = "ARMILLARY_KEY"
 MEMORY = ":memory:"
+NO_LAYER: Layer = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class Plan:
     settings: Settings
     front: Front
     factory: str = FACTORY
+    databases: tuple[DeclaredDatabase, ...] = ()
+    """What is to exist before the server is ready."""
 
     @property
     def folder(self) -> Path | None:
@@ -49,35 +53,77 @@ def make_plan(
     environ: Mapping[str, str],
     data: Path,
     engine: str | None = None,
-    host: str = "127.0.0.1",
-    port: int = 8081,
-    workers: str = "1",
+    host: str | None = None,
+    port: int | None = None,
+    workers: str | None = None,
     key_file: Path | None = None,
     allow_hosts: tuple[str, ...] = (),
+    allow_emulator_key: bool = False,
+    flags: Layer = NO_LAYER,
+    config: Path | None = None,
+    folder: Path | None = None,
     factory: str = FACTORY,
     bounds: Bounds | None = None,
 ) -> Plan:
-    settings = Settings.from_environment(environ)
+    """None is a flag that was not given. `config`: the file that was asked for; without one, the
+    `armillary.toml` in `folder`, if there is a folder and a file."""
+    file, databases = _configuration(config, folder)
+    given = {
+        "host": host,
+        "port": port,
+        "workers": workers,
+        "key_file": None if key_file is None else str(key_file),
+        "allow_hosts": allow_hosts or None,
+        "allow_emulator_key": allow_emulator_key or None,
+    }
+    server_flags = {"server": {key: value for key, value in given.items() if value is not None}}
+    variables = read_environment(environ)
+    settings = Settings.of(file, variables, flags, server_flags)
     if engine is None:
-        engine = environ.get("ARMILLARY_ENGINE_URL") or str(data)
+        urls = (layer.get("engine", {}).get("url") for layer in (variables, file))
+        engine = next(filter(None, urls), str(data))
     settings = replace(settings, engine=replace(settings.engine, url=engine))
-    keys = read_keys(environ, key_file)
-    if not keys and not is_loopback(host):
+    server = settings.server
+    keys = read_keys(environ, Path(server.key_file) if server.key_file else None)
+    if not keys and not is_loopback(server.host) and not server.allow_emulator_key:
         raise BadInput(
-            f"On {host} others can reach this server, and the key of the emulator is public. Give "
-            f"it a key of its own: {KEY_VARIABLE}=… or --key-file FILE. One can be made with: "
-            "openssl rand -base64 64"
+            f"On {server.host} others can reach this server, and the key of the emulator is "
+            f"public. Give it a key of its own: {KEY_VARIABLE}=… or --key-file FILE. One can be "
+            "made with: openssl rand -base64 64. To take the public key: --allow-emulator-key"
         )
-    count = worker_count(workers)
+    count = worker_count(server.workers)
     if engine == MEMORY and count > 1:
         raise BadInput(f"{MEMORY} is the memory of one process: --workers has to be 1.")
     front = Front(
         data=data,
-        hosts=allow_hosts,
-        check_hosts=is_loopback(host),
+        hosts=server.allow_hosts,
+        check_hosts=is_loopback(server.host),
         bounds=bounds or Bounds(),
     )
-    return Plan(data, engine, host, port, count, keys, settings, front, factory)
+    return Plan(
+        data,
+        engine,
+        server.host,
+        server.port,
+        count,
+        keys,
+        settings,
+        front,
+        factory=factory,
+        databases=databases,
+    )
+
+
+def _configuration(
+    config: Path | None, folder: Path | None
+) -> tuple[Layer, tuple[DeclaredDatabase, ...]]:
+    here = None if folder is None else folder / "armillary.toml"
+    if config is None and (here is None or not here.is_file()):
+        return NO_LAYER, ()
+    from armillary.declare.files import read_file  # a server without a file does not pay for it
+
+    found = read_file(config or here or Path())
+    return found.settings, found.databases
 
 
 def read_keys(environ: Mapping[str, str], key_file: Path | None) -> tuple[str, ...]:

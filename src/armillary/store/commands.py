@@ -9,6 +9,7 @@ from armillary.store import (
     operations,
     rekey_records,
     resources,
+    seeds,
     upkeep,
 )
 
@@ -20,6 +21,7 @@ HANDLERS: dict[str, Handler] = {
     **moving.HANDLERS,
     **offers.HANDLERS,
     **resources.HANDLERS,
+    **seeds.HANDLERS,
     **rekey_records.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"

@@ -1,0 +1,130 @@
+"""Make an account what a file declares. Doing it again changes nothing.
+
+    not there                    created, then filled with its seed files
+    there, settings differ       changed to what the file says (index, time to live, …)
+    there, another key           an error: a partition key is for life
+    there, another throughput    left as it is and said: somebody may have scaled it
+
+What the file does not name is not touched.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+from armillary.clock import new_random
+from armillary.config import Settings
+from armillary.container import Container
+from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Place
+from armillary.declare.item_files import read_items
+from armillary.engine.base import Engine
+from armillary.errors import BadInput, Conflict, DbError, NotFound
+from armillary.partition.offers import requested
+from armillary.partition.provisioning import PartitionLimits
+from armillary.store.accounts import AccountStore
+from armillary.store.catalog import Throughput
+from armillary.store.definitions import parse_container
+from armillary.store.seeds import note_seeded, seeded
+from armillary.store.throughput import read_offer
+
+SEED_ITEMS = 500  # at once
+
+
+def apply_declared(
+    engine: Engine, settings: Settings, databases: Sequence[DeclaredDatabase]
+) -> list[str]:
+    """What was left as it is, in words."""
+    partition = settings.partition
+    account = AccountStore(
+        engine,
+        random=new_random(),
+        limits=PartitionLimits(partition.bytes, partition.ru, partition.logical_bytes),
+        classic=settings.throughput.profile == "classic",
+    )
+    return [line for database in databases for line in _apply_database(account, database)]
+
+
+def _apply_database(account: AccountStore, database: DeclaredDatabase) -> Iterator[str]:
+    asked = _throughput(database)
+    try:
+        rid = account.read_database(database.id).rid
+    except NotFound:
+        with _at(database.place):
+            account.create_database(database.id, asked)
+    else:
+        yield from _differs(account, rid, asked, f"database {database.id!r}", database.place)
+    for container in database.containers:
+        yield from _apply_container(account, database.id, container)
+
+
+def _apply_container(
+    account: AccountStore, database: str, declared: DeclaredContainer
+) -> Iterator[str]:
+    asked = _throughput(declared)
+    try:
+        record = account.read_container(database, declared.id)
+    except NotFound:
+        with _at(declared.place):
+            record = account.create_container(
+                database,
+                declared.body,
+                throughput=asked,
+                physical_partitions=declared.physical_partitions,
+            )
+    else:
+        if record.definition != parse_container(declared.body).document:
+            with _at(declared.place):
+                account.replace_container(database, declared.body)
+        what = f"container {declared.id!r}"
+        yield from _differs(account, record.rid, asked, what, declared.place)
+    done = seeded(account.engine, record.rid)
+    for seed in declared.seeds:
+        if Path(seed).name not in done:
+            _fill(account, database, declared, Path(seed))
+            note_seeded(account.engine, record.rid, Path(seed).name)
+
+
+def _fill(account: AccountStore, database: str, declared: DeclaredContainer, seed: Path) -> None:
+    container = Container(account.container(database, declared.id), account.limits)
+    source = read_items(seed)
+    while items := list(islice(source, SEED_ITEMS)):
+        for item, answer in zip(
+            items, container.bulk(("create", (item,)) for item in items), strict=True
+        ):
+            # There already: this file was being put in when the server died.
+            if isinstance(answer, DbError) and not isinstance(answer, Conflict):
+                name = item.get("id", "without an id")
+                raise BadInput(f"{declared.place}: item {name!r} of {seed}: {answer}")
+
+
+def _differs(
+    account: AccountStore,
+    rid: str,
+    asked: Throughput | None,
+    what: str,
+    place: Place,
+) -> Iterator[str]:
+    if asked is None:
+        return
+    try:
+        offer = read_offer(account.engine, rid)
+    except NotFound:
+        yield f"{place}: the {what} shares the throughput of its database; left so."
+        return
+    if (offer.kind, offer.ru) != asked:
+        yield f"{place}: the {what} has {offer.ru:,} RU/s ({offer.kind}); left so."
+
+
+def _throughput(declared: DeclaredDatabase | DeclaredContainer) -> Throughput | None:
+    with _at(declared.place):
+        return requested(declared.throughput, declared.autoscale_max)
+
+
+@contextmanager
+def _at(place: Place) -> Iterator[None]:
+    """Whatever is refused inside is refused with the place in the file."""
+    try:
+        yield
+    except DbError as error:
+        raise BadInput(f"{place}: {error}") from error

@@ -1,0 +1,72 @@
+"""A running account as declarations: what `armillary.toml` would have to say to make it again.
+
+What the service fills in by itself (a default policy) is left out, so that the result is what a
+person would have written. Items are not part of it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from armillary.clock import new_random
+from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Place
+from armillary.engine.format import STAMP_NAME
+from armillary.engine.opening import open_engine
+from armillary.errors import BadInput, NotFound
+from armillary.partition.offers import RULES
+from armillary.store.accounts import AccountStore
+from armillary.store.catalog import ContainerRecord, DatabaseRecord
+from armillary.store.commands import HANDLERS
+from armillary.store.definitions import parse_container
+from armillary.store.throughput import read_offer
+
+NOWHERE = Place("", 0)
+
+
+def describe_address(address: str) -> tuple[DeclaredDatabase, ...]:
+    """Of the account in a folder or a PostgreSQL database, which has to be there."""
+    if "://" not in address and not (Path(address) / STAMP_NAME).is_file():
+        raise BadInput(f"There is no account in {address}.")
+    engine = open_engine(address, HANDLERS)
+    try:
+        return describe(AccountStore(engine, random=new_random()))
+    finally:
+        engine.close()
+
+
+def describe(account: AccountStore) -> tuple[DeclaredDatabase, ...]:
+    return tuple(_database(account, one) for one in account.list_databases())
+
+
+def _database(account: AccountStore, database: DatabaseRecord) -> DeclaredDatabase:
+    throughput, autoscale_max = _offer(account, database.rid, own=True)
+    records = sorted(account.list_containers(database.id), key=lambda one: one.id)
+    containers = tuple(_container(account, one) for one in records)
+    return DeclaredDatabase(database.id, NOWHERE, throughput, autoscale_max, containers)
+
+
+def _container(account: AccountStore, record: ContainerRecord) -> DeclaredContainer:
+    throughput, autoscale_max = _offer(account, record.rid)
+    body = essential(record.definition)
+    return DeclaredContainer(record.id, body, NOWHERE, throughput, autoscale_max)
+
+
+def essential(definition: dict[str, Any]) -> dict[str, Any]:
+    """The definition without what is there by default."""
+    plain = parse_container({"id": definition["id"], "partitionKey": definition["partitionKey"]})
+    return {
+        name: value
+        for name, value in definition.items()
+        if name in ("id", "partitionKey") or plain.document.get(name) != value
+    }
+
+
+def _offer(account: AccountStore, rid: str, *, own: bool = False) -> tuple[int | None, int | None]:
+    """(manual RU/s, maximum of autoscale), as a person would write them."""
+    try:
+        offer = read_offer(account.engine, rid)
+    except NotFound:
+        return None, None
+    if offer.kind == "autoscale":
+        return None, offer.ru
+    # The smallest is what a container gets without asking; a database shares only what it asks for.
+    return (None if offer.ru == RULES["manual"].floor and not own else offer.ru), None
