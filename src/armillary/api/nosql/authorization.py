@@ -64,7 +64,7 @@ def authenticate(gateway: Gateway, request: Request, path: Path) -> Principal:
             signed_forms(path),
             request.headers,
             credential.signature,
-            gateway.now_s(),
+            gateway.wall_s(),
         )
         return FULL if full else READ_ONLY
     if credential.type == "aad":
@@ -101,7 +101,7 @@ def _entra(gateway: Gateway, token: str) -> Principal:
         start, end = int(claims.get("nbf", 0)), int(claims["exp"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unauthorized(FORMAT_TEXT) from error
-    check_time(start, end, gateway.now_s())
+    check_time(start, end, gateway.wall_s())
     return ENTRA
 
 

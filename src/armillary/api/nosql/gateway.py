@@ -15,6 +15,7 @@ from typing import Final
 from armillary.api.nosql.paths import is_database_rid
 from armillary.api.nosql.settings import GatewaySettings
 from armillary.api.nosql.signing import Keyring
+from armillary.clock import Clock
 from armillary.engine.base import CATALOG_SPACE, SpaceGone
 from armillary.errors import DbError, Locked, NotFound, OwnerNotFound, Stale
 from armillary.store.accounts import AccountStore
@@ -31,9 +32,12 @@ SPLIT_NOTICE_SECONDS: Final = 0.75  # from the announcement of splits to the fir
 
 
 class Gateway:
-    def __init__(self, account: AccountStore, settings: GatewaySettings) -> None:
+    def __init__(
+        self, account: AccountStore, settings: GatewaySettings, wall: Clock | None = None
+    ) -> None:
         self.account = account
         self.engine = account.engine
+        self._wall = wall
         self.settings = settings
         self.keyring = Keyring(settings.keys, settings.read_only_keys)
         self._stores: dict[tuple[str, str], ContainerStore] = {}
@@ -43,6 +47,11 @@ class Gateway:
 
     def now_s(self) -> int:
         return self.engine.now_ms() // 1000
+
+    def wall_s(self) -> int:
+        """The time that clients sign with. Not the store's where a test has stopped that one: the
+        clock of a client goes on."""
+        return self.now_s() if self._wall is None else self._wall.now_ms() // 1000
 
     # --- names ----------------------------------------------------------------------------------
 

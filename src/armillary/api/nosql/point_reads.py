@@ -152,7 +152,7 @@ class PointReads:
         size = len(PREFIX)
         if date is None or text[:size].lower() != PREFIX:
             return False
-        lower = self._gateway.keyring.fresh_date(date, self._gateway.now_s())
+        lower = self._gateway.keyring.fresh_date(date, self._gateway.wall_s())
         if lower is None:
             return False
         path = request.target.strip("/")

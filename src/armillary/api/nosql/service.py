@@ -31,7 +31,7 @@ from armillary.api.nosql.paths import Path, parse_path
 from armillary.api.nosql.point_reads import PointReads
 from armillary.api.nosql.routes import find_route
 from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
-from armillary.clock import new_random
+from armillary.clock import Clock, new_random
 from armillary.config import Settings
 from armillary.engine.base import Engine
 from armillary.errors import BadInput, DbError, UnknownMethod
@@ -54,8 +54,9 @@ class NosqlService:
         account: AccountStore,
         settings: GatewaySettings | None = None,
         housekeeper: Housekeeper | None = None,
+        wall: Clock | None = None,
     ) -> None:
-        self.gateway = Gateway(account, settings or GatewaySettings())
+        self.gateway = Gateway(account, settings or GatewaySettings(), wall)
         self._housekeeper = housekeeper
         self._point_reads = PointReads(self.gateway)
 
