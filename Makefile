@@ -22,9 +22,8 @@ lock: $(STAMP)  ## resolve the dependencies again into requirements.lock
 	  --no-emit-index-url --no-header --extra dev pyproject.toml --output-file requirements.lock
 	@echo "requirements.lock is fresh; 'make setup' installs it."
 
-run: $(STAMP)  ## see it work in the terminal
-	@if [ -f src/armillary/demo.py ]; then $(PY) -m armillary demo; \
-	 else $(PY) -m armillary --version; fi
+run: $(STAMP)  ## the server on port 8081, data in ./.armillary, until Ctrl-C
+	@exec $(PY) -m armillary serve
 
 test: $(STAMP)  ## every test but the long ones; ends with what was skipped and why
 	@$(PY) -m pytest -rs -n 2 --dist loadfile
@@ -43,7 +42,7 @@ format: $(STAMP)  ## let ruff repair and format
 bench: $(STAMP)  ## every benchmark of bench/, or one: make bench ONLY=name
 	@$(PY) tools/bench.py $(ONLY)
 
-conformance: $(STAMP)  ## the real SDKs: Python, JavaScript, and Go where it is installed
+conformance: $(STAMP)  ## the real SDKs: Python, JavaScript, and Go and Java where they are installed
 	@ARMILLARY_CONFORMANCE=1 ARMILLARY_REQUIRE_NODE=1 $(PY) -m pytest -rs tests/conformance
 
 soak: $(STAMP)  ## the long tests
