@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any, TypeVar
 
 from armillary.clock import Clock, new_random
@@ -81,6 +82,7 @@ def open_account(
                 burst=burst,
                 limits=limits,
                 profile=PROFILES[profile],
+                stopwatch=perf_counter if clock is None else None,
             )
         store = AccountStore(
             engine,

@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.partition.admission import Budget, BudgetState
+from armillary.partition.admission import Budget, BudgetState, Enforce
 from armillary.partition.ledger import Allowance, fresh_state
 from armillary.partition.ledger_file import FileLedger
 from armillary.partition.ledger_slices import Grant, Order, Slices, cut
@@ -22,9 +22,9 @@ REQUESTS = st.lists(
 )  # (milliseconds since the one before, RU, which process)
 
 
-def with_file(run: Callable[[FileLedger], None]) -> None:
+def with_file(run: Callable[[FileLedger], None], enforce: Enforce = "on") -> None:
     with tempfile.TemporaryDirectory() as folder:
-        ledger = FileLedger(Path(folder) / "ledger.bin", slots=4)
+        ledger = FileLedger(Path(folder) / "ledger.bin", enforce, slots=4)
         try:
             run(ledger)
         finally:
@@ -36,15 +36,16 @@ def with_file(run: Callable[[FileLedger], None]) -> None:
     ru=st.sampled_from([10, 100, 400, 1_999, 2_999]),
     burst=st.booleans(),
     idle_s=st.integers(0, 400),
+    enforce=st.sampled_from(["on", "report"]),
 )
 def test_a_budget_in_a_file_is_the_budget_of_admission(
-    requests: list[tuple[int, int, int]], ru: int, burst: bool, idle_s: int
+    requests: list[tuple[int, int, int]], ru: int, burst: bool, idle_s: int, enforce: Enforce
 ) -> None:
     allowance = Allowance(3, float(ru), burst=burst or ru >= 2_000)  # charged directly
 
     def compare(ledger: FileLedger) -> None:
         now_ms = 10**12
-        budget = Budget(ru, now_ms, burst=allowance.burst)
+        budget = Budget(ru, now_ms, burst=allowance.burst, enforce=enforce)
         ledger.state(allowance, now_ms)
         now_ms += 1000 * idle_s
         for pause_ms, cost, _ in requests:
@@ -56,8 +57,9 @@ def test_a_budget_in_a_file_is_the_budget_of_admission(
                 budget.charge(now_ms, cost)
             budget.report(now_ms)
             assert ledger.state(allowance, now_ms) == budget.state()
+        assert ledger.refused == budget.refused
 
-    with_file(compare)
+    with_file(compare, enforce)
 
 
 class Shared:

@@ -49,6 +49,7 @@ class _Entry:
         "burst",
         "end",
         "high_second",
+        "lenient",
         "plain",
         "ru",
         "seed",
@@ -65,8 +66,10 @@ class _Entry:
         self.start, self.end = slot + BODY_START, slot + BODY_END
         self.seed = seed_of(allowance.key)
         self.high_second = -2
-        self.plain = enforce == "on" and not allowance.burst
+        self.plain = enforce != "off" and not allowance.burst
         """Without a positive balance there is nothing more to ask."""
+        self.lenient = enforce == "report"
+        """Nothing is refused, and what would have been is no debt."""
         direct = allowance.ru < LEDGER_DIRECT_RU or (
             allowance.burst and allowance.ru < BURST_RU_MAX
         )
@@ -106,6 +109,8 @@ class FileLedger:
                         return None
                     if entry.plain and r == allowance.ru:
                         self._refused += 1
+                        if entry.lenient:
+                            return None
                         return (second + 1) * 1000 - now_ms + 1000 * int(-balance // r)
         if self._enforce == "off":
             return None
@@ -122,6 +127,12 @@ class FileLedger:
             self._slices.charge(allowance, ru, now_ms)
             return
         file, slot = self._file, entry.slot
+        if entry.lenient and entry.plain:
+            body = self._map[entry.start : entry.end]
+            if _crc32(body, entry.seed) == RESIDUE:
+                r, balance, _, _, second = _unpack(body)
+                if second == now_ms // 1000 and r == allowance.ru and balance <= 0.0:
+                    return  # used up already, and it stays so until the second is over
         with file.lock:
             lock(file.handle, slot)
             try:

@@ -30,7 +30,6 @@ from armillary.errors import (
 )
 from armillary.limits import FROZEN_WAIT_MS
 from armillary.partition.ranges import Range
-from armillary.partition.request_units import read_ru
 from armillary.store import layout
 from armillary.store.batching import batch_ops, check_batch
 from armillary.store.fencing import check_fence
@@ -260,7 +259,7 @@ class ContainerStore:
         return sent.gate.passed(done, sent.patched_paths)
 
     def _gate(self, state: ContainerState, owner: Range, key: bytes, operation: str) -> Gate:
-        return Gate(self.meter, state, owner, key, operation, self.engine.now_ms)
+        return Gate(self.meter, state, owner, key, operation)
 
     def _patch(self, operation: Operation, given: KeyValues) -> Done:
         check_id(operation.id)
@@ -298,10 +297,8 @@ class ContainerStore:
                 check_key(values, definition.partition_key), definition.partition_key
             )
             owner = state.table.find(epk)
-            gate = None
-            if self.meter is not None:
-                gate = self._gate(state, owner, key_json(values), "read")
-                gate.admit()
+            meter = self.meter
+            ticket = None if meter is None else meter.admit(state, owner, "read")
             try:
                 meta, value = point_read(
                     self.engine,
@@ -317,9 +314,11 @@ class ContainerStore:
                 self._catch_up(state, owner)
                 continue
             except NotFound as error:
-                raise (gate.failed(error) if gate is not None else error) from None
-            if gate is not None:
-                gate.charge(read_ru(BODY_BYTES.unpack_from(value)[0], profile=gate.profile))
+                gate = Gate(meter, state, owner, key_json(values), "read", ticket)
+                raise gate.failed(error) from None
+            if meter is not None:
+                ru = meter.profile.read.at(BODY_BYTES.unpack_from(value)[0])
+                meter.charge(state, owner, key_json(values), ru, "read", 200, ticket)
             return Placed(value, owner, meta)
         raise RangeGone
 

@@ -3,19 +3,17 @@
 The cost is computed even when nobody meters, because the answer carries it.
 """
 
-from collections.abc import Callable
-
 from armillary.errors import DbError, Fenced, Stale, Throttled
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients, miss_ru
 from armillary.store.charges import charge_of
-from armillary.store.metering import Meter
+from armillary.store.metering import Meter, Ticket
 from armillary.store.requests import Done
 from armillary.store.state import ContainerState
 
 
 class Gate:
-    __slots__ = ("_key", "_meter", "_now_ms", "_operation", "_owner", "_since_ms", "_state")
+    __slots__ = ("_key", "_meter", "_operation", "_owner", "_state", "_ticket")
 
     def __init__(
         self,
@@ -24,15 +22,14 @@ class Gate:
         owner: Range,
         key: bytes,
         operation: str,
-        now_ms: Callable[[], int],
+        ticket: Ticket | None = None,
     ) -> None:
         self._meter = meter
         self._state = state
         self._owner = owner
         self._key = key
         self._operation = operation
-        self._now_ms = now_ms
-        self._since_ms = 0
+        self._ticket = ticket
 
     @property
     def profile(self) -> Coefficients:
@@ -40,8 +37,7 @@ class Gate:
 
     def admit(self) -> None:
         if self._meter is not None:
-            self._meter.admit(self._state, self._owner, self._operation)
-            self._since_ms = self._now_ms()
+            self._ticket = self._meter.admit(self._state, self._owner, self._operation)
 
     def passed(self, done: Done, patched_paths: int = 0) -> Done:
         ru = self._cost(done, patched_paths)
@@ -64,13 +60,7 @@ class Gate:
     def charge(self, ru: float, *, status: int = 200) -> None:
         if self._meter is not None:
             self._meter.charge(
-                self._state,
-                self._owner,
-                self._key,
-                ru,
-                operation=self._operation,
-                status=status,
-                latency_ms=self._now_ms() - self._since_ms,
+                self._state, self._owner, self._key, ru, self._operation, status, self._ticket
             )
 
     def _cost(self, done: Done, patched_paths: int = 0) -> float:

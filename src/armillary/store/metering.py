@@ -9,11 +9,15 @@
 Budgets live in a ledger that all processes share. What a container has provisioned is read from the
 catalog at most once a second. With `enforce="off"` nothing is refused; costs are recorded all the
 same.
+
+Between `admit` and `charge` a request holds a `Ticket`, so that the second of them need not ask the
+clock nor look for the budget again.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from armillary.engine.base import CATALOG_SPACE, Engine
 from armillary.errors import Throttled
@@ -33,6 +37,13 @@ Enforce: TypeAlias = Literal["on", "off", "report"]
 ALLOWANCES_MAX = 10_000  # remembered at once
 FLUSH_MS = 5_000
 OFFER_SECONDS = 1  # how long what was provisioned is believed
+
+#: The second and the catalog version in which an allowance was looked up. None: unlimited.
+Known: TypeAlias = tuple[int, int, Allowance | None]
+#: When a request was admitted (clock in ms, stopwatch in seconds), and by which budget.
+Ticket: TypeAlias = tuple[int, float, Known | None]
+
+_UNLIMITED: Final[Known] = (0, 0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +66,13 @@ class Meter:
         burst: bool = False,
         limits: PartitionLimits = LIMITS,
         profile: Coefficients = DEFAULT,
+        stopwatch: Callable[[], float] | None = None,
     ) -> None:
+        """`stopwatch` measures latencies, in seconds; without one, the engine's clock does, which
+        counts whole milliseconds."""
         self._engine = engine
+        self._now_ms = engine.now_ms
+        self._stopwatch = stopwatch or (lambda: engine.now_ms() / 1000)
         self._ledger = ledger
         self._folder = folder
         self._recorder = Recorder() if folder is None else open_recorder(folder, engine.now_ms())
@@ -65,23 +81,28 @@ class Meter:
         self._limits = limits
         self.profile = profile
         self._provisions: dict[str, _Provision] = {}
-        self._allowances: dict[int, tuple[tuple[int, int], Allowance | None]] = {}
+        self._allowances: dict[int, Known] = {}
         self._flushed_ms = engine.now_ms()
+
+    # HOT: admit and charge run once per request; numbers in bench/split.py.
 
     def admit(
         self, state: ContainerState, owner: Range, operation: str, *, low: bool = False
-    ) -> None:
+    ) -> Ticket:
         """Raise Throttled when the range has nothing left in this second."""
+        now_ms = self._now_ms()
         if self._enforce == "off":
-            return
-        now_ms = self._engine.now_ms()
-        allowance = self.allowance(state, owner, now_ms)
-        if allowance is None:
-            return
-        wait_ms = self._ledger.admit(allowance, now_ms, low=low)
-        if wait_ms is not None:
-            self._recorder.record(owner.space, b"", 0.0, 429, 0.0, operation, now_ms)
-            raise Throttled(retry_after_ms=wait_ms)
+            return now_ms, self._stopwatch(), _UNLIMITED
+        known = self._allowances.get(owner.space)
+        if known is None or known[0] != now_ms // 1000 or known[1] != state.record.version:
+            known = self._known(state, owner, now_ms)
+        allowance = known[2]
+        if allowance is not None:
+            wait_ms = self._ledger.admit(allowance, now_ms, low=low)
+            if wait_ms is not None:
+                self._recorder.record(owner.space, b"", 0.0, 429, 0.0, operation, now_ms)
+                raise Throttled(retry_after_ms=wait_ms)
+        return now_ms, self._stopwatch(), known
 
     def charge(
         self,
@@ -89,32 +110,43 @@ class Meter:
         owner: Range,
         key: bytes,
         ru: float,
-        *,
         operation: str,
         status: int = 200,
-        latency_ms: float = 0.0,
+        ticket: Ticket | None = None,
     ) -> None:
-        now_ms = self._engine.now_ms()
-        if self._enforce != "off":
-            allowance = self.allowance(state, owner, now_ms)
-            if allowance is not None:
-                self._ledger.charge(allowance, ru, now_ms)
+        """What it cost. Without a ticket: something that was not admitted by itself."""
+        if ticket is None:
+            now_ms, latency_ms, known = self._now_ms(), 0.0, None
+        else:
+            now_ms, began, known = ticket
+            latency_ms = (self._stopwatch() - began) * 1000.0
+            now_ms += int(latency_ms + 0.5)
+        if known is not _UNLIMITED and self._enforce != "off":
+            # The one of the ticket, unless the throughput was changed meanwhile.
+            if known is None or self._allowances.get(owner.space) is not known:
+                known = self._known(state, owner, now_ms)
+            if known[2] is not None:
+                self._ledger.charge(known[2], ru, now_ms)
         self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
         if now_ms - self._flushed_ms >= FLUSH_MS:
             self._flushed_ms = now_ms
-            self._recorder.flush(now_ms)  # so that other processes see our top keys
+            if self._folder is not None:
+                self._recorder.flush(now_ms)  # so that other processes see our top keys
 
     def allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
-        """The budget that a range draws on. None: unlimited. Believed for a second, as the offer
-        is: this is asked twice for every request."""
-        believed = (now_ms // 1000, state.record.version)
+        """The budget that a range draws on. None: unlimited."""
+        return self._known(state, owner, now_ms)[2]
+
+    def _known(self, state: ContainerState, owner: Range, now_ms: int) -> Known:
+        """Believed for a second, as the offer is."""
+        second, version = now_ms // 1000, state.record.version
         known = self._allowances.get(owner.space)
-        if known is None or known[0] != believed:
+        if known is None or known[0] != second or known[1] != version:
             if len(self._allowances) >= ALLOWANCES_MAX:
                 self._allowances.clear()
-            known = (believed, self._allowance(state, owner, now_ms))
+            known = (second, version, self._allowance(state, owner, now_ms))
             self._allowances[owner.space] = known
-        return known[1]
+        return known
 
     def _allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         provision = self._provision(state, now_ms // 1000)

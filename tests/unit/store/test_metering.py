@@ -57,3 +57,12 @@ def test_report_counts_and_refuses_nothing() -> None:
     for _ in range(1000):
         container.read_item("1", "a")
     assert container.heat()["0"].ru_total > 1000
+
+
+def test_latency_is_that_of_the_request() -> None:
+    """A cost that comes after the work is no request of its own with a latency since 1970."""
+    container = _container(VirtualClock())
+    for _ in range(3):
+        list(container.query("SELECT * FROM c ORDER BY c.text"))
+    heat = container.heat()["0"]
+    assert heat.latency_p99_ms == 0.0, "no virtual time passed"

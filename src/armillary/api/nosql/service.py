@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path as Folder
+from time import perf_counter
 from typing import Final
 
 import orjson
@@ -144,6 +145,7 @@ def make_service(
         burst=throughput.burst,
         limits=limits,
         profile=PROFILES[throughput.profile],
+        stopwatch=perf_counter,
     )
     account = AccountStore(
         engine,
