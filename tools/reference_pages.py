@@ -6,15 +6,19 @@
 `make docs` writes them; a test compares each page with what this would write.
 """
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 
 from armillary import limits
 from armillary.api.errors import WIRE, wire
 from armillary.api.nosql import compatibility
 from armillary.config import VARIABLES, Settings
+from armillary.server.command import FLAGS, SETTINGS
 from armillary.steps import STEPS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,20 +74,46 @@ def steps_page() -> str:
 
 
 def settings_page() -> str:
-    default = Settings.default()
+    default, meanings = Settings.default(), _meanings()
+    flags = {VARIABLES[variable][:2]: flag for flag, (variable, _) in SETTINGS.items()} | FLAGS
     rows = [
-        (f"`{name}`", f"`{section}.{key}`", f"`{getattr(getattr(default, section), key)}`")
+        (
+            f"`{section}.{key}`",
+            f"`{name}`",
+            f"`{flags[section, key]}`" if (section, key) in flags else "",
+            f"`{getattr(getattr(default, section), key)}`",
+            meanings[section, key],
+        )
         for name, (section, key, _) in VARIABLES.items()
     ]
     return _page(
         [
             "# Settings",
-            "What can be chosen today, from `src/armillary/config.py`. Sizes are whole numbers of "
-            "bytes, or with a unit: `2MB`, `50GB`, `64MiB`. A misspelt name in one of these "
-            "sections is refused.",
-            _table(("variable", "setting", "default"), rows),
+            "Every setting of `src/armillary/config.py`. A flag of `armillary serve` goes before a "
+            "variable, that before the file of `--config`, or without one `./armillary.toml`, and "
+            "that before the default. `partition.bytes` is `bytes` in the section `[partition]` of "
+            "the file ([configuration](configuration.md)). Sizes are whole numbers of bytes, or "
+            "with a unit: `2MB`, `50GB`, `64MiB`. A misspelt name is refused.",
+            _table(("setting", "variable", "flag", "default", "meaning"), rows),
         ]
     )
+
+
+def _meanings() -> dict[tuple[str, str], str]:
+    """(section, key) → the text under the key in the source."""
+    sections = {type(getattr(Settings.default(), one.name)): one.name for one in fields(Settings)}
+    found: dict[tuple[str, str], str] = {}
+    for kind, section in sections.items():
+        tree = ast.parse(inspect.cleandoc(inspect.getsource(kind))).body[0]
+        assert isinstance(tree, ast.ClassDef)
+        for one, following in pairwise([*tree.body, ast.Pass()]):
+            if not isinstance(one, ast.AnnAssign) or not isinstance(one.target, ast.Name):
+                continue
+            text = ""
+            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+                text = inspect.cleandoc(str(following.value.value)).replace("\n", " ")
+            found[section, one.target.id] = text
+    return found
 
 
 def errors_page() -> str:

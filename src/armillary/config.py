@@ -57,6 +57,7 @@ class EngineSettings:
     url: str = "./.armillary"
     """A folder (LMDB), `:memory:`, or `postgresql://…`."""
     durability: Durability = "full"
+    """`full`: a write is on disk before it is acknowledged. `relaxed`: for throw-away data."""
 
     def __post_init__(self) -> None:
         if not self.url:

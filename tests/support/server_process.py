@@ -20,7 +20,8 @@ COMPILED = tempfile.TemporaryDirectory(prefix="armillary-compiled-")
 
 def environment() -> dict[str, str]:
     environ = {name: text for name, text in os.environ.items() if "BYTECODE" not in name}
-    return environ | {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": COMPILED.name}
+    paths = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+    return environ | {"PYTHONPATH": paths, "PYTHONPYCACHEPREFIX": COMPILED.name}
 
 
 class ServerProcess:

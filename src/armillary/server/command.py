@@ -30,6 +30,17 @@ SETTINGS = {
     ),
 }
 
+#: Setting → its flag, for the others.
+FLAGS = {
+    ("engine", "url"): "--engine",
+    ("server", "host"): "--host",
+    ("server", "port"): "--port",
+    ("server", "workers"): "--workers",
+    ("server", "key_file"): "--key-file",
+    ("server", "allow_hosts"): "--allow-host",
+    ("server", "allow_emulator_key"): "--allow-emulator-key",
+}
+
 
 def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser("armillary serve", description=ABOUT, allow_abbrev=False)
