@@ -89,7 +89,9 @@ def _known(text: bytes) -> dict[str, Computed]:
 
 def _parse(listed: Any) -> dict[str, Computed]:
     if not isinstance(listed, list):
-        raise BadInput("The computedProperties of a container are an array.")
+        raise BadInput(
+            "One of the specified inputs is invalid: computedProperties must be an array."
+        )
     if len(listed) > COMPUTED_PROPERTIES_MAX:
         raise BadInput(
             f"A container has at most {COMPUTED_PROPERTIES_MAX} computed properties, "

@@ -35,6 +35,7 @@ from armillary.partition.ranges import even_ranges
 from armillary.store import catalog
 from armillary.store.activity import Activity
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, Throughput, range_record
+from armillary.store.container_policies import check_policies, inherited
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.definitions import ContainerDefinition, check_replacement, parse_container
 from armillary.store.layout import META
@@ -112,6 +113,7 @@ class AccountStore:
         number of physical partitions follows from the throughput unless it is given.
         """
         definition = parse_container(body)
+        check_policies(definition.document)
         _check_throughput(throughput)
         throughput, count = self._provision(database, definition, throughput)
         physical_partitions = count if physical_partitions is None else physical_partitions
@@ -163,9 +165,11 @@ class AccountStore:
         self, database: str, body: Any, *, if_match: str | None = None
     ) -> ContainerRecord:
         """New settings for a container. Index entries are built again before this returns."""
-        new = parse_container(body)
+        asked = parse_container(body)
+        check_policies(asked.document)
         for _ in range(ROUNDS_MAX):
-            current = self.read_container(database, new.id)
+            current = self.read_container(database, asked.id)
+            new = parse_container(inherited(body, current.definition))
             if if_match is not None and not matches(if_match, current.etag):
                 raise PreconditionFailed
             record = msgspec.json.encode(_with_definition(current, new))
@@ -259,10 +263,11 @@ def _with_definition(current: ContainerRecord, new: ContainerDefinition) -> Cont
     old = parse_container(current.definition)
     check_replacement(old, new)
     record = replace(current, definition=new.document, settings=current.settings + 1)
-    if old.policy() == new.policy():
+    policy = new.policy().decode()
+    if current.policies[current.policy] == policy:
         return record
     version = current.policy + 1
-    policies = current.policies | {version: new.policy().decode()}
+    policies = current.policies | {version: policy}
     return replace(record, policy=version, policies=policies)
 
 

@@ -18,6 +18,7 @@ from armillary.encoding.partition_key import (
 from armillary.errors import BadInput
 from armillary.keys import SyntheticKey
 from armillary.limits import FEED_RETENTION_SECONDS_MAX, TTL_SECONDS_MAX
+from armillary.store.container_policies import check_policy_replacement
 from armillary.store.expiring import TTL_OFF
 from armillary.store.index_policy import parse_policy, parse_unique_keys, unique_keys_json
 from armillary.store.plans import policy_json
@@ -73,7 +74,7 @@ def parse_container(body: JSON) -> ContainerDefinition:
         "indexingPolicy": policy.to_json(),
         "partitionKey": partition_key.to_json(),
         "uniqueKeyPolicy": unique_keys_json(parse_unique_keys(body.get("uniqueKeyPolicy"))),
-        "conflictResolutionPolicy": body.get("conflictResolutionPolicy") or CONFLICT_DEFAULT,
+        "conflictResolutionPolicy": _conflicts(body.get("conflictResolutionPolicy")),
         "geospatialConfig": body.get("geospatialConfig") or GEOSPATIAL_DEFAULT,
     }
     default_ttl = _default_ttl(body.get("defaultTtl"))
@@ -102,6 +103,17 @@ def check_replacement(old: ContainerDefinition, new: ContainerDefinition) -> Non
     for name, what in (("uniqueKeyPolicy", "unique keys"), ("syntheticKey", "synthetic key")):
         if old.document.get(name) != new.document.get(name):
             raise BadInput(f"The {what} of a container can't be changed after it was created.")
+    check_policy_replacement(old.document, new.document)
+
+
+def _conflicts(given: Any) -> Any:
+    """With all its members, as the service gives it back."""
+    if not isinstance(given, dict):
+        return given or CONFLICT_DEFAULT
+    is_custom = str(given.get("mode")).lower() == "custom"
+    default = {"mode": "Custom", "conflictResolutionPath": ""} if is_custom else {}
+    known = {name: value for name, value in given.items() if value is not None}
+    return {**CONFLICT_DEFAULT, **default, **known}
 
 
 def _default_ttl(value: Any) -> int:

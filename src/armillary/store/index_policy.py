@@ -1,10 +1,10 @@
 """The indexing policy and the unique keys of a container: parsed, checked, and given back as the
 service gives them back.
 
-What is absent is filled in with the defaults (nosql-rest 2.5, nosql-query 7.1). Range and composite
-indexes are built; spatial, vector, full-text and tuple indexes are checked in form and echoed, and
-queries that would use them read the items instead. What a policy means for one item is decided in
-store/indexing.py, not here.
+What is absent is filled in with the defaults (nosql-rest 2.5, nosql-query 7.1). Tuple paths are
+checked in form and echoed, and queries that would use them read the items instead. What a policy
+means for one item is decided in store/indexing.py; how spatial, vector and full-text indexes fit
+the container's other policies, in store/container_policies.py.
 """
 
 import copy
@@ -77,9 +77,9 @@ def parse_policy(source: JSON | None) -> IndexPolicy:
     composites = tuple(map(_parse_composite, _composite_entries(given)))
     if composites:
         document["compositeIndexes"] = [list(map(_composite_json, index)) for index in composites]
-    for name, check in _ECHOED.items():
+    for name in _OTHERS:
         if entries := _list(given, name):
-            document[name] = [check(_object(entry, f"An entry of {name}")) for entry in entries]
+            document[name] = [_other_entry(name, entry) for entry in entries]
     return IndexPolicy(
         mode,
         tuple(parse_index_path(entry["path"]) for entry in included),
@@ -128,7 +128,7 @@ def _parse_mode(given: dict[str, JSON]) -> tuple[Mode, bool]:
 
 def _refuse_paths_without_index(given: dict[str, JSON]) -> None:
     # Clients send their default lists along with mode none, so only real wishes are refused.
-    for name in ("compositeIndexes", *_ECHOED):
+    for name in ("compositeIndexes", *_OTHERS):
         if _list(given, name):
             raise BadInput(f"The indexing mode 'none' does not allow {name}.")
 
@@ -254,56 +254,37 @@ def _parse_unique_path(text: JSON) -> PropertyPath:
     return parse_path(text)
 
 
-# --- indexes that are echoed only -----------------------------------------------------------------
+# --- indexes of other kinds -----------------------------------------------------------------------
 
 _SPATIAL_TYPES: Final = {"point", "linestring", "polygon", "multipolygon"}
-_VECTOR_TYPES: Final = {"flat", "quantizedflat", "diskann"}
-_QUANTIZATION_BYTES: Final = range(1, 513)
-_SEARCH_LIST_SIZES: Final = range(10, 501)
 
 
-def _check_spatial(entry: dict[str, JSON]) -> dict[str, JSON]:
-    parse_index_path(entry.get("path"))
+def _check_spatial(entry: dict[str, JSON]) -> None:
+    if parse_index_path(entry.get("path")).kind == "tuple":
+        raise BadInput("A spatial index can't have a tuple path.")
     types = _list(entry, "types")
     if not all(isinstance(name, str) and name.lower() in _SPATIAL_TYPES for name in types):
         raise BadInput(
             f"The types {types!r} of a spatial index are invalid; allowed are 'Point', "
             "'LineString', 'Polygon' and 'MultiPolygon'."
         )
-    return copy.deepcopy(entry)
 
 
-def _check_vector(entry: dict[str, JSON]) -> dict[str, JSON]:
+def _check_property(entry: dict[str, JSON]) -> None:
     parse_property_path(entry.get("path"))
-    kind = entry.get("type")
-    if not isinstance(kind, str) or kind.lower() not in _VECTOR_TYPES:
-        raise BadInput(
-            f"The type {kind!r} of a vector index is invalid; allowed are 'flat', 'quantizedFlat' "
-            "and 'diskANN'."
-        )
-    _check_number(entry, "quantizationByteSize", _QUANTIZATION_BYTES)
-    _check_number(entry, "indexingSearchListSize", _SEARCH_LIST_SIZES)
-    return copy.deepcopy(entry)
 
 
-def _check_full_text(entry: dict[str, JSON]) -> dict[str, JSON]:
-    parse_property_path(entry.get("path"))
-    return copy.deepcopy(entry)
-
-
-def _check_number(entry: dict[str, JSON], name: str, allowed: range) -> None:
-    value = entry.get(name)
-    if value is not None and (type(value) is not int or value not in allowed):
-        raise BadInput(
-            f"'{name}' of a vector index is {value!r}; allowed are {allowed[0]} to {allowed[-1]}."
-        )
-
-
-_ECHOED: Final[dict[str, Callable[[dict[str, JSON]], dict[str, JSON]]]] = {
+_OTHERS: Final[dict[str, Callable[[dict[str, JSON]], None]]] = {
     "spatialIndexes": _check_spatial,
-    "vectorIndexes": _check_vector,
-    "fullTextIndexes": _check_full_text,
+    "vectorIndexes": _check_property,
+    "fullTextIndexes": _check_property,
 }
+
+
+def _other_entry(name: str, entry: JSON) -> dict[str, JSON]:
+    given = _object(entry, f"An entry of {name}")
+    _OTHERS[name](given)
+    return copy.deepcopy(given)
 
 
 # --- form -----------------------------------------------------------------------------------------

@@ -138,15 +138,8 @@ def composite(*paths: str) -> dict[str, Any]:
         ({"compositeIndexes": composite("/a", "/b")["compositeIndexes"] * 101}, "allowed are 100"),
         ({"spatialIndexes": [{"path": "/a/?", "types": ["Cube"]}]}, "Cube"),
         ({"spatialIndexes": [{"path": "/a"}]}, "could not be accepted"),
-        ({"vectorIndexes": [{"path": "/v", "type": "tree"}]}, "'tree'"),
-        (
-            {"vectorIndexes": [{"path": "/v", "type": "flat", "quantizationByteSize": 513}]},
-            "allowed are 1 to 512",
-        ),
-        (
-            {"vectorIndexes": [{"path": "/v", "type": "flat", "indexingSearchListSize": 9}]},
-            "allowed are 10 to 500",
-        ),
+        ({"spatialIndexes": [{"path": "/e/[]/{a,b}/?"}]}, "tuple path"),
+        ({"vectorIndexes": [{"path": "/v/*", "type": "flat"}]}, "could not be accepted"),
         ({"fullTextIndexes": [{"path": "/t/*"}]}, "could not be accepted"),
     ],
 )
