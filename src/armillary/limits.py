@@ -170,6 +170,20 @@ WORKERS_MAX = 256
 
 # --- terms in index keys ---
 TERM_CUT_BYTES = (
+# --- topology controls ---
+REPORT_KEYS = 20  # keys in the report of a container's partitions
+REPORT_KEYS_SCANNED_MAX = 50_000  # items of a container whose largest keys are looked for
+FAULTS_MAX = 100
+FAULT_DELAY_MS_MAX = 60_000
+CLOCK_AHEAD_MS_MAX = 100 * 365 * 24 * 3600 * 1000  # what the clock may be put ahead in all
+CONTROLS_POLL_MS = 500  # PostgreSQL: how old a server's picture of faults and clock may be
+SNAPSHOTS_MAX = 100
+SNAPSHOT_NAME_CHARACTERS_MAX = 64
+RESTORE_PIECE_BYTES = 512 * KB  # rows brought back by one command, or the number below
+RESTORE_PIECE_ROWS = 2_000
+EVENT_STREAMS_MAX = 64  # readers of events, per worker
+EVENT_POLL_SECONDS = 0.5
+
     200  # longer strings are cut, marked and hashed; filters are re-checked on the item
 )
 SHAPES_MAX = 256  # distinct sets of paths counted per physical partition

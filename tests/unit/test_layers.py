@@ -34,6 +34,8 @@ RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()
 #: Neighbours that never import each other: layers of one rank, and folders inside `api`.
 APART = frozenset({"advisor", "sim", "portal", "testing"})
 PROTOCOLS = frozenset({"nosql", "mongo", "table", "gremlin"})
+#: No protocol of its own: it uses the keys, tokens and messages of one.
+ABOVE_PROTOCOLS = frozenset({"control"})
 
 
 def violations(root: Path) -> list[str]:
@@ -60,7 +62,12 @@ def _complaints(path: Path, root: Path) -> Iterator[tuple[int, str]]:
             yield line, f"{here} imports {there}, a later layer"
         elif here != there and {here, there} <= APART:
             yield line, f"{here} imports {there}; they stand apart"
-        elif here == there == "api" and inner and inner[0] in PROTOCOLS - {parts[1]}:
+        elif (
+            here == there == "api"
+            and parts[1] not in ABOVE_PROTOCOLS
+            and inner
+            and inner[0] in PROTOCOLS - {parts[1]}
+        ):
             yield line, f"api/{parts[1]} imports api/{inner[0]}; protocols stand apart"
 
 

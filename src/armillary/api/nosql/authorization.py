@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from armillary.api.nosql.gateway import Gateway
     from armillary.api.nosql.routes import Route
 
-OWN_PAGES: Final = "_armillary"
 ENTRA_OFF_TEXT: Final = (
     "This server does not take tokens of Entra ID. Sign with a key, or switch them on."
 )
@@ -53,10 +52,6 @@ ENTRA: Final = Principal("entra", True)
 
 def authenticate(gateway: Gateway, request: Request, path: Path) -> Principal:
     text = request.headers.get("authorization")
-    if path.segments[:1] == (OWN_PAGES,) and text is not None and text.startswith("Bearer "):
-        if gateway.keyring.is_key(text.removeprefix("Bearer ").strip()):
-            return FULL
-        raise Unauthorized("The bearer token is not a key of this account.")
     credential = parse_authorization(text)
     if credential.type == "master":
         full = gateway.keyring.verify(

@@ -21,6 +21,7 @@ from typing import Final
 
 import orjson
 
+from armillary.api.control.service import Controls
 from armillary.api.errors import INTERNAL
 from armillary.api.nosql.authorization import FULL, authenticate, authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
@@ -60,6 +61,7 @@ class NosqlService:
         self.gateway = Gateway(account, settings or GatewaySettings(), wall)
         self._housekeeper = housekeeper
         self._point_reads = PointReads(self.gateway)
+        self.controls = Controls(self.gateway)
 
     def is_quick(self, request: Request) -> bool:
         """Point reads. By their form alone: whoever answers finds out about the rest."""
@@ -98,6 +100,7 @@ class NosqlService:
     def close(self) -> None:
         if self._housekeeper is not None:
             self._housekeeper.close()
+        self.controls.close()
         self.gateway.close()
         if self.gateway.account.meter is not None:
             self.gateway.account.meter.close()
@@ -106,6 +109,8 @@ class NosqlService:
         request, gateway = bare.request, self.gateway
         if request.method == "OPTIONS" and gateway.settings.cors_origins:
             return preflight(bare)
+        if self.controls.serves(request.target):
+            return self.controls.handle(request)
         path = parse_path(request.target)
         principal = authenticate(gateway, request, path)
         call = Call(gateway, request, path, bare.options, principal)

@@ -1,0 +1,1 @@
+"""The controls of a server: topology, faults, time, snapshots, metrics. Under `/_armillary/`."""

@@ -1,0 +1,125 @@
+"""Every control, in one table: method, path, who answers, and what goes in and out.
+
+The table drives dispatch, authorization and the OpenAPI description. A pattern stands for
+`/_armillary/` and what follows; a name in braces is one segment of the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from armillary.api.control import overview, topology
+from armillary.api.control.call import ControlCall
+from armillary.api.control.schemas import (
+    ACCEPTED,
+    ACCOUNT,
+    MERGE,
+    OPERATION,
+    PARTITIONS,
+    SPLIT,
+    Schema,
+)
+from armillary.api.nosql.messages import Response
+from armillary.errors import NotFound, UnknownMethod
+
+Handler = Callable[[ControlCall], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRoute:
+    method: str
+    pattern: str
+    handler: Handler
+    name: str
+    summary: str
+    answer: Schema | None = None
+    """None: not JSON; see `media`."""
+    body: Schema | None = None
+    status: int = 200
+    errors: tuple[int, ...] = ()
+    """Refusals beside 400, 401 and 403, which all have."""
+    media: str = "application/json"
+    segments: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", tuple(self.pattern.split("/")))
+
+    @property
+    def writes(self) -> bool:
+        return self.method != "GET"
+
+
+COLL: Final = "dbs/{db}/colls/{coll}"
+
+ROUTES: Final[tuple[ControlRoute, ...]] = (
+    ControlRoute(
+        "GET",
+        "account",
+        overview.read_account,
+        "readAccount",
+        "Databases and containers, with their keys, throughput and size.",
+        ACCOUNT,
+    ),
+    ControlRoute(
+        "GET",
+        f"{COLL}/partitions",
+        topology.read_partitions,
+        "readPartitions",
+        "The physical partitions of a container: ranges, bytes, request units, refusals, top keys.",
+        PARTITIONS,
+        errors=(404,),
+    ),
+    ControlRoute(
+        "POST",
+        f"{COLL}/split",
+        topology.split,
+        "split",
+        "Split a physical partition in two: at half of its bytes, or at a given hash.",
+        ACCEPTED,
+        SPLIT,
+        status=202,
+        errors=(404, 423),
+    ),
+    ControlRoute(
+        "POST",
+        f"{COLL}/merge",
+        topology.merge,
+        "merge",
+        "Merge neighbouring physical partitions into one.",
+        ACCEPTED,
+        MERGE,
+        status=202,
+        errors=(404, 423),
+    ),
+    ControlRoute(
+        "GET",
+        "operations/{id}",
+        topology.read_operation,
+        "readOperation",
+        "What became of a split or merge.",
+        OPERATION,
+        errors=(404,),
+    ),
+)
+
+#: Other places for the same: where scrapers look without being told.
+ALIASES: Final[dict[str, tuple[str, ...]]] = {}
+
+
+def find_route(method: str, segments: Sequence[str]) -> tuple[ControlRoute, dict[str, str]]:
+    matching = [one for one in ROUTES if _matches(one.segments, segments)]
+    if not matching:
+        raise NotFound(f"There is no control /_armillary/{'/'.join(segments)}.")
+    for route in matching:
+        if route.method == method:
+            pairs = zip(route.segments, segments, strict=True)
+            return route, {name[1:-1]: text for name, text in pairs if name[0] == "{"}
+    raise UnknownMethod
+
+
+def _matches(pattern: Sequence[str], segments: Sequence[str]) -> bool:
+    return len(pattern) == len(segments) and all(
+        name[0] == "{" or name == text for name, text in zip(pattern, segments, strict=True)
+    )

@@ -1,0 +1,106 @@
+"""What goes in and out of the controls, as JSON schemas: the description that clients read, and
+that a test holds against the server."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+Schema: TypeAlias = dict[str, Any]
+
+TEXT: Final[Schema] = {"type": "string"}
+INTEGER: Final[Schema] = {"type": "integer"}
+NUMBER: Final[Schema] = {"type": "number"}
+ANY: Final[Schema] = {}
+
+
+def one_of(*values: str) -> Schema:
+    return {"type": "string", "enum": list(values)}
+
+
+def maybe(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def many(schema: Schema) -> Schema:
+    return {"type": "array", "items": schema}
+
+
+def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    return {
+        "type": "object",
+        "properties": required | (optional or {}),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+ERROR: Final = record({"code": TEXT, "message": TEXT})
+
+PARTITION: Final = record(
+    {
+        "id": TEXT,
+        "min": TEXT,
+        "max": TEXT,
+        "parents": many(TEXT),
+        "status": one_of("online", "splitting", "merging"),
+        "bytes": INTEGER,
+        "items": INTEGER,
+        "ru_per_s": maybe(NUMBER),
+        "consumed_ru_last_s": NUMBER,
+        "normalized_ru": NUMBER,
+        "throttled_last_min": INTEGER,
+    }
+)
+TOP_KEY: Final = record({"key": ANY, "ru_share": NUMBER, "bytes": INTEGER})
+PARTITIONS: Final = record(
+    {
+        "container": TEXT,
+        "throughput": maybe(INTEGER),
+        "partitions": many(PARTITION),
+        "top_keys": many(TOP_KEY),
+    }
+)
+
+SPLIT: Final = record({"id": TEXT}, {"at": TEXT})
+MERGE: Final = record({"ids": many(TEXT)})
+ACCEPTED: Final = record({"operation": TEXT, "status": one_of("running")})
+OPERATION: Final = record(
+    {
+        "operation": TEXT,
+        "kind": one_of("split", "merge"),
+        "status": one_of("running", "succeeded", "failed"),
+        "database": TEXT,
+        "container": TEXT,
+        "parents": many(TEXT),
+        "children": many(TEXT),
+    }
+)
+
+THROUGHPUT: Final = record({"kind": one_of("manual", "autoscale"), "ru": INTEGER})
+ACCOUNT: Final = record(
+    {
+        "version": TEXT,
+        "account": TEXT,
+        "databases": many(
+            record(
+                {
+                    "id": TEXT,
+                    "throughput": maybe(THROUGHPUT),
+                    "containers": many(
+                        record(
+                            {
+                                "id": TEXT,
+                                "partition_key": many(TEXT),
+                                "synthetic_key": maybe({"type": "object"}),
+                                "throughput": maybe(THROUGHPUT),
+                                "partitions": INTEGER,
+                                "items": INTEGER,
+                                "bytes": INTEGER,
+                            }
+                        )
+                    ),
+                }
+            )
+        ),
+    }
+)

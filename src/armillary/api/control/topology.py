@@ -1,0 +1,105 @@
+"""Physical partitions: looking at them, splitting and merging them, and what became of it.
+
+An operation needs no record of its own. Range ids are never used twice, so the catalog always tells
+how it went: a move that replaces the parents is under way, or there are ranges that descend from
+them, or neither. That holds for every worker, and after a restart.
+
+    split.mHkXAO9oGEw.3      ranges 3 of the container with that rid
+    merge.mHkXAO9oGEw.4-5
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+from armillary.api.control.call import ControlCall, answer
+from armillary.api.nosql.messages import Response
+from armillary.encoding.hashing import parse_epk_hex
+from armillary.engine.base import CATALOG_SPACE
+from armillary.errors import BadInput, NotFound
+from armillary.store.catalog import ContainerRecord
+from armillary.store.containers import ContainerStore
+from armillary.store.moves import begin_merge, begin_split
+from armillary.store.partition_report import partition_report
+from armillary.store.resources import find_owner
+
+ID: Final = re.compile(r"(split|merge)\.([A-Za-z0-9+-]{11})\.(\d{1,9}(?:-\d{1,9})*)")
+
+
+def read_partitions(call: ControlCall) -> Response:
+    return answer(200, asdict(partition_report(call.container())))
+
+
+def split(call: ControlCall) -> Response:
+    store = call.container()
+    body = call.document("id", "at")
+    ordinal = _ordinal(body.get("id"))
+    at = body.get("at")
+    if at is not None and not (isinstance(at, str) and at):
+        raise BadInput("'at' is a hash in hexadecimal digits, such as 1FFFFFFF.")
+    move = begin_split(store, ordinal, None if at is None else parse_epk_hex(at))
+    call.controls.run_later(move)
+    return _accepted(store, "split", [ordinal])
+
+
+def merge(call: ControlCall) -> Response:
+    store = call.container()
+    ids = call.document("ids").get("ids")
+    if not isinstance(ids, list) or len(ids) < 2:
+        raise BadInput("'ids' is a list of two or more physical partitions to merge.")
+    ordinals = [_ordinal(one) for one in ids]
+    if len(set(ordinals)) != len(ordinals):
+        raise BadInput("'ids' names a physical partition twice.")
+    move = begin_merge(store, ordinals)
+    call.controls.run_later(move)
+    return _accepted(store, "merge", sorted(ordinals))
+
+
+def read_operation(call: ControlCall) -> Response:
+    parts = ID.fullmatch(call.names["id"])
+    if parts is None:
+        raise NotFound(f"There is no operation {call.names['id']!r}.")
+    parents = [int(one) for one in parts[3].split("-")]
+    with call.gateway.engine.read(CATALOG_SPACE) as reader:
+        record = find_owner(reader, f"{parts[2]}=")
+    if not isinstance(record, ContainerRecord) or not set(parents) <= set(range(record.ordinals)):
+        raise NotFound(f"There is no operation {call.names['id']!r}, or its container has gone.")
+    status, children = _became(record, parents)
+    return answer(
+        200,
+        {
+            "operation": call.names["id"],
+            "kind": parts[1],
+            "status": status,
+            "database": record.database,
+            "container": record.id,
+            "parents": [str(one) for one in parents],
+            "children": [str(one) for one in children],
+        },
+    )
+
+
+def _became(record: ContainerRecord, parents: list[int]) -> tuple[str, list[int]]:
+    for move in record.moves:
+        if sorted(move.parents) == parents:
+            return "running", [one.ordinal for one in move.children]
+    heirs = [one for one in record.ranges if set(parents) <= set(one.parents)]
+    if heirs:
+        return "succeeded", sorted(one.ordinal for one in heirs)
+    return "failed", []
+
+
+def _ordinal(given: object) -> int:
+    if isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 10:
+        return int(given)
+    raise BadInput(f'A physical partition is named by its id, a string such as "0"; not {given!r}.')
+
+
+def _accepted(store: ContainerStore, kind: str, parents: Sequence[int]) -> Response:
+    rid = store.state.record.rid.removesuffix("=")
+    name = f"{kind}.{rid}.{'-'.join(map(str, parents))}"
+    headers = {"Location": f"/_armillary/operations/{name}"}
+    return answer(202, {"operation": name, "status": "running"}, headers)
