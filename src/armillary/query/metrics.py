@@ -36,7 +36,7 @@ class QueryMetrics:
     index_only: bool = False
     """Whether some part was answered without loading items."""
     index_possible: dict[str, None] = field(default_factory=dict)
-    """Paths of the filter that an index could have answered and none did."""
+    """Indexes that would have helped and are not there; filled in when somebody asks."""
 
     def charge_ru(self, profile: Coefficients = DEFAULT, *, strong: bool = False) -> float:
         return query_ru(

@@ -22,6 +22,7 @@ from armillary.api.nosql.messages import Response
 from armillary.api.nosql.placing import Slice, slice_of, store_of
 from armillary.api.nosql.simple_query import parse_query_body
 from armillary.errors import BadInput, NeedsMerge
+from armillary.query.index_advice import possible_indexes
 from armillary.query.key_ranges import ANYWHERE, HashRange, is_point, key_ranges
 from armillary.query.metrics import index_header, metrics_header
 from armillary.query.rewriting import needs_plan, plan_scope, query_plan
@@ -61,7 +62,7 @@ def query_items(call: Call) -> Response:
         "x-ms-item-count": str(len(rows)),
         "x-ms-continuation": page.continuation,
         "x-ms-cosmos-query-execution-info": EXECUTION,
-        **_metrics(call, page),
+        **_metrics(call, store, asked, page),
         **slice_headers(call, store, part),
     }
     return reply(call, 200, body, headers, ru=page.metrics.charge_ru(strong=strong))
@@ -145,15 +146,18 @@ def _is_bare_aggregate(bound: BoundQuery) -> bool:
     return bool(bound.aggregates) and not is_value and not query.group_by
 
 
-def _metrics(call: Call, page: QueryPage) -> dict[str, str | None]:
+def _metrics(
+    call: Call, store: ContainerStore, asked: Asked, page: QueryPage
+) -> dict[str, str | None]:
     options = call.options
     headers: dict[str, str | None] = {}
     if options.flag("x-ms-documentdb-populatequerymetrics"):
         headers["x-ms-documentdb-query-metrics"] = metrics_header(page.metrics)
     if options.key is not None:
         page.metrics.index_used.setdefault(KEY_INDEX)
-    if options.flag("x-ms-cosmos-populateindexmetrics-v2"):
-        headers["x-ms-cosmos-index-utilization"] = index_header(page.metrics, version=2)
-    elif options.flag("x-ms-cosmos-populateindexmetrics"):
-        headers["x-ms-cosmos-index-utilization"] = index_header(page.metrics)
+    version = 2 if options.flag("x-ms-cosmos-populateindexmetrics-v2") else 1
+    if version == 2 or options.flag("x-ms-cosmos-populateindexmetrics"):
+        possible = possible_indexes(page.plan, asked.parameters, store.state.plan)
+        page.metrics.index_possible.update(dict.fromkeys(possible))
+        headers["x-ms-cosmos-index-utilization"] = index_header(page.metrics, version=version)
     return headers

@@ -1,6 +1,9 @@
 """Queries on the wire: who merges, what a plan says, and the headers SDKs ask with."""
 
+import base64
+import json
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from tests.support.nosql import Api, document, pk
@@ -83,3 +86,16 @@ def test_what_nobody_can_merge_is_no_1004(api: Api) -> None:
     assert response.status == 400
     assert "x-ms-substatus" not in response.headers
     assert "Compositions of aggregates" in document(response)["message"]
+
+
+def test_index_metrics_name_what_was_used_and_what_would_help(api: Api) -> None:
+    header = "x-ms-cosmos-populateindexmetrics"
+    text = "SELECT * FROM c WHERE c.a = 1 AND c.b = 2"
+    reply = ask(api, text, **{header: "true"})
+    found = json.loads(base64.b64decode(reply.headers["x-ms-cosmos-index-utilization"]))
+    assert [each["IndexSpecs"] for each in found["PotentialCompositeIndexes"]] == [
+        ["/a ASC", "/b ASC"]
+    ]
+    reply = ask(api, text, **{header + "-V2": "true"})
+    newer = json.loads(unquote(reply.headers["x-ms-cosmos-index-utilization"]))
+    assert newer["Potential"]["CompositeIndexes"] == [{"IndexSpecs": ["/a ASC", "/b ASC"]}]
