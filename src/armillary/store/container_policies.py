@@ -163,7 +163,7 @@ def _check_vector_index(entry: dict[str, JSON], embeddings: dict[Any, dict[str, 
             f"The Vector Indexing Policy's path::{path} not matching in Embedding's path."
         )
     dimensions = embeddings[path]["dimensions"]
-    if kind.lower() == "flat" and dimensions > FLAT_VECTOR_DIMENSIONS_MAX:
+    if str(kind).lower() == "flat" and dimensions > FLAT_VECTOR_DIMENSIONS_MAX:
         raise BadInput(
             f"The Vector Embedding Policy has Dimensions:{dimensions} which is more than the "
             f"maximum supported value {FLAT_VECTOR_DIMENSIONS_MAX} for the flat index."
