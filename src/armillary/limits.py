@@ -137,6 +137,7 @@ LEDGER_SLICES_FILE = 50  # slices of a second's budget that processes take from 
 LEDGER_SLICES_POSTGRES = 20  # or from the database
 LEDGER_CONNECTIONS_MAX = 4  # PostgreSQL
 CLOCK_STEP_SECONDS = 2  # a ledger written further in the future than this is not believed
+BILLED_HOURS_MAX = 168  # hours of autoscale above the floor that an offer remembers
 LEASE_MS = 10_000  # background work of a silent holder goes to another after this
 COUNTER_PARTITIONS_MAX = 10_000  # physical partitions with statistics, per process
 COUNTER_SKETCHES_MAX = 200  # of them with top keys, per process
@@ -148,6 +149,7 @@ COUNTER_KEYS_SECONDS = 300  # after which the sketch of top keys begins again; t
 TARGET_BYTES_MAX = 16 * KB  # path and query string of a request; longer is 414
 HEAD_BYTES_MAX = 64 * KB  # target and headers; tokens of all kinds travel there; more is 431
 HEADERS_MAX = 200
+SESSION_PARTS_MAX = 64  # ranges in the session token of one answer; it travels in a header
 BODY_BYTES_MAX = 4 * MB  # twice the largest legal request, so that the API can say what is wrong
 PIPELINE_MAX = 64  # requests of one connection waiting for their turn; then we stop reading
 PARALLEL_MAX = 8  # of them running at once
@@ -168,8 +170,6 @@ WAITING_BYTES_MAX = 256 * MB  # their bodies together
 RECEIVING_BYTES_MAX = 256 * MB  # bodies that are not whole yet, of all connections; then 503
 WORKERS_MAX = 256
 
-# --- terms in index keys ---
-TERM_CUT_BYTES = (
 # --- topology controls ---
 REPORT_KEYS = 20  # keys in the report of a container's partitions
 REPORT_KEYS_SCANNED_MAX = 50_000  # items of a container whose largest keys are looked for
@@ -184,6 +184,8 @@ RESTORE_PIECE_ROWS = 2_000
 EVENT_STREAMS_MAX = 64  # readers of events, per worker
 EVENT_POLL_SECONDS = 0.5
 
+# --- terms in index keys ---
+TERM_CUT_BYTES = (
     200  # longer strings are cut, marked and hashed; filters are re-checked on the item
 )
 SHAPES_MAX = 256  # distinct sets of paths counted per physical partition
