@@ -12,6 +12,7 @@ Everything may be called from several threads, and several processes may open on
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -25,6 +26,7 @@ from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
+from armillary.partition.ledger import Ledger
 from armillary.partition.ledgers import open_ledger
 from armillary.partition.offers import requested
 from armillary.partition.provisioning import PartitionLimits
@@ -33,7 +35,7 @@ from armillary.query.computed import check_computed
 from armillary.store import rekey as rekeying
 from armillary.store.accounts import AccountStore
 from armillary.store.commands import HANDLERS
-from armillary.store.housekeeping import Housekeeper, keep_house
+from armillary.store.housekeeping import Housekeeper, settle
 from armillary.store.metering import Enforce, Meter
 from armillary.store.rekey import RekeyProgress, RekeyReport
 from armillary.values import JSON
@@ -72,11 +74,12 @@ def open_account(
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
     engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
     try:
-        meter = None
+        meter = ledger = None
         if enforce != "off":
+            ledger = open_ledger(address, enforce)
             meter = Meter(
                 engine,
-                open_ledger(address, enforce),
+                ledger,
                 folder=Path(address) if isinstance(engine, LmdbStore) else None,
                 enforce=enforce,
                 burst=burst,
@@ -90,8 +93,9 @@ def open_account(
             limits=limits,
             classic=profile == "classic",
             meter=meter,
+            wait=time.sleep if clock is None or "://" in str(address) else clock.sleep,
         )
-        return Account(store, housekeeping)
+        return Account(store, housekeeping, ledger)
     except BaseException:
         engine.close()
         raise
@@ -100,14 +104,22 @@ def open_account(
 class Account:
     """Databases by name. Close it, or use it in a `with` block."""
 
-    def __init__(self, store: AccountStore, housekeeping: bool) -> None:
+    def __init__(
+        self, store: AccountStore, housekeeping: bool, ledger: Ledger | None = None
+    ) -> None:
         self._store = store
         self._engine = store.engine
-        self._housekeeper = Housekeeper(store) if housekeeping else None
+        self._housekeeper = Housekeeper(store, ledger=ledger) if housekeeping else None
+
+    @property
+    def store(self) -> AccountStore:
+        """What the protocols stand on: for whoever puts an API over an account in process."""
+        return self._store
 
     def settle(self) -> None:
-        """Do now what is done in the background: splits, scaling, expiry, upkeep of indexes."""
-        keep_house(self._store)
+        """Do now what is done in the background: splits, scaling, expiry, upkeep of indexes. What
+        another process is doing is waited for."""
+        settle(self._store)
 
     def create_database(
         self, id: str, *, throughput: int | None = None, autoscale_max: int | None = None

@@ -21,11 +21,14 @@ from armillary.encoding.partition_key import KeyValues, check_key, coerce
 from armillary.errors import BadInput, BatchFailed, DbError, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import PAGE_ITEMS_DEFAULT
-from armillary.partition.consumption import PartitionHeat
+from armillary.partition.consumption import PartitionHeat, find_hot
+from armillary.partition.heat import HotRange
+from armillary.partition.merging import MergePlan
 from armillary.partition.provisioning import LIMITS, PartitionLimits
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.query.run import QueryPage, run_query
-from armillary.store import moves, paging, statistics, throughput
+from armillary.store import merges, moves, paging, statistics, throughput
+from armillary.store.autoscaling import Autoscale, autoscale, container_levels
 from armillary.store.batching import batch_error
 from armillary.store.containers import ContainerStore
 from armillary.store.feed import FeedEntry
@@ -397,6 +400,30 @@ class Container:
         offer = throughput.change_throughput(self._store, ru, of=self._limits)
         self._store.note_write()
         return offer
+
+    def read_autoscale(self) -> Autoscale:
+        """Where an autoscale container is between a tenth of its maximum and the maximum, and what
+        its hours are billed. BadInput when its throughput is set by hand."""
+        offer = self.read_throughput()
+        if offer.kind != "autoscale":
+            raise BadInput("The throughput of this container is manual, not autoscale.")
+        return autoscale(self._store.engine, offer, container_levels(self._store, offer))
+
+    def hot_partitions(self) -> list[HotRange]:
+        """Physical partitions at the end of their budget while the others are not, over the last
+        hour, and what can be done about it; empty without metering, as `heat`."""
+        meter = self._store.meter
+        return [] if meter is None else find_hot(meter.heat(self._store.refresh()))
+
+    def plan_merge(self) -> MergePlan:
+        """What `merge_partitions` would do now, without doing it. Empty when there is nothing to
+        gain, or when the physical partitions have too much throughput or data for it."""
+        return merges.what_if(self._store, of=self._limits)
+
+    def merge_partitions(self) -> MergePlan:
+        """Merge neighbours until there are as few physical partitions as throughput and data need.
+        Reads and writes go on. More throughput or other settings meanwhile cancel what is left."""
+        return merges.merge(self._store, of=self._limits)
 
     def split(self, partition: str | int) -> None:
         """Split a physical partition in two at half of its bytes, now. Reads and writes go on."""

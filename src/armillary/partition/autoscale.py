@@ -53,6 +53,11 @@ class Meter:
         """The throughput of the last second observed."""
         return max(self._floor, self._maximum * min(self._last))
 
+    @property
+    def peak(self) -> float:
+        """The highest throughput of this hour so far."""
+        return self._peak
+
     def observe(self, second: int, share: float) -> list[HourBill]:
         """`share` of the maximum consumed in this second: 1.0 and above is all of it. Answers the
         hours that ended before it.
@@ -81,6 +86,38 @@ class Meter:
             self._peak = self._floor
         self._hour = max(self._hour, hour)
         return bills
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Where something with a maximum is, by what it consumed."""
+
+    current: float
+    hours: tuple[HourBill, ...]
+    """The highest of each hour that is known, this one last."""
+
+    @property
+    def peak(self) -> float:
+        return self.hours[-1].ru
+
+
+def level_of(
+    maximum_ru: float, first_second: int, seconds_ru: Sequence[float], now_s: int
+) -> Level:
+    """From the RU of each second since `first_second`. The current second is not over: it does not
+    count yet.
+    """
+    meter = Meter(maximum_ru, min(first_second, now_s))
+    ended: list[HourBill] = []
+    for second, ru in enumerate(seconds_ru, first_second):
+        if ru > 0.0 and second < now_s - 1:
+            ended += meter.observe(second, ru / maximum_ru)
+    if first_second < now_s:
+        last = now_s - 1 - first_second
+        used = seconds_ru[last] if last < len(seconds_ru) else 0.0
+        ended += meter.observe(now_s - 1, used / maximum_ru)
+    ended += meter.finish(now_s)
+    return Level(meter.ru, (*ended, HourBill(now_s // HOUR_SECONDS, meter.peak)))
 
 
 # --- what an hour is billed for, from peaks -------------------------------------------------------

@@ -53,6 +53,12 @@ class PartitionHeat:
     """The last hour, oldest first; the current minute is the last."""
     top_keys: tuple[KeyHeat, ...]
     """By RU, over the last five to ten minutes. A share may be too high by 1 %."""
+    seconds: tuple[float, ...]
+    """RU of each second of `minutes`."""
+
+    @property
+    def first_second(self) -> int:
+        return 60 * self.minutes[0].minute
 
     @property
     def request_count(self) -> int:
@@ -104,10 +110,10 @@ def _heat(
             if count:
                 requests[OPERATIONS[at // WIDTH], STATUSES[at % WIDTH]] += count
         latencies = list(map(add, latencies, block[LATENCIES_AT:MINUTES_AT].cast("Q").tolist()))
-    minutes, last_second = _minutes(blocks, now_ms, ru)
+    minutes, seconds = _minutes(blocks, now_ms, ru)
     return PartitionHeat(
         partition=partition,
-        ru_last_s=last_second,
+        ru_last_s=seconds[now_ms // 1000 - 1 - 60 * minutes[0].minute],
         ru_total=ru_total,
         requests=dict(requests),
         throttled_last_min=sum(minute.refused for minute in minutes[-2:]),
@@ -115,11 +121,14 @@ def _heat(
         latency_p99_ms=_quantile(latencies, 0.99),
         minutes=minutes,
         top_keys=_top(sketches),
+        seconds=tuple(seconds),
     )
 
 
-def _minutes(blocks: list[memoryview], now_ms: int, ru: float) -> tuple[tuple[Minute, ...], float]:
-    """The last hour, and the RU of the last whole second."""
+def _minutes(
+    blocks: list[memoryview], now_ms: int, ru: float
+) -> tuple[tuple[Minute, ...], list[float]]:
+    """The last hour, and the RU of its seconds."""
     now = now_ms // 1000
     current = now // 60
     first = current - MINUTES_KEPT
@@ -147,7 +156,7 @@ def _minutes(blocks: list[memoryview], now_ms: int, ru: float) -> tuple[tuple[Mi
         of_minute = seconds[60 * i : 60 * (i + 1)]
         percent = normalised_minute(of_minute, ru) if ru > 0 else 0.0
         minutes.append(Minute(first + i, percent, sum(of_minute), requests[i], refused[i]))
-    return tuple(minutes), seconds[now - 1 - 60 * first]
+    return tuple(minutes), seconds
 
 
 def _quantile(latencies: list[int], part: float) -> float:

@@ -3,12 +3,12 @@
     free ──acquire──▶ held until expires_ms ──renew──▶ held …      ──release──▶ free
                                └── expired ──acquire by another, epoch + 1
 
-The epoch rises whenever the lease changes hands. It goes with everything its holder writes, and a
-write with an older epoch is refused: a holder that slept through its own expiry finds out at its
-next write, whatever it believes. So expiry only has to be roughly right.
+The epoch rises whenever the lease changes hands. It goes with what its holder writes beside the
+lease, and a write with an older epoch is refused: a holder that slept through its own expiry finds
+out at its next write, whatever it believes. So expiry only has to be roughly right.
 
-These are decisions over a record. Storing it is a compare-and-set of the catalog, with the clock of
-the engine.
+These are decisions over a record. `store/leasing.py` keeps it in the catalog, by the clock of the
+engine, and says what protects the work that is written elsewhere.
 """
 
 from __future__ import annotations

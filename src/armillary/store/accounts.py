@@ -8,6 +8,11 @@
 What a crash leaves behind is in the list of spaces that nobody owns; `clean_up` drops those.
 """
 
+import itertools
+import os
+import secrets
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -28,7 +33,7 @@ from armillary.errors import (
     SharedContainersFull,
     Stale,
 )
-from armillary.limits import PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
+from armillary.limits import LEASE_MS, PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
 from armillary.partition.offers import check_throughput, minimum_throughput
 from armillary.partition.provisioning import LIMITS, PartitionLimits, partitions_at_creation
 from armillary.partition.ranges import even_ranges
@@ -39,6 +44,7 @@ from armillary.store.container_policies import check_policies, inherited
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.definitions import ContainerDefinition, check_replacement, parse_container
 from armillary.store.layout import META
+from armillary.store.leasing import Round
 from armillary.store.meta import Meta
 from armillary.store.metering import Meter
 from armillary.store.offers import find_offer
@@ -56,13 +62,24 @@ class AccountStore:
         limits: PartitionLimits = LIMITS,
         classic: bool = False,
         meter: Meter | None = None,
+        wait: Callable[[float], None] = time.sleep,
+        lease_ms: int = LEASE_MS,
     ) -> None:
+        """`wait` passes the time of whoever waits for another process, `lease_ms` is how long such
+        a one is waited for when it is silent."""
         self.engine = engine
         self.limits = limits
         self.classic = classic
         self.meter = meter
         self.activity = Activity()
+        self.wait = wait
+        self.unsplittable: dict[int, int] = {}
+        """Spaces that are full of one key, and their bytes when that was seen."""
         self._random = random
+        self._lease_ms = lease_ms
+        self._rounds = itertools.count(1)
+        # Not from `random`: two processes with one seed are still two.
+        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
         catalog.ensure_catalog(engine)
         self.clean_up()
         if engine.unclean_open:
@@ -186,14 +203,19 @@ class AccountStore:
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def clean_up(self) -> None:
-        """Drop the spaces that a crash left without an owner."""
-        self._drop_orphans(self._now_s() - ORPHAN_SECONDS)
+    def round(self) -> Round:
+        """The leases for a round of background work."""
+        owner = f"{self._owner}-{next(self._rounds)}"
+        return Round(self.engine, owner, lease_ms=self._lease_ms)
 
-    def _drop_orphans(self, before_s: int) -> None:
+    def clean_up(self, may: Callable[[], bool] = lambda: True) -> None:
+        """Drop the spaces that a crash left without an owner."""
+        self._drop_orphans(self._now_s() - ORPHAN_SECONDS, may)
+
+    def _drop_orphans(self, before_s: int, may: Callable[[], bool] = lambda: True) -> None:
         with self.engine.read(CATALOG_SPACE) as reader:
             spaces = catalog.orphans(reader, before_s)
-        if spaces:
+        if spaces and may():
             self._drop(spaces)
 
     def _leap(self) -> None:

@@ -2,7 +2,10 @@
 
 from armillary.engine.base import Handler
 from armillary.store import (
+    bills,
     catalog,
+    controls,
+    leasing,
     move_records,
     moving,
     offers,
@@ -15,6 +18,9 @@ from armillary.store import (
 
 HANDLERS: dict[str, Handler] = {
     **catalog.HANDLERS,
+    **controls.HANDLERS,
+    **leasing.HANDLERS,
+    **bills.HANDLERS,
     **operations.HANDLERS,
     **upkeep.HANDLERS,
     **move_records.HANDLERS,

@@ -66,6 +66,10 @@ CHUNK_ITEMS = 100  # of one upkeep command
 T = TypeVar("T")
 
 
+def _always() -> bool:
+    return True
+
+
 class ContainerStore:
     def __init__(
         self,
@@ -442,33 +446,40 @@ class ContainerStore:
             deleted += progress.done
         return deleted + progress.done
 
-    def sweep(self) -> int:
+    # `may` is asked before each piece that is due: background work shares it with other processes.
+
+    def sweep(self, may: Callable[[], bool] = _always) -> int:
         """Remove what has expired. Readers do not see it anyway; this frees the space."""
 
         def is_due(state: ContainerState, reader: Reader) -> bool:
             return is_sweep_due(reader, state.definition.default_ttl, self.now_s())
 
-        return self._everywhere("items.sweep", is_due)
+        return self._everywhere("items.sweep", is_due, may)
 
-    def trim_log(self) -> int:
+    def trim_log(self, may: Callable[[], bool] = _always) -> int:
         """Forget versions and deletes that the all-versions feed no longer promises."""
 
         def is_due(state: ContainerState, reader: Reader) -> bool:
             return is_trim_due(reader, state.definition.retention_s, self.now_s())
 
-        return self._everywhere("items.trim_log", is_due)
+        return self._everywhere("items.trim_log", is_due, may)
 
-    def reindex(self) -> int:
+    def reindex(self, may: Callable[[], bool] = _always) -> int:
         """Build index entries again where the policy has changed. May be cut short and resumed."""
-        return self._everywhere("items.reindex", lambda state, reader: is_reindex_due(reader))
+        return self._everywhere("items.reindex", lambda state, reader: is_reindex_due(reader), may)
 
-    def _everywhere(self, name: str, is_due: Callable[[ContainerState, Reader], bool]) -> int:
+    def _everywhere(
+        self,
+        name: str,
+        is_due: Callable[[ContainerState, Reader], bool],
+        may: Callable[[], bool],
+    ) -> int:
         """An upkeep command in every physical partition that needs it, piece by piece."""
         done = 0
         for owner in self.refresh().table.ranges:
             progress = Progress(0, True)
             while progress.more:
-                progress = self._piece(owner.start, name, progress.position, is_due)
+                progress = self._piece(owner.start, name, progress.position, is_due, may)
                 done += progress.done
         return done
 
@@ -478,8 +489,9 @@ class ContainerStore:
         name: str,
         position: bytes,
         is_due: Callable[[ContainerState, Reader], bool],
+        may: Callable[[], bool],
     ) -> Progress:
-        if not self.look(epk, lambda state, owner, reader: is_due(state, reader)):
+        if not self.look(epk, lambda state, owner, reader: is_due(state, reader)) or not may():
             return Progress(0, False)
 
         def attempt(state: ContainerState, owner: Range) -> Progress:

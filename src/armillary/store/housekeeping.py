@@ -1,12 +1,16 @@
 """Background work of one process, container by container.
 
     splits     of physical partitions that are full, or that a change of throughput needs
+    merges     that were asked for and whose runner has died
     take-over  of splits and merges whose runner has died
     expiry     of items past their time to live; readers do not see them anyway
-    the rest   old versions past their retention, index entries after a change of policy
+    the rest   old versions past their retention, index entries after a change of policy, the hours
+               of autoscale
 
-Each piece does no harm when two processes do it at once. A container is looked at soon after it was
-written to, and all of them now and then; an idle account costs nothing in between.
+Each job is done under a lease (`leasing.py`), by one process at a time of all that share a store.
+It is asked for when there is something to do: a container is looked at soon after it was written
+to, and all of them now and then; an idle account costs nothing in between. What another process
+does, or is not yet given up for dead, is looked at again a little later.
 """
 
 import logging
@@ -16,27 +20,39 @@ from contextlib import suppress
 
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError, Locked, NotFound, NotSplittable, Stale
+from armillary.limits import MOVE_SILENT_MS
+from armillary.partition.ledger import Ledger
 from armillary.store.accounts import AccountStore
+from armillary.store.autoscaling import bill_container, bill_database
 from armillary.store.catalog import ContainerRecord
 from armillary.store.containers import ContainerStore
+from armillary.store.leasing import Round
+from armillary.store.merges import run_merges
 from armillary.store.meta import State, unpack_meta
 from armillary.store.moves import begin_split, resume
-from armillary.store.throughput import run_scaling, stored_bytes
+from armillary.store.throughput import raise_for_storage, run_move, run_scaling, stored_bytes
 
 ROUND_SECONDS = 10.0  # between two looks at every container
+SPARE_ROUND_SECONDS = 60.0  # the same, of a process beside one that looks more often
 PAUSE_SECONDS = 0.5  # between two looks at a container that is being written to
+WAIT_SECONDS = 0.25  # between two looks at what another process does
 log = logging.getLogger("armillary.housekeeping")
 
 
 class Housekeeper:
+    """A thread. With a `ledger`, what this process has set aside of a budget and does not use goes
+    back while the second lasts."""
+
     def __init__(
         self,
         account: AccountStore,
         *,
+        ledger: Ledger | None = None,
         round_s: float = ROUND_SECONDS,
         pause_s: float = PAUSE_SECONDS,
     ) -> None:
         self._account = account
+        self._ledger = ledger
         self._round_s = round_s
         self._pause_s = pause_s
         self._stop = threading.Event()
@@ -63,6 +79,8 @@ class Housekeeper:
 
     def _keep(self, only: set[tuple[str, str]] | None) -> None:
         try:
+            if self._ledger is not None and only is not None:
+                self._ledger.idle(self._account.engine.now_ms())
             keep_house(self._account, only)
         except DbError as error:
             # A full disk or a lost database: whoever writes hears of it; we try again later.
@@ -72,26 +90,43 @@ class Housekeeper:
             log.exception("housekeeping failed")
 
 
-def keep_house(account: AccountStore, only: set[tuple[str, str]] | None = None) -> None:
-    """One look at every container, or at these. The first failure is raised when all have been
-    looked at."""
-    if only is None:
-        account.clean_up()
-        only = {
-            (database.id, record.id)
-            for database in account.list_databases()
-            for record in _containers(account, database.id)
-        }
-    failure: DbError | None = None
-    for database, name in sorted(only):
-        try:
-            keep_container(account, account.container(database, name))
-        except (NotFound, Stale):
-            continue  # deleted under our eyes, or another process does the same
-        except DbError as error:
-            failure = failure or error
+def settle(account: AccountStore) -> None:
+    """Until nothing is left to do. What another process does is waited for; should that one be
+    dead, its work is taken over when its lease has ended."""
+    while keep_house(account):
+        account.wait(WAIT_SECONDS)
+
+
+def keep_house(account: AccountStore, only: set[tuple[str, str]] | None = None) -> bool:
+    """One look at every container, or at these. True when something was left to others, or to a
+    later look. The first failure is raised when all have been looked at."""
+    with account.round() as leases:
+        if only is None:
+            account.clean_up(leases.gate("spaces"))
+            only = set()
+            for owner in account.list_databases():
+                only |= {(owner.id, record.id) for record in _containers(account, owner.id)}
+                with suppress(NotFound, Stale):  # deleted since it was listed; billed by another
+                    bill_database(account, owner, leases)
+        failure: DbError | None = None
+        left = leases.left
+        for database, name in sorted(only):
+            leases.left = False
+            store = account.container(database, name)
+            try:
+                keep_container(account, store, leases)
+            except NotFound:
+                continue  # deleted under our eyes
+            except Stale:
+                leases.left = True  # another process does the same
+            except DbError as error:
+                failure = failure or error
+            if leases.left:
+                store.note_write()  # come again
+                left = True
     if failure is not None:
         raise failure
+    return left
 
 
 def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
@@ -101,18 +136,33 @@ def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
         return []  # deleted since it was listed
 
 
-def keep_container(account: AccountStore, store: ContainerStore) -> None:
-    for move in resume(store):
-        move.run()
+def keep_container(account: AccountStore, store: ContainerStore, leases: Round) -> None:
+    take_over(store, leases)
     if stands_still(store):
-        store.note_write()  # its runner may be dead, which shows later: come again
+        leases.left = True  # its runner may be dead, which shows later
         return
-    with suppress(Locked):  # another process is at it
-        run_scaling(store, of=account.limits)
-    split_full(account, store)
-    store.sweep()
-    store.trim_log()
-    store.reindex()
+    may = leases.gate("scaling")
+    try:
+        run_merges(store, may=may)
+        run_scaling(store, may=may, of=account.limits)
+    except Locked:
+        leases.left = True
+    split_full(account, store, leases)
+    store.sweep(leases.gate("expiry"))
+    store.trim_log(leases.gate("log"))
+    store.reindex(leases.gate("index"))
+    bill_container(store, leases)
+
+
+def take_over(store: ContainerStore, leases: Round) -> None:
+    """Run the moves whose runner is silent, and come again for those of the living."""
+    now_ms = store.engine.now_ms()
+    moves = store.refresh().record.moves
+    if any(one.beat_ms + MOVE_SILENT_MS <= now_ms for one in moves) and leases.may("takeover"):
+        for move in resume(store):
+            run_move(move, leases.gate("takeover"))
+        moves = store.refresh().record.moves
+    leases.left = leases.left or bool(moves)
 
 
 def stands_still(store: ContainerStore) -> bool:
@@ -127,23 +177,40 @@ def stands_still(store: ContainerStore) -> bool:
     return False
 
 
-def split_full(account: AccountStore, store: ContainerStore) -> None:
-    """Halve every physical partition that is over the size limit, again while a half still is."""
-    if store.state.definition.partition_key.system_key:
-        return  # a fixed container never grows
-    unsplittable: set[int] = set()
+def split_full(account: AccountStore, store: ContainerStore, leases: Round) -> None:
+    """Halve every physical partition that is over the size limit, again while a half still is. One
+    that another runner has in hand is left for a later look."""
+    sizes = stored_bytes(store)
+    raise_for_storage(store, sum(sizes.values()), leases.gate("scaling"), of=account.limits)
+    if store.state.is_fixed:
+        return  # it never grows
+    passed: set[int] = set()
     while True:
         full = [
             ordinal
-            for ordinal, size_bytes in stored_bytes(store).items()
-            if size_bytes >= account.limits.bytes and ordinal not in unsplittable
+            for ordinal, size_bytes in sizes.items()
+            if size_bytes >= account.limits.bytes
+            and ordinal not in passed
+            and account.unsplittable.get(_space(store, ordinal)) != size_bytes
         ]
         if not full:
             return
         for ordinal in full:
+            if not leases.may("scaling"):
+                return
             try:
-                begin_split(store, ordinal).run()
-            except (NotSplittable, Locked):
-                unsplittable.add(ordinal)
+                run_move(begin_split(store, ordinal), leases.gate("scaling"))
+            except NotSplittable:
+                passed.add(ordinal)
+                account.unsplittable[_space(store, ordinal)] = sizes[ordinal]
+            except Locked:
+                passed.add(ordinal)
+                leases.left = True
             except NotFound:
                 break  # another process has split it: look again
+        sizes = stored_bytes(store)
+
+
+def _space(store: ContainerStore, ordinal: int) -> int:
+    owner = store.state.table.by_ordinal(ordinal)
+    return -1 if owner is None else owner.space

@@ -20,12 +20,15 @@ from armillary.partition.provisioning import OfferKind
 from armillary.store.layout import after
 
 OFFER = b"\x51"
+BILL = b"\xb1"
+"""By the rid of an offer's owner (store/bills.py); goes with the offer."""
 HISTORY_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingRecord:
-    """A change of throughput that needs splits. Statuses as the service's activity log has them."""
+    """A change of throughput that needs splits, or a merge. Statuses as the service's activity log
+    has them; `splits` counts the moves of either."""
 
     id: int
     from_ru: int
@@ -40,6 +43,10 @@ class ScalingRecord:
     """For a redistribution: RU/s of the ranges it names."""
     first_ordinal: int = 0
     """Ranges with this id or a higher one were made since it began."""
+    merges: tuple[tuple[int, ...], ...] = ()
+    """For a merge: the neighbours that are still to become one."""
+    settings: int = 0
+    """Of the container when a merge was asked for: other ones cancel it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +143,7 @@ def add_offer(tx: Writer, data: tuple[bytes, int, int]) -> bytes:
 
 def remove_offer(tx: Writer, owner_rid: str) -> None:
     tx.delete(offer_key(owner_rid))
+    tx.delete(BILL + rid_bytes(owner_rid))
 
 
 HANDLERS: dict[str, Handler] = {

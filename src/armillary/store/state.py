@@ -43,6 +43,11 @@ class ContainerState:
     is_plain: bool
     """One path under hash V2 and no time to live: what `short_reads.py` knows how to read."""
 
+    @property
+    def is_fixed(self) -> bool:
+        """One physical partition for ever."""
+        return self.definition.partition_key.system_key
+
     def context(self, fence: bytes, now_s: int, logical_bytes_max: int) -> Context:
         return Context(
             fence=fence,

@@ -3,7 +3,8 @@
     change  within what the ranges can serve   → at once
             above it                           → an operation is recorded; `run_scaling` splits,
             then applies it
-    while one is recorded, another change is refused (423)
+    while one is recorded, another change is refused (423); only a merge gives way: less throughput
+    applies at once, more cancels it (`merges.py`)
 
 A scaling operation lives in the offer, so another process can go on with it. Rules: partitioning
 1.3 to 1.5.
@@ -12,7 +13,7 @@ A scaling operation lives in the offer, so another process can go on with it. Ru
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import middle
@@ -25,8 +26,14 @@ from armillary.errors import (
     PreconditionFailed,
     Stale,
 )
+from armillary.limits import THROUGHPUT_RU_MAX
 from armillary.partition.distribution import check_total_may_change, redistribute
-from armillary.partition.offers import check_kind_change, check_throughput, minimum_throughput
+from armillary.partition.offers import (
+    check_kind_change,
+    check_throughput,
+    minimum_throughput,
+    raised_by_storage,
+)
 from armillary.partition.provisioning import (
     LIMITS,
     OfferKind,
@@ -36,7 +43,7 @@ from armillary.partition.provisioning import (
 from armillary.partition.scaling import Split, plan_change
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.meta import unpack_meta
-from armillary.store.moves import begin_split
+from armillary.store.moves import DONE, Move, begin_split
 from armillary.store.offers import (
     OfferRecord,
     ScalingRecord,
@@ -44,6 +51,14 @@ from armillary.store.offers import (
     encode_offer,
     find_offer,
 )
+
+#: Asked before a piece of background work, and while it goes on: is it still ours to do?
+May: TypeAlias = Callable[[], bool]
+
+
+def _alone() -> bool:
+    return True
+
 
 FIXED_TEXT = (
     "A container without a partition key serves at most {0:,} RU/s. "
@@ -93,7 +108,9 @@ def change_throughput(
     """Ask for `ru` (autoscale: a maximum of `ru`). The answer has `pending` set when splits come
     first; `run_scaling` does them."""
     record = read_offer(store.engine, store.refresh().record.rid)
-    _check_free(record, if_match)
+    check_free(record, if_match, ru)
+    if record.pending is not None and ru > record.ru:
+        record = cancelled(record, store.engine.now_ms())
     if kind is not None:
         check_kind_change(record.kind, kind)
     check_total_may_change("Custom" if record.shares else "Equal")
@@ -102,12 +119,26 @@ def change_throughput(
     return _ask(store, record, ru, sizes, {}, of)
 
 
+def raise_for_storage(
+    store: ContainerStore, size_bytes: int, may: May = _alone, *, of: PartitionLimits = LIMITS
+) -> OfferRecord | None:
+    """Data that has outgrown the throughput raises it (1.4). None when it has not."""
+    try:
+        record = read_offer(store.engine, store.state.record.rid)
+    except NotFound:  # it shares the throughput of its database
+        return None
+    ru = min(raised_by_storage(record.ru, record.kind, size_bytes), THROUGHPUT_RU_MAX)
+    if ru <= record.ru or record.pending is not None or record.shares or not may():
+        return None
+    return change_throughput(store, ru, of=of)
+
+
 def migrate_kind(
     engine: Engine, owner_rid: str, kind: OfferKind, *, if_match: str | None = None
 ) -> OfferRecord:
     """From manual to autoscale or back. The service picks the new value from the old one."""
     record = read_offer(engine, owner_rid)
-    _check_free(record, if_match)
+    check_free(record, if_match)
     if record.kind == kind:
         return record
     if kind == "autoscale":
@@ -124,7 +155,7 @@ def redistribute_throughput(
     """RU/s for some ranges, set one by one. One above the limit of a range splits it first."""
     state = store.refresh()
     record = read_offer(store.engine, state.record.rid)
-    _check_free(record, None)
+    check_free(record)
     current = record.distribution([one.ordinal for one in state.table.ranges])
     if state.definition.partition_key.system_key and any(ru > of.ru for ru in targets.values()):
         raise BadInput(FIXED_TEXT.format(of.ru))
@@ -141,35 +172,38 @@ def redistribute_throughput(
 def evenly_distribute(store: ContainerStore) -> OfferRecord:
     """Back to equal shares of the same total."""
     record = read_offer(store.engine, store.refresh().record.rid)
-    _check_free(record, None)
+    check_free(record)
     return save_offer(store.engine, replace(record, shares={}))
 
 
-def run_scaling(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> OfferRecord | None:
+def run_scaling(
+    store: ContainerStore, *, may: May = _alone, of: PartitionLimits = LIMITS
+) -> OfferRecord | None:
     """Do what the recorded operation needs, then apply it. None when nothing is recorded.
 
-    Raises Locked when another runner splits one of the ranges, or as many as are needed: it will go
-    on with the rest."""
+    `may` is asked before each split, and while it runs so that a lease is renewed. Raises Locked
+    when it says no, or when another runner splits one of the ranges, or as many as are needed: that
+    one will go on with the rest."""
     try:
         record = read_offer(store.engine, store.refresh().record.rid)
     except NotFound:
         return None
-    if record.pending is None:
+    if record.pending is None or record.pending.merges:
         return None
     if record.shares:
-        return _run_redistribution(store, record)
+        return _run_redistribution(store, record, may)
     unsplittable: set[int] = set()
     wanted = partitions_needed(record.pending.to_ru, 0, of=of)
     while splits := _next_round(store, record, unsplittable, of):
         for split in splits:
             try:
-                if _split(store, split.parent, wanted):
-                    record = _update(store.engine, record, _progressed)
+                if _split(store, split.parent, wanted, may):
+                    record = update_pending(store.engine, record, _progressed)
                 else:
                     unsplittable.add(split.parent)
             except NotFound:
                 break  # another runner was here: plan again
-    return _update(store.engine, record, _applied)
+    return update_pending(store.engine, record, _applied)
 
 
 class Announced(NamedTuple):
@@ -178,7 +212,7 @@ class Announced(NamedTuple):
     scaling: int
     """The number of the operation; 0 when there is none."""
     parents: frozenset[int]
-    """The ranges that it splits next."""
+    """The ranges that it splits next, or merges."""
 
 
 def announced(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> Announced:
@@ -189,6 +223,9 @@ def announced(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> Announc
         return Announced(0, frozenset())
     if record.pending is None:
         return Announced(0, frozenset())
+    if record.pending.merges:
+        sources = (one for group in record.pending.merges for one in group)
+        return Announced(record.pending.id, frozenset(sources))
     if record.shares:
         return Announced(record.pending.id, frozenset(record.pending.shares))
     splits = _next_round(store, record, set(), of)
@@ -217,18 +254,22 @@ def _next_round(
     return plan.rounds[0] if plan.rounds else ()
 
 
-def _run_redistribution(store: ContainerStore, record: OfferRecord) -> OfferRecord:
+def _run_redistribution(store: ContainerStore, record: OfferRecord, may: May) -> OfferRecord:
     """Each split hands the shares down in the transaction that switches to the children."""
     assert record.pending is not None
     for ordinal in record.pending.shares:
         with suppress(NotFound):  # split before, by a runner that did not live to say so
-            if _split(store, ordinal):
-                record = _update(store.engine, record, _progressed)
-    return _update(store.engine, record, _applied)
+            if _split(store, ordinal, may=may):
+                record = update_pending(store.engine, record, _progressed)
+    return update_pending(store.engine, record, _applied)
 
 
-def _split(store: ContainerStore, ordinal: int, ranges_max: int | None = None) -> bool:
+def _split(
+    store: ContainerStore, ordinal: int, ranges_max: int | None = None, may: May = _alone
+) -> bool:
     """Halve a range, by bytes if it has keys to divide, else by hashes. False when it can't be."""
+    if not may():
+        raise Locked("Another process does the background work.")
     try:
         move = begin_split(store, ordinal, ranges_max=ranges_max)
     except NotSplittable:
@@ -238,8 +279,16 @@ def _split(store: ContainerStore, ordinal: int, ranges_max: int | None = None) -
         if not owner.start < at < owner.end:
             return False
         move = begin_split(store, ordinal, at, ranges_max=ranges_max)
-    move.run()
+    run_move(move, may)
     return True
+
+
+def run_move(move: Move, may: May) -> None:
+    """To its end, also when the lease was lost on the way: a move has an epoch of its own, and a
+    beat that tells others to wait for it."""
+    while move.next != DONE:
+        move.step()
+        may()
 
 
 def _ask(
@@ -282,7 +331,7 @@ def _started(
     )
 
 
-def _update(
+def update_pending(
     engine: Engine, record: OfferRecord, change: Callable[[OfferRecord, int], OfferRecord]
 ) -> OfferRecord:
     """Change an offer whose operation is running. The splits themselves change it too, and another
@@ -317,10 +366,18 @@ def _applied(record: OfferRecord, now_ms: int) -> OfferRecord:
     return replace(record, ru=ru, pending=None, history=(*record.history, done))
 
 
-def _check_free(record: OfferRecord, if_match: str | None) -> None:
+def cancelled(record: OfferRecord, now_ms: int) -> OfferRecord:
+    """Without its pending operation, which did not end well."""
+    assert record.pending is not None
+    ended = replace(record.pending, status="Cancelled", finished_ms=now_ms, merges=())
+    return replace(record, pending=None, history=(*record.history, ended))
+
+
+def check_free(record: OfferRecord, if_match: str | None = None, ru: int | None = None) -> None:
+    """May the offer be changed now? A change of RU/s alone (`ru`) need not wait for a merge."""
     if if_match is not None and not matches(if_match, record.etag):
         raise PreconditionFailed
-    if record.pending is not None:
+    if record.pending is not None and not (record.pending.merges and ru is not None):
         raise Locked(
             "The throughput is being changed by another operation that has not finished: "
             f"{record.pending.from_ru} to {record.pending.to_ru} RU/s."

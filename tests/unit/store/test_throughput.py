@@ -16,12 +16,14 @@ from armillary.errors import (
     NotSplittable,
     PartitionKeyFull,
     SharedContainersFull,
+    Stale,
     Throttled,
 )
 from armillary.partition.provisioning import instant_maximum
 from armillary.partition.scaling import even_target
 from armillary.store import throughput
-from armillary.store.housekeeping import split_full
+from armillary.store.housekeeping import keep_house
+from armillary.store.moves import begin_split
 
 
 def ids(container: Container) -> list[int]:
@@ -160,17 +162,39 @@ def test_a_scaling_goes_on_with_ranges_it_has_not_cut_however_full_the_children(
 
 def test_a_scaling_waits_for_a_split_under_way(memory: World) -> None:
     """Two runners that do not know of each other must not spin, nor split a range too much."""
-    from armillary.store.moves import begin_split
+    container = memory.container(physical_partitions=2, throughput=20_000)
+    fill(container)
+    container.replace_throughput(40_000)
+    move = begin_split(store_of(container), 1)
+    assert keep_house(memory.account._store), "one look leaves it to the other runner"
+    assert container.read_throughput().pending is not None
+    move.run()
+    memory.account.settle()
+    assert len(ids(container)) == 4
 
+
+def test_settling_takes_over_a_split_whose_runner_is_silent(memory: World) -> None:
+    """It used to end early, with the throughput still pending."""
     container = memory.container(physical_partitions=2, throughput=20_000)
     fill(container)
     container.replace_throughput(40_000)
     move = begin_split(store_of(container), 1)
     memory.account.settle()
-    assert container.read_throughput().pending is not None
-    move.run()
-    memory.account.settle()
+    assert container.read_throughput().ru == 40_000
     assert len(ids(container)) == 4
+    with pytest.raises(Stale):
+        move.step()
+    check(container)
+
+
+def test_settling_waits_for_a_split_of_a_full_partition(memory: World) -> None:
+    with open_world(":memory:", partition_bytes=20_000) as world:
+        container = world.container()
+        fill(container, 200)
+        begin_split(store_of(container), 0).step()
+        world.account.settle()
+        assert all(one.size_bytes < 20_000 for one in container.partitions())
+        check(container)
 
 
 # --- redistribution -------------------------------------------------------------------------------
@@ -297,7 +321,7 @@ def test_a_partition_of_one_key_is_left_whole_and_the_others_split() -> None:
         assert key.key == ["hot"]
         with pytest.raises(NotSplittable):
             container.split(alone.id)
-        split_full(world.account._store, store_of(container))  # again: nothing happens
+        world.account.settle()  # again: nothing happens
         check(container)
 
 

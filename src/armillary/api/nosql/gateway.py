@@ -122,9 +122,11 @@ class Gateway:
         if self._closing.wait(SPLIT_NOTICE_SECONDS):
             return
         try:
-            run_scaling(store, of=self.account.limits)
+            with self.account.round() as leases:
+                run_scaling(store, may=leases.gate("scaling"), of=self.account.limits)
         except (Locked, Stale, NotFound) as error:  # who keeps house was quicker, or it is gone
             log.debug("scaling %s/%s is left to others: %s", store.database, store.name, error)
+            store.note_write()
         except DbError as error:
             log.warning("scaling %s/%s stopped: %s", store.database, store.name, error)
 

@@ -9,6 +9,7 @@ Switching between manual and autoscale takes a header of its own.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from armillary.api.nosql.call import Call, resource
@@ -20,11 +21,13 @@ from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, NotFound
 from armillary.partition.provisioning import OfferKind
 from armillary.store.auto_upgrade import increment_in, set_increment
+from armillary.store.autoscaling import autoscale, container_levels, database_levels
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, Throughput
 from armillary.store.offers import OfferRecord, list_offers
 from armillary.store.resources import find_owner
 from armillary.store.shared_throughput import change_shared_throughput, shared_minimum
 from armillary.store.throughput import change_throughput, migrate_kind, minimum, stored_bytes
+from armillary.values import JSON
 
 MIGRATIONS: Final[dict[str, OfferKind]] = {
     "x-ms-cosmos-migrate-offer-to-autopilot": "autoscale",
@@ -33,7 +36,7 @@ MIGRATIONS: Final[dict[str, OfferKind]] = {
 
 
 def list_all_offers(call: Call) -> Response:
-    rows = [(parse_rid(one.rid).number, offer_json(one)) for one in _offers(call)]
+    rows = [(parse_rid(one.rid).number, _json(call, one)) for one in _offers(call)]
     return list_page(call, "", "Offers", rows)
 
 
@@ -113,12 +116,28 @@ def _answer(call: Call, offer: OfferRecord) -> Response:
     return resource(
         call,
         200,
-        offer_json(offer),
+        _json(call, offer),
         {
             "x-ms-cosmos-min-throughput": str(_minimum(call, offer)),
             "x-ms-offer-replace-pending": str(offer.pending is not None).lower(),
         },
     )
+
+
+def _json(call: Call, offer: OfferRecord) -> dict[str, JSON]:
+    """With the throughput of the moment if it is autoscale."""
+    if offer.kind != "autoscale":
+        return offer_json(offer)
+    try:
+        owner = _owner(call, offer)
+        account = call.gateway.account
+        if isinstance(owner, DatabaseRecord):
+            levels = database_levels(account, owner, offer)
+        else:
+            levels = container_levels(call.gateway.container(owner.database, owner.id), offer)
+    except NotFound:  # deleted since the offers were listed
+        levels = []
+    return offer_json(offer, math.ceil(autoscale(call.gateway.engine, offer, levels).current))
 
 
 def _minimum(call: Call, offer: OfferRecord) -> int:

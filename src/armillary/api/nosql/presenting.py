@@ -92,9 +92,10 @@ def range_json(
     return found
 
 
-def offer_json(record: OfferRecord) -> dict[str, JSON]:
+def offer_json(record: OfferRecord, current_ru: int | None = None) -> dict[str, JSON]:
+    """`current_ru`: where autoscale is now."""
     content: dict[str, Any] = {
-        "offerThroughput": record.ru if record.kind == "manual" else record.ru // 10,
+        "offerThroughput": record.ru if current_ru is None else current_ru,
         "offerIsRUPerMinuteThroughputEnabled": False,
         "offerMinimumThroughputParameters": {
             "maxThroughputEverProvisioned": record.highest_ru,
