@@ -73,7 +73,7 @@ def outcomes() -> dict[str, str]:
 
 
 def _trouble(case: ElementTree.Element) -> str:
-    return "\n".join(one.text or one.get("message", one.tag) for one in case if _is_trouble(one))
+    return "\n".join(one.text or one.tag for one in case if _is_trouble(one))
 
 
 def _is_trouble(part: ElementTree.Element) -> bool:

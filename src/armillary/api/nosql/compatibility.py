@@ -17,9 +17,11 @@ REQUEST_HEADERS: Final[dict[str, str]] = {
     "x-ms-version": "any; before 2018-12-31 a container needs no partition key",
     "x-ms-activity-id": "echoed",
     "x-ms-consistency-level": "the account's level or a weaker one; strong levels cost double",
-    "x-ms-session-token": "reads never go back behind it",
+    "x-ms-session-token": "reads at the level Session never go back behind it",
     "x-ms-documentdb-partitionkey": "one key, or the beginning of a hierarchical one",
-    "x-ms-documentdb-partitionkeyrangeid": "one physical partition; 410 when it is gone",
+    "x-ms-documentdb-partitionkeyrangeid": (
+        "one physical partition; 410 when it is gone, unless a page of it is continued"
+    ),
     "x-ms-start-epk": "a part of the hash space, from here",
     "x-ms-end-epk": "to here",
     "x-ms-cosmos-intended-collection-rid": "400/1024 when the name is another container's by now",

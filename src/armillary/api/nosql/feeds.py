@@ -21,18 +21,19 @@ from armillary.api.nosql.messages import Response
 from armillary.api.nosql.options import FULL_FIDELITY
 from armillary.api.nosql.placing import (
     Slice,
+    barrier_of,
     container_headers,
     item_headers,
     session_of,
     slice_of,
     store_of,
 )
-from armillary.api.nosql.sessions import check_barrier, parse_token
+from armillary.api.nosql.sessions import check_barrier, format_token
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.partition_key import KeyValues
 from armillary.encoding.paths import format_path
 from armillary.errors import BadInput, RangeGone
-from armillary.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
+from armillary.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, SESSION_PARTS_MAX
 from armillary.partition.ranges import Range
 from armillary.store.charges import feed_charge
 from armillary.store.containers import ContainerStore
@@ -131,17 +132,27 @@ def owner_of(store: ContainerStore, part: Slice) -> Range | None:
 
 
 def slice_headers(call: Call, store: ContainerStore, part: Slice) -> dict[str, str | None]:
+    """A range that was asked alone is named. Of several, the token has a part for each, so that a
+    session goes on behind a query over all of them; no more parts than a header can hold."""
     owner = owner_of(store, part)
-    if owner is None:
-        return container_headers(store)
-    return item_headers(store, session_of(call, owner))
+    if owner is not None:
+        return item_headers(store, session_of(call, owner))
+    headers = container_headers(store)
+    owners = store.state.table.overlapping(part.start, part.end)
+    if len(owners) > SESSION_PARTS_MAX:
+        return headers
+    try:
+        places = [session_of(call, one) for one in owners]
+    except RangeGone:  # split since; nothing depends on this token
+        return headers
+    tokens = [format_token(one.owner.ordinal, one.version, one.lsn) for one in places]
+    return headers | {"x-ms-session-token": ",".join(tokens)}
 
 
 def check_session(call: Call, store: ContainerStore, part: Slice) -> None:
-    token = call.options.session_token
-    if token is None:
+    seen = barrier_of(call)
+    if seen is None:
         return
-    seen = parse_token(token)
     for owner in store.state.table.overlapping(part.start, part.end):
         store.look(
             owner.start,

@@ -19,6 +19,7 @@ from armillary.api.nosql.call import Call, quoted, reply
 from armillary.api.nosql.messages import Response
 from armillary.api.nosql.placing import (
     Place,
+    barrier_of,
     check_barrier_at,
     item_headers,
     item_headers_at,
@@ -70,7 +71,7 @@ def read_item(call: Call) -> Response:
             raise
         meta = unpack_meta(found.meta)
         place = Place(found.owner, meta.session, meta.lsn)
-        place.check(call.options.session_token, meta)
+        place.check(barrier_of(call), meta)
         stored = Stored(found.value)
         strong = level in STRONG
         condition = call.options.if_none_match

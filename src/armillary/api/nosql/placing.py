@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from armillary.api.nosql.call import Call
-from armillary.api.nosql.sessions import check_barrier, format_token, parse_token
+from armillary.api.nosql.sessions import Seen, check_barrier, format_token, parse_token
 from armillary.encoding.hashing import epk as epk_of
 from armillary.encoding.hashing import parse_epk_hex, prefix_range
 from armillary.encoding.partition_key import KeyValues, check_key
@@ -23,6 +23,7 @@ from armillary.store.meta import Meta, unpack_meta
 from armillary.store.state import ContainerState
 
 SESSION: Final = "Session"
+NEVER_MERGED: Final = -1  # the session version of a range; merges raise it
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ class Place:
     version: int
     lsn: int
 
-    def check(self, token: str | None, meta: Meta) -> None:
-        if token is not None:
-            check_barrier(parse_token(token), self.owner, meta)
+    def check(self, seen: dict[int, Seen] | None, meta: Meta) -> None:
+        if seen is not None:
+            check_barrier(seen, self.owner, meta)
 
 
 class Where(NamedTuple):
@@ -132,14 +133,23 @@ def _failure_headers(
         return {}
 
 
+def barrier_of(call: Call) -> dict[int, Seen] | None:
+    """What a read must not go back behind. Only sessions have such a thing: whoever reads at a
+    weaker level did not ask for it, and a stronger one sees everything anyway."""
+    token = call.options.session_token
+    seen = None if token is None else parse_token(token)
+    level = call.options.level(call.gateway.settings.consistency)
+    return seen if level == SESSION else None
+
+
 def check_barrier_at(call: Call, store: ContainerStore, key: KeyValues) -> None:
     """Before saying "not found": perhaps we are only behind."""
-    token = call.options.session_token
-    if token is None:
+    seen = barrier_of(call)
+    if seen is None:
         return
 
     def read(state: ContainerState, owner: Range, reader: Reader) -> None:
-        check_barrier(parse_token(token), owner, unpack_meta(reader.meta))
+        check_barrier(seen, owner, unpack_meta(reader.meta))
 
     store.look(place_of_key(store, key).epk, read)
 
@@ -150,7 +160,7 @@ def check_barrier_at(call: Call, store: ContainerStore, key: KeyValues) -> None:
 def slice_of(call: Call, store: ContainerStore) -> Slice:
     """What the headers leave of the container: a range, a part of it, a key, or everything."""
     options = call.options
-    owner = None if options.range_id is None else range_of(store, options.range_id)
+    owner = None if options.range_id is None else _named_range(call, store, options.range_id)
     start, end = (EPK_MIN, EPK_MAX) if owner is None else (owner.start, owner.end)
     if options.epk_bounds is not None:
         low, high = map(parse_epk_hex, options.epk_bounds)
@@ -165,6 +175,31 @@ def slice_of(call: Call, store: ContainerStore) -> Slice:
     if not start < end:
         raise BadInput("The range of effective partition keys is empty or runs backwards.")
     return Slice(start, end, owner)
+
+
+def _named_range(call: Call, store: ContainerStore, text: str) -> Range:
+    """The range of this id. One that was split is still served to who is in the middle of it: our
+    continuation tokens are good on any part of the hash space, while the JavaScript SDK and the
+    asynchronous Python SDK lose their place in an ordered query at a 410 (the original has the
+    same trouble with them). What begins now, and every change feed, hears 410."""
+    try:
+        return range_of(store, text)
+    except RangeGone:
+        if call.options.continuation is None or call.options.feed_mode is not None:
+            raise
+        former = _former_range(call, store, int(text))
+        if former is None:
+            raise
+        return former
+
+
+def _former_range(call: Call, store: ContainerStore, ordinal: int) -> Range | None:
+    """What a range was before it was split: its descendants lie side by side. None when one of
+    them comes from a merge, and so may reach beyond it."""
+    heirs = [one for one in store.state.table.ranges if ordinal in one.parents]
+    if not heirs or any(call.gateway.session_version(one.space) != NEVER_MERGED for one in heirs):
+        return None
+    return replace(heirs[0], ordinal=ordinal, end=heirs[-1].end)
 
 
 def range_of(store: ContainerStore, text: str) -> Range:

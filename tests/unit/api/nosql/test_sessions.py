@@ -2,6 +2,7 @@
 
 import pytest
 from tests.support.nosql import Api, document, pk
+from tests.support.nosql import api as made
 
 from armillary.api.nosql.sessions import Seen, check_barrier, format_token, parse_token
 from armillary.errors import BadInput, SessionNotAvailable
@@ -86,3 +87,37 @@ def test_a_token_from_before_a_split_and_a_merge_still_works(api: Api) -> None:
 def _parts(token: str) -> tuple[int, int, int]:
     (ordinal, seen), *_ = parse_token(token).items()
     return ordinal, *seen
+
+
+QUERY = {"x-ms-documentdb-isquery": "True", "x-ms-documentdb-query-enablecrosspartition": "True"}
+ALL = {"query": "SELECT * FROM c"}
+
+
+def test_an_answer_of_several_ranges_has_a_token_for_each() -> None:
+    """Or a session would end at the first query over all of them."""
+    with made(partitions=3) as api:
+        for n in range(12):
+            api.item({"id": str(n), "pk": f"k{n}"})
+        for answer in (api.ask("POST", DOCS, ALL, QUERY), api.ask("GET", DOCS)):
+            token = answer.headers["x-ms-session-token"]
+            seen = parse_token(token)
+            assert sorted(seen) == [0, 1, 2]
+            assert sum(one.lsn for one in seen.values()) == 12
+            again = QUERY | {"x-ms-session-token": token}
+            assert api.ask("POST", DOCS, ALL, again).status == 200
+        ahead = QUERY | {"x-ms-session-token": f"1:-1#{seen[1].lsn + 1}"}
+        assert api.ask("POST", DOCS, ALL, ahead).status == 404
+        assert api.ask("GET", DOCS, None, ahead).headers["x-ms-substatus"] == "1002"
+
+
+@pytest.mark.parametrize("target", [DOCS, DOCS + "/1"])
+def test_only_a_session_waits_for_its_token(api: Api, target: str) -> None:
+    api.item({"id": "1", "pk": "x"})
+    ahead = pk("x") | {"x-ms-session-token": "0:-1#99"}
+    for level, status in {"Session": 404, "ConsistentPrefix": 200, "Eventual": 200}.items():
+        headers = ahead | {"x-ms-consistency-level": level}
+        assert api.ask("GET", target, None, headers).status == status, level
+    stronger = ahead | {"x-ms-consistency-level": "Strong"}
+    assert api.ask("GET", target, None, stronger).status == 400
+    nonsense = pk("x") | {"x-ms-session-token": "?", "x-ms-consistency-level": "Eventual"}
+    assert api.ask("GET", target, None, nonsense).status == 400
