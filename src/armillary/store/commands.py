@@ -4,7 +4,6 @@ from armillary.engine.base import Handler
 from armillary.store import (
     bills,
     catalog,
-    controls,
     leasing,
     move_records,
     moving,
@@ -18,7 +17,6 @@ from armillary.store import (
 
 HANDLERS: dict[str, Handler] = {
     **catalog.HANDLERS,
-    **controls.HANDLERS,
     **leasing.HANDLERS,
     **bills.HANDLERS,
     **operations.HANDLERS,

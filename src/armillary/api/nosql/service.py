@@ -21,7 +21,6 @@ from typing import Final
 
 import orjson
 
-from armillary.api.control.faults import strike
 from armillary.api.control.service import Controls
 from armillary.api.errors import INTERNAL
 from armillary.api.nosql.authorization import FULL, authenticate, authorize
@@ -42,8 +41,6 @@ from armillary.partition.ledgers import open_ledger
 from armillary.partition.provisioning import PartitionLimits
 from armillary.partition.request_units import PROFILES
 from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ensure_catalog
-from armillary.store.controls import FAULTS, SharedControls
 from armillary.store.housekeeping import ROUND_SECONDS, SPARE_ROUND_SECONDS, Housekeeper
 from armillary.store.metering import Meter
 
@@ -60,16 +57,11 @@ class NosqlService:
         settings: GatewaySettings | None = None,
         housekeeper: Housekeeper | None = None,
         wall: Clock | None = None,
-        shared: SharedControls | None = None,
     ) -> None:
-        self.shared = shared or SharedControls(account.engine)
-        self._faults = self.shared.cells  # HOT: looked at by every request; 0 while there are none
-        self.gateway = Gateway(
-            account, settings or GatewaySettings(), wall or self.shared.own_clock
-        )
+        self.gateway = Gateway(account, settings or GatewaySettings(), wall)
         self._housekeeper = housekeeper
         self._point_reads = PointReads(self.gateway)
-        self.controls = Controls(self.gateway, self.shared)
+        self.controls = Controls(self.gateway)
 
     def is_quick(self, request: Request) -> bool:
         """Point reads. By their form alone: whoever answers finds out about the rest."""
@@ -78,16 +70,12 @@ class NosqlService:
             and self.gateway.settings.quick_reads
             and "/docs/" in request.target
             and request.target.rstrip("/").count("/") == POINT_READ_SEGMENTS
-            and not self._faults[FAULTS]  # one of them may be a delay
         )
 
     def handle(self, request: Request) -> Response:
         call = Call(self.gateway, request, NOWHERE, Options(request.headers), FULL)
         try:
-            if self.shared.polls:
-                self.shared.poll()
-            is_quick = request.method == "GET" and not self._faults[FAULTS]
-            quick = self.answer_quickly(request) if is_quick else None
+            quick = self.answer_quickly(request) if request.method == "GET" else None
             response = self._answer(call) if quick is None else quick
         except DbError as error:
             response = refusal(call, error)
@@ -114,7 +102,6 @@ class NosqlService:
             self._housekeeper.close()
         self.controls.close()
         self.gateway.close()
-        self.shared.close()
         if self.gateway.account.meter is not None:
             self.gateway.account.meter.close()
 
@@ -134,8 +121,6 @@ class NosqlService:
         if route is None:
             raise UnknownMethod
         authorize(call, route)
-        if self._faults[FAULTS]:
-            strike(self.shared, call, route.variant)
         return route.handler(call)
 
 
@@ -157,8 +142,6 @@ def make_service(
     )
     throughput, address = settings.throughput, settings.engine.url
     is_folder = "://" not in address and address != ":memory:"
-    ensure_catalog(engine)
-    shared = SharedControls(engine, Folder(address) if is_folder else None, polls="://" in address)
     ledger = open_ledger(address, throughput.enforce)
     meter = Meter(
         engine,
@@ -188,5 +171,4 @@ def make_service(
     )
     # Every worker knows best where it has written; leases see to it that one of them does the work.
     round_s = ROUND_SECONDS if first else SPARE_ROUND_SECONDS
-    housekeeper = Housekeeper(account, ledger=ledger, round_s=round_s)
-    return NosqlService(account, gateway, housekeeper, shared=shared)
+    return NosqlService(account, gateway, Housekeeper(account, ledger=ledger, round_s=round_s))
