@@ -33,6 +33,7 @@ from armillary.api.nosql.settings import EMULATOR_KEY
 CONTAINER = "dbs/kills/colls/c"
 BATCH = 3
 BATCH_EVERY = 4
+CHECKERS = 4
 # Small, so that ranges also split while they are killed.
 OPTIONS = ("--partition-bytes", "300KB")
 RU = 100_000
@@ -79,7 +80,7 @@ class Rounds:
         self._folder = folder
         self._random = Random(seed)
         self._raw, self._sdk = raw, sdk
-        self._pool = ThreadPoolExecutor(raw)
+        self._pool = ThreadPoolExecutor(max(raw, CHECKERS))
         # Those of the SDK go on asking a dead server for seconds; the next round does not wait.
         self._sdk_pool = ThreadPoolExecutor(16 * sdk)
         self._sdk_working: list[tuple[Future[None], Sent]] = []
@@ -180,7 +181,7 @@ class Rounds:
             client.close()
 
         try:
-            list(self._pool.map(check, (new[at::4] for at in range(4))))
+            list(self._pool.map(check, (new[at::CHECKERS] for at in range(CHECKERS))))
         except LOST as error:
             self._server.terminate()
             raise AssertionError(f"the new server hung up: {self._server.end()}") from error
