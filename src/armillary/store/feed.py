@@ -24,6 +24,7 @@ from armillary.errors import BadInput
 from armillary.limits import FEED_SCAN_ROWS_MAX, PAGE_BYTES_MAX
 from armillary.store import layout
 from armillary.store.expiring import is_expired
+from armillary.store.floors import forgotten
 from armillary.store.meta import unpack_meta
 from armillary.store.rows import U64, Change, LogEntry, LogFlag, split_log_key, unpack_log
 from armillary.values import UNDEFINED
@@ -69,9 +70,10 @@ def read_latest(reader: Reader, scan: FeedScan) -> FeedSlice:
     return _read(reader, scan, _latest)
 
 
-def read_all_versions(reader: Reader, scan: FeedScan) -> FeedSlice:
-    forgotten = unpack_meta(reader.meta).log_start
-    if scan.lsn < forgotten:
+def read_all_versions(reader: Reader, scan: FeedScan, first: bytes, last: bytes) -> FeedSlice:
+    """`first`, `last`: the same part of the ring as in the scan, as EPKs."""
+    log_start = unpack_meta(reader.meta).log_start
+    if scan.lsn < forgotten(reader, log_start, first, last):
         raise BadInput(
             "The position is older than the retention of the all-versions change feed. "
             "Start again from now."

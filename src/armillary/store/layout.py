@@ -14,6 +14,7 @@ change of a key's form takes the next version. docs/formats.md shows every form 
     tx    expiry, rid           → ""         items with their own ttl
     log   lsn, rid              → operation  change feed
     sh    shape                 → how many items have exactly this set of paths
+    floor start of a part       → its end, and the LSN up to which its old versions are forgotten
 """
 
 from armillary.engine.base import META_KEY
@@ -29,6 +30,7 @@ UX = b"\x71"
 TX = b"\x81"
 LOG = b"\x91"
 SHAPE = b"\xa1"
+FLOOR = b"\xb1"
 
 
 def after(prefix: bytes) -> bytes:

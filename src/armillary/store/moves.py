@@ -370,7 +370,8 @@ def _final(parents: list[Final]) -> Final:
         lsn=max(one.lsn for one in parents) + 1,
         session=max(one.session for one in parents) + 1,
         ts=max(one.ts for one in parents),
-        log_start=max(one.log_start for one in parents),
+        log_start=min(one.log_start for one in parents),
+        floors=tuple(floor for one in parents for floor in one.floors),
     )
 
 

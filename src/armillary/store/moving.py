@@ -19,6 +19,7 @@ from armillary.engine.base import Handler, Writer
 from armillary.errors import Fenced, Stale
 from armillary.store import layout
 from armillary.store.changes import log_put, log_remove
+from armillary.store.floors import Floor, all_floors, put_floors
 from armillary.store.meta import Meta, State, unpack_meta
 from armillary.store.plans import entries_of, plan_of
 from armillary.store.requests import Context, Key
@@ -44,6 +45,8 @@ class Final(NamedTuple):
     session: int
     ts: int
     log_start: int
+    floors: tuple[Floor, ...] = ()
+    """What each part of the parents has forgotten, which may be more than `log_start`."""
 
 
 # --- in a parent --------------------------------------------------------------------------------
@@ -72,7 +75,8 @@ def freeze(tx: Writer, data: tuple[bytes, int, int, int]) -> Final:
         raise Stale
     meta.state = State.FROZEN
     tx.put(layout.META, meta.pack())
-    return Final(meta.lsn, meta.session, meta.ts, meta.log_start)
+    floors = all_floors(tx, meta.log_start, meta.start, meta.end)
+    return Final(meta.lsn, meta.session, meta.ts, meta.log_start, floors)
 
 
 def release(tx: Writer, data: tuple[bytes, int, int]) -> bool:
@@ -201,6 +205,7 @@ def finish(tx: Writer, data: tuple[Context, Final]) -> None:
     meta.lsn, meta.session, meta.ts = final.lsn, final.session, final.ts
     meta.log_start, meta.state, meta.move = final.log_start, State.OPEN, 0
     tx.put(layout.META, meta.pack())
+    put_floors(tx, final.floors, final.log_start, meta.start, meta.end)
 
 
 HANDLERS: dict[str, Handler] = {

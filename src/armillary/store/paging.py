@@ -134,7 +134,8 @@ def _feed_slice(store: ContainerStore, position: Position, limit: int) -> feed.F
                 "The all-versions change feed needs a container with a changeFeedPolicy: "
                 'create it with {"retentionDuration": minutes}.'
             )
-        return _only(state, position, feed.read_all_versions(reader, scan))
+        found = feed.read_all_versions(reader, scan, first.start, first.end)
+        return _only(state, position, found)
 
     return store.look(first.start, read, cost=_slice_cost, operation="feed")
 

@@ -13,6 +13,7 @@ from armillary.engine.base import Handler, Reader, Writer
 from armillary.limits import LSN_LEAP
 from armillary.store import layout
 from armillary.store.expiring import TTL_NONE, TTL_OFF
+from armillary.store.floors import passed_floors
 from armillary.store.meta import unpack_meta
 from armillary.store.requests import Context, Key
 from armillary.store.rows import U64, split_log_key, unpack_log
@@ -139,7 +140,7 @@ def trim_log(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
             log_start = lsn
         if not entry.is_live:
             gone.append(key)
-    tx.delete_many(gone)
+    tx.delete_many([*gone, *passed_floors(tx, log_start)])
     if log_start != work.meta.log_start:
         work.meta.log_start = log_start
         tx.put(layout.META, work.meta.pack())

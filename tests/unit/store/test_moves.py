@@ -13,9 +13,10 @@ from tests.support.accounts import World, check, drain, engine_of, everything, s
 
 from armillary.container import Container, Item
 from armillary.engine.base import CATALOG_SPACE
-from armillary.errors import Locked, NotFound, NotSplittable, Stale
+from armillary.errors import BadInput, Locked, NotFound, NotSplittable, Stale
 from armillary.limits import MOVE_FREEZE_LSNS, MOVE_PIECE_BYTES, MOVE_PIECE_ITEMS
 from armillary.store import catalog, moves, split_points
+from armillary.store.floors import read_floors
 from armillary.store.moves import DONE, Move
 
 KEYS = 12
@@ -444,7 +445,6 @@ def _key(store: Any, key: str) -> tuple[Any, int]:
     return made, store.state.table.find(epk).ordinal
 
 
-@pytest.mark.xfail(strict=True, reason="a merge forgets what its busier parent has forgotten")
 def test_a_position_survives_a_merge_with_a_busier_range(clocked: World) -> None:
     """Its neighbour has forgotten more changes than it ever had itself."""
 
@@ -465,6 +465,43 @@ def test_a_position_survives_a_merge_with_a_busier_range(clocked: World) -> None
     found: list[Any] = list(changes)
     kinds = [change["metadata"]["operationType"] for change in found]
     assert kinds == ["create", "replace", "replace", "delete"]
+
+
+def test_each_part_of_a_merged_range_forgets_by_itself(clocked: World) -> None:
+    """Over a second merge, a split of it all, and until trimming has passed the busy part."""
+
+    def trim() -> None:
+        clocked.clock.advance(120)
+        clocked.account.settle()
+
+    def after(position: str) -> list[Any]:
+        return [one["metadata"] for one in drain(container, position, mode="all_versions")[0]]
+
+    container, busy, quiet = merged_unevenly(clocked, lambda: None)
+    old = container.read_change_feed(start="now", mode="all_versions", partition_key=busy)
+    container.upsert_item({"id": "1", "pk": busy, "n": 50})
+    container.upsert_item({"id": "1", "pk": busy, "n": 51})
+    trim()
+    position = container.read_change_feed(
+        start="now", mode="all_versions", partition_key=quiet
+    ).continuation
+    container.upsert_item({"id": "1", "pk": quiet, "n": 1})
+    for _ in range(2):
+        container.merge(ordinals(container))
+        assert len(after(position)) == 1
+        with pytest.raises(BadInput, match="older than the retention"):
+            after(old.continuation)
+        container.split(ordinals(container)[0])
+        assert len(after(position)) == 1
+        with pytest.raises(BadInput, match="older than the retention"):
+            after(old.continuation)
+    container.merge(ordinals(container))
+    trim()
+    store = store_of(container)
+    (owner,) = store.refresh().table.ranges
+    with store.engine.read(owner.space) as reader:
+        assert list(read_floors(reader)) == [], "trimming has passed them"
+    check(container)
 
 
 def test_a_start_time_after_a_merge_misses_nothing(clocked: World) -> None:
