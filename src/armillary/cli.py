@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from armillary.operate_command import add_commands
 from armillary.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -40,6 +41,7 @@ def demo(
 
 
 DATA = typer.Option(Path(".armillary"), "--data", help="The data folder; made if it is new.")
+CONFIG = typer.Argument(Path("armillary.toml"), help="Where to write it.")
 EXPORT = typer.Option(None, help="Copy the certificate (without its key) to this file.")
 HOSTS = typer.Option((), "--allow-host", help="Another name the server answers to; repeatable.")
 
@@ -77,7 +79,7 @@ def cert(
 
 @app.command()
 def init(
-    file: Path = typer.Argument(Path("armillary.toml"), help="Where to write it."),
+    file: Path = CONFIG,
     force: bool = typer.Option(False, "--force", help="Write over a file that is there."),
 ) -> None:
     """Write a commented armillary.toml: settings, databases and containers.
@@ -145,6 +147,9 @@ def query(
             form="json" if json else "csv" if csv else "table",
         )
     )
+
+
+add_commands(app)
 
 
 def main() -> None:

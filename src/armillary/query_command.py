@@ -18,6 +18,7 @@ from typing import Any, Final
 import orjson
 
 from armillary.account import Account, open_account
+from armillary.complaints import EXIT_FAILED, EXIT_USAGE, Complaint
 from armillary.container import OMITTED, Container
 from armillary.engine.format import STAMP_NAME
 from armillary.errors import DbError
@@ -26,18 +27,8 @@ from armillary.query.sql.errors import BadQuery
 from armillary.query_report import Answer, pointed
 from armillary.values import JSON
 
-EXIT_FAILED: Final = 1
-EXIT_USAGE: Final = 2
 PROMPT: Final = "query> "
 FAREWELLS: Final = frozenset({"exit", "quit", "\\q"})
-
-
-class Complaint(Exception):
-    """What went wrong, in lines for people, and the exit code it means."""
-
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 from rich.console import Console
 
+from armillary.complaints import Complaint
 from armillary.query_command import (
-    Complaint,
     Question,
     ask,
     converse,

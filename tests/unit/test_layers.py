@@ -25,10 +25,11 @@ ORDER = (
     "scripts",
     "account container",
     "declare",
+    "operate",
     "api",
     "server",
     "advisor sim portal testing",
-    "cli demo query_command query_report query_shell __init__ __main__",
+    "cli complaints demo operate_command query_command query_report query_shell __init__ __main__",
 )
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
 #: Neighbours that never import each other: layers of one rank, and folders inside `api`.

@@ -10,8 +10,9 @@ from typer.testing import CliRunner, Result
 
 from armillary.account import open_account
 from armillary.cli import app
+from armillary.complaints import Complaint
 from armillary.query.sql.errors import QueryError
-from armillary.query_command import Complaint, converse, read_parameters, read_partition_key
+from armillary.query_command import converse, read_parameters, read_partition_key
 from armillary.query_report import pointed
 
 

@@ -114,7 +114,7 @@ def test_throughput_that_no_container_can_have_is_refused_with_its_line(
 
 def test_a_broken_line_of_a_seed_is_named(account: Account, folder: Path) -> None:
     (folder / "orders.json").write_text('{"id": "1", "customer": "a"}\n{"id": \n', "utf-8")
-    with pytest.raises(BadInput, match=r"orders\.json:2: "):
+    with pytest.raises(BadInput, match=r"orders\.json, item 2: "):
         apply(account, folder)
 
 

@@ -1,0 +1,59 @@
+"""How commands end: exit codes, and what is said when something is wrong.
+
+    0  done
+    1  it failed: the data, the disk or the database said no; or a check found something
+    2  it was called wrongly, or the caller can mend it
+    3  it stopped before the end and the same command goes on where it was
+
+With `--json` an error is one JSON object on standard error: `{"error": {"exit_code", "message"}}`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import orjson
+import typer
+
+from armillary.errors import BadInput, DbError, NotFound, Throttled
+
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_PARTIAL: Final = 3
+CODES: Final[tuple[tuple[type[BaseException], int], ...]] = (
+    (BadInput, EXIT_USAGE),
+    (NotFound, EXIT_USAGE),
+    (Throttled, EXIT_PARTIAL),
+    (KeyboardInterrupt, EXIT_PARTIAL),
+    (DbError, EXIT_FAILED),
+    (OSError, EXIT_FAILED),
+)
+
+
+class Complaint(Exception):
+    """What went wrong, in lines for people, and the exit code it means."""
+
+    def __init__(self, text: str, code: int) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@contextmanager
+def complaining(as_json: bool, stopped: str = "Stopped.") -> Iterator[None]:
+    """Errors inside become a line on standard error and an exit code. `stopped` is what to say
+    after Ctrl-C: what is done, and how to go on."""
+    try:
+        yield
+    except Complaint as complaint:
+        raise _end(str(complaint), complaint.code, as_json) from complaint
+    except tuple(kind for kind, _ in CODES) as error:
+        code = next(code for kind, code in CODES if isinstance(error, kind))
+        text = stopped if isinstance(error, KeyboardInterrupt) else str(error)
+        raise _end(text, code, as_json) from error
+
+
+def _end(text: str, code: int, as_json: bool) -> typer.Exit:
+    if as_json:
+        text = orjson.dumps({"error": {"exit_code": code, "message": text}}).decode()
+    typer.echo(text, err=True)
+    return typer.Exit(code)

@@ -1,0 +1,65 @@
+"""Backup, restore and compact. A restored account is an older one than clients may have seen: its
+change numbers leap when it is opened (engine/lmdb.py marks the backup so)."""
+
+import os
+import shutil
+from pathlib import Path
+
+from armillary.engine.compacting import compact_folder
+from armillary.engine.folder import from_system
+from armillary.engine.format import DATA_NAME, STAMP_NAME, read_stamp, sync_folder
+from armillary.engine.opening import open_engine
+from armillary.errors import BadInput, DbError
+from armillary.store.commands import HANDLERS
+
+__all__ = ["backup", "compact_folder", "restore"]
+
+
+def backup(address: str, target: Path) -> int:
+    """Bytes of the copy. Reads and writes of a running server go on."""
+    check_there(address)
+    engine = open_engine(address, HANDLERS)
+    try:
+        engine.backup(target)
+    finally:
+        engine.close()
+    return sum(one.stat().st_size for one in target.rglob("*") if one.is_file())
+
+
+def restore(source: Path, target: Path) -> int:
+    """A backup as a new data folder; the backup stays. The stamp comes last, so half a restore
+    can't be opened."""
+    if not (source / STAMP_NAME).is_file() or not (source / DATA_NAME).is_file():
+        raise BadInput(f"There is no backup in {source}.")
+    read_stamp(source)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BadInput(
+            f"{target} is not empty, and what is there is not written over. Move it away, or "
+            "restore into another folder with --data."
+        )
+    made = not target.exists()
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        names = sorted(one.name for one in source.iterdir() if one.is_file())
+        # lock.mdb belongs to the processes of the source.
+        names = [name for name in names if name not in ("lock.mdb", STAMP_NAME)] + [STAMP_NAME]
+        for name in names:
+            shutil.copyfile(source / name, target / name)
+            with (target / name).open("rb+") as file:
+                os.fsync(file.fileno())
+            sync_folder(target)
+        return sum((target / name).stat().st_size for name in names)
+    except (OSError, DbError) as error:
+        shutil.rmtree(target, ignore_errors=True) if made else _empty(target)
+        raise from_system(error, target) if isinstance(error, OSError) else error from error
+
+
+def _empty(folder: Path) -> None:
+    for one in folder.iterdir():
+        one.unlink(missing_ok=True)
+
+
+def check_there(address: str) -> None:
+    """To look at an account must not make one."""
+    if "://" not in address and not (Path(address) / STAMP_NAME).is_file():
+        raise BadInput(f"There is no account in {address}.")

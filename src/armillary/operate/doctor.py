@@ -1,0 +1,103 @@
+"""Everything about an account that can be checked, one finding each.
+
+    folder      the stamp can be read, the disk has room, the filesystem keeps locks
+    catalog     the ranges of every container cover all hashes, each once
+    containers  every row that follows from the items is there, and no other; totals agree
+
+It changes nothing, and a server may be running: each physical partition is looked at in one
+snapshot. It reads all data.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from armillary.clock import new_random
+from armillary.engine.base import Engine, SpaceGone
+from armillary.engine.folder import NETWORK_FILESYSTEMS, filesystem_of
+from armillary.engine.opening import open_engine
+from armillary.errors import DbError
+from armillary.operate.copies import check_there
+from armillary.partition.ranges import range_table
+from armillary.store.accounts import AccountStore
+from armillary.store.catalog import ContainerRecord
+from armillary.store.commands import HANDLERS
+from armillary.store.meta import unpack_meta
+from armillary.store.recount import problems
+
+FREE_BYTES_MIN = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    what: str
+    well: bool
+    text: str
+
+
+def examine(address: str, progress: Callable[[str], None] = lambda what: None) -> Iterator[Finding]:
+    """The findings, as they are made."""
+    check_there(address)
+    if "://" not in address:
+        yield from _folder(Path(address))
+    try:
+        engine = open_engine(address, HANDLERS)
+    except DbError as error:
+        yield Finding("account", False, f"It can't be opened: {error}")
+        return
+    try:
+        account = AccountStore(engine, random=new_random())
+        for database in account.list_databases():
+            for record in account.list_containers(database.id):
+                name = f"{database.id}/{record.id}"
+                progress(name)
+                yield from _container(account, database.id, record, name)
+        yield Finding("spaces", True, f"{len(engine.spaces())} in all")
+    finally:
+        engine.close()
+
+
+def _folder(folder: Path) -> Iterator[Finding]:
+    kind = filesystem_of(folder)
+    network = kind in NETWORK_FILESYSTEMS
+    text = f"It is on {kind or 'a filesystem that is not told'}"
+    yield Finding("filesystem", not network, text + (", a network filesystem." if network else "."))
+    free = shutil.disk_usage(folder).free
+    yield Finding("room", free >= FREE_BYTES_MIN, f"{free / 1e9:,.1f} GB are free.")
+
+
+def _container(
+    account: AccountStore, database: str, record: ContainerRecord, name: str
+) -> Iterator[Finding]:
+    try:
+        range_table([one.to_range() for one in record.ranges])
+    except (DbError, ValueError, AssertionError) as error:
+        yield Finding(name, False, f"Its ranges do not cover all hashes once: {error}")
+        return
+    items = wrong = 0
+    policies = account.container(database, record.id).refresh().policies
+    for one in record.ranges:
+        found = _space(account.engine, one.space, policies)
+        if found is None:
+            # Split or deleted since it was listed: look at what has taken its place.
+            yield Finding(name, True, "It is being split or deleted; look again later.")
+            return
+        count, complaints = found
+        items += count
+        for complaint in complaints:
+            wrong += 1
+            yield Finding(name, False, f"Physical partition {one.ordinal}: {complaint}")
+    if not wrong:
+        text = f"{items:,} items in {len(record.ranges)} physical partitions agree with their rows."
+        yield Finding(name, True, text)
+
+
+def _space(
+    engine: Engine, space: int, policies: tuple[tuple[int, bytes], ...]
+) -> tuple[int, list[str]] | None:
+    try:
+        with engine.read(space) as reader:
+            return unpack_meta(reader.meta).items, problems(reader, policies)
+    except SpaceGone:
+        return None

@@ -1,0 +1,81 @@
+"""Items of a file into a container: JSON Lines, a JSON array, CSV; `.gz` of each.
+
+Items are upserted in groups, so doing one twice does no harm; a journal beside the file says how
+many are done, and a second run goes on there. What is refused (no key, too large, …) is counted and
+reported with its place in the file; the rest goes in.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from armillary.container import Container
+from armillary.declare.item_files import read_entries
+from armillary.errors import BadInput, DbError, Throttled
+from armillary.operate.journal import Journal
+
+GROUP_ITEMS = 500
+REFUSALS_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    number: int
+    """Of the item in the file, from 1."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    items: int
+    refused: int
+    refusals: tuple[Refusal, ...]
+    """The first of them."""
+    resumed_at: int
+
+
+def import_items(
+    container: Container,
+    source: Path,
+    *,
+    progress: Callable[[int], None] = lambda items: None,
+) -> Imported:
+    """`progress` hears how many items of the file are done."""
+    size = source.stat().st_size if source.is_file() else -1
+    if size < 0:
+        raise BadInput(f"There is no file {source}.")
+    work = {
+        "container": container.properties()["_rid"],
+        "bytes": size,
+        "changed": source.stat().st_mtime_ns,
+    }
+    journal = Journal(source.with_name(source.name + ".journal"), work)
+    state = journal.load() or {"done": 0, "refused": 0}
+    begin, refused = state["done"], state["refused"]
+    done = begin
+    refusals: list[Refusal] = []
+    entries = islice(read_entries(source), begin, None)
+    while group := list(islice(entries, GROUP_ITEMS)):
+        for number, why in _put(container, group, done):
+            refused += 1
+            if len(refusals) < REFUSALS_KEPT:
+                refusals.append(Refusal(number, why))
+        done += len(group)
+        journal.save(done=done, refused=refused)
+        progress(done)
+    journal.remove()
+    return Imported(done - refused, refused, tuple(refusals), begin)
+
+
+def _put(container: Container, group: list[Any], done: int) -> Iterator[tuple[int, str]]:
+    items = [(done + n, one) for n, one in enumerate(group, 1) if isinstance(one, dict)]
+    broken = ((done + n, str(one)) for n, one in enumerate(group, 1) if isinstance(one, BadInput))
+    yield from broken
+    answers = container.bulk(("upsert", (one,)) for _, one in items)
+    for (number, _), answer in zip(items, answers, strict=True):
+        if isinstance(answer, Throttled):
+            raise answer
+        if isinstance(answer, DbError):
+            yield number, str(answer)

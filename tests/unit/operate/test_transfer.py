@@ -1,0 +1,146 @@
+"""Without these, an export or import that was stopped would begin again, lose or double items."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+import armillary
+from armillary.account import Database
+from armillary.container import Container
+from armillary.errors import BadInput
+from armillary.operate import exporting, importing
+from armillary.operate.exporting import export_items
+from armillary.operate.importing import import_items
+
+
+class Stopped(Exception):
+    """As if the process had been killed there."""
+
+
+@pytest.fixture
+def shop() -> Iterator[Database]:
+    with armillary.open(":memory:", housekeeping=False) as account:
+        yield account.create_database("shop")
+
+
+@pytest.fixture
+def orders(shop: Database, monkeypatch: pytest.MonkeyPatch) -> Container:
+    monkeypatch.setattr(exporting, "PAGE_ITEMS", 10)
+    monkeypatch.setattr(importing, "GROUP_ITEMS", 10)
+    orders = shop.create_container("orders", "/pk")
+    orders.bulk(("create", ({"id": str(n), "pk": f"k{n}", "n": n},)) for n in range(95))
+    return orders
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def stop_after(items: int) -> object:
+    def progress(done: int) -> None:
+        if done >= items:
+            raise Stopped
+
+    return progress
+
+
+def test_what_goes_out_comes_in_again(shop: Database, orders: Container, tmp_path: Path) -> None:
+    target = tmp_path / "orders.jsonl"
+    done = export_items(orders, target)
+    assert (done.items, done.resumed, done.bytes) == (95, False, target.stat().st_size)
+    assert sorted(int(str(one["id"])) for one in lines(target)) == list(range(95))
+    assert all(set(one) == {"id", "pk", "n"} for one in lines(target))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["orders.jsonl"]
+    other = shop.create_container("other", "/pk")
+    assert import_items(other, target).items == 95
+    assert {one["id"]: one["n"] for one in other.read_all_items()} == {str(n): n for n in range(95)}
+
+
+def test_a_stopped_export_goes_on_through_a_split(orders: Container, tmp_path: Path) -> None:
+    target = tmp_path / "orders.jsonl"
+    with pytest.raises(Stopped):
+        export_items(orders, target, progress=stop_after(40))  # type: ignore[arg-type]
+    part = tmp_path / "orders.jsonl.part"
+    part.write_bytes(part.read_bytes() + b'{"half an it')  # written, but not in the journal
+    assert not target.exists()
+    orders.split(0)
+    done = export_items(orders, target)
+    assert done.resumed
+    found = [one["id"] for one in lines(target)]
+    assert len(found) == len(set(found)) == done.items == 95
+
+
+def test_the_journal_of_another_container_is_not_gone_on_with(
+    shop: Database, orders: Container, tmp_path: Path
+) -> None:
+    target = tmp_path / "orders.jsonl"
+    with pytest.raises(Stopped):
+        export_items(orders, target, progress=stop_after(40))  # type: ignore[arg-type]
+    empty = shop.create_container("empty", "/pk")
+    assert export_items(empty, target).items == 0
+    assert target.read_bytes() == b""
+    with pytest.raises(BadInput, match="there already"):
+        export_items(orders, target)
+
+
+def test_a_stopped_import_goes_on_where_it_was(shop: Database, tmp_path: Path) -> None:
+    source = tmp_path / "items.jsonl"
+    source.write_bytes(b"".join(b'{"id": "%d", "pk": "a"}\n' % n for n in range(1200)))
+    target = shop.create_container("target", "/pk")
+    with pytest.raises(Stopped):
+        import_items(target, source, progress=stop_after(1000))  # type: ignore[arg-type]
+    target.delete_item("0", "a")  # not brought back: that part is done
+    done = import_items(target, source)
+    assert done.resumed_at == 1000
+    assert sum(1 for _ in target.read_all_items()) == 1199
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["items.jsonl"]
+
+
+def test_a_changed_file_is_read_from_its_beginning(shop: Database, tmp_path: Path) -> None:
+    source = tmp_path / "items.jsonl"
+    source.write_bytes(b'{"id": "1", "pk": 1}\n')
+    target = shop.create_container("target", "/pk")
+    with pytest.raises(Stopped):
+        import_items(target, source, progress=stop_after(1))  # type: ignore[arg-type]
+    source.write_bytes(b'{"id": "2", "pk": 1}\n{"id": "3", "pk": 1}\n')
+    assert import_items(target, source).items == 2
+
+
+@pytest.mark.parametrize("name", ["items.json", "items.json.gz", "items.csv", "items.csv.gz"])
+def test_every_form_is_read(shop: Database, tmp_path: Path, name: str) -> None:
+    json = b' [{"id": "1", "pk": "a", "n": 1.5}, {"id": "2", "pk": "b", "ok": true}]'
+    csv = b'\xef\xbb\xbfid,pk,n,ok\r\n1,a,1.5,\r\n2,"b",,true\r\n'
+    data = csv if ".csv" in name else json
+    source = tmp_path / name
+    source.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    target = shop.create_container("target", "/pk")
+    assert import_items(target, source).items == 2
+    first, second = (target.read_item(id, pk) for id, pk in (("1", "a"), ("2", "b")))
+    assert first["n"] == 1.5
+    assert "ok" not in first
+    assert second["ok"] is True
+
+
+def test_broken_entries_are_counted_and_named_and_the_rest_goes_in(
+    shop: Database, tmp_path: Path
+) -> None:
+    source = tmp_path / "items.jsonl"
+    source.write_bytes(b'{"id": "1", "pk": 1}\n{"id": \n[1]\n\n{"id": 7, "pk": 1}\n{"id": "2"}\n')
+    target = shop.create_container("target", "/pk")
+    done = import_items(target, source)
+    assert (done.items, done.refused) == (2, 3)
+    assert [one.number for one in done.refusals] == [2, 3, 4]
+    assert "not JSON" in done.refusals[0].why
+
+
+def test_a_file_that_can_not_be_read_is_said(shop: Database, tmp_path: Path) -> None:
+    target = shop.create_container("target", "/pk")
+    with pytest.raises(BadInput, match="no file"):
+        import_items(target, tmp_path / "none.jsonl")
+    broken = tmp_path / "broken.jsonl.gz"
+    broken.write_bytes(gzip.compress(b'{"id": "1", "pk": 1}\n' * 100)[:30])
+    with pytest.raises(BadInput, match="can't be read"):
+        import_items(target, broken)
