@@ -385,3 +385,24 @@ def test_each_range_has_its_own_budget(enforcing: World) -> None:
     enforcing.clock.advance(2)
     half = admitted(1_000)
     assert whole / 2 - 2 <= half <= whole / 2 + 2
+
+
+# --- what is seen of it ---------------------------------------------------------------------------
+
+
+def test_a_hot_partition_is_found_with_its_key(enforcing: World) -> None:
+    """One range at its end for ten minutes while the other is quiet, and an hour of history."""
+    container = enforcing.container(physical_partitions=2, throughput=2_000)
+    container.create_item({"id": "1", "pk": "a"})
+    store = store_of(container)
+    hot = store.state.table.ranges[0]
+    assert container.hot_partitions() == []
+    for _ in range(10):
+        store.charge(hot.start, 1_000, operation="read")
+        store.charge(store.state.table.ranges[1].start, 100, operation="read")
+        enforcing.clock.advance(60)
+    (found,) = container.hot_partitions()
+    assert (found.ordinal, found.percent) == (hot.ordinal, 100)
+    minutes = container.heat()[str(hot.ordinal)].minutes
+    assert len(minutes) == 61
+    assert sum(one.normalised == 100 for one in minutes) == 10
