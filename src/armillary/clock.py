@@ -6,6 +6,7 @@ day of expiry or throttling runs in seconds and a seed replays it.
 
 import random
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -37,6 +38,21 @@ class VirtualClock:
 
     def advance(self, seconds: float) -> None:
         self._now_ms += round(seconds * 1000)
+
+
+class ShiftedClock:
+    """Another clock, put ahead by what a shared cell says at each look: whoever has the cell moves
+    the time of all."""
+
+    def __init__(self, clock: Clock, ahead_ms: Sequence[int]) -> None:
+        self._clock = clock
+        self._ahead_ms = ahead_ms
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms() + self._ahead_ms[0]
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
 
 
 def new_random(seed: int | None = None) -> random.Random:

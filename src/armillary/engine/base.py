@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
+from armillary.clock import Clock
+
 Durability: TypeAlias = Literal["full", "relaxed"]
 Row: TypeAlias = tuple[bytes, bytes]
 
@@ -120,6 +122,9 @@ class Engine(Protocol):
     unclean_open: bool
     """The last writes that somebody saw may be missing: it is a backup that was taken up again, or
     was not closed properly under relaxed durability."""
+
+    clock: Clock
+    """What `now_ms` reads. May be replaced by one that is ahead of it."""
 
     def read(self, space: int) -> AbstractContextManager[Reader]:
         """A fresh snapshot. Raises SpaceGone."""

@@ -96,7 +96,7 @@ class LmdbStore:
                 raise translate(error) from error
             raise
         self._places = self._spaces.places
-        self._clock = clock or SystemClock()
+        self.clock: Clock = clock or SystemClock()
         self._read_seconds_max = read_seconds_max
         self._closed = False
         self._closing = threading.Lock()
@@ -148,7 +148,7 @@ class LmdbStore:
             raise translate(error) from error
 
     def now_ms(self) -> int:
-        return self._clock.now_ms()
+        return self.clock.now_ms()
 
     def backup(self, target: Path) -> None:
         """A compact copy of one snapshot. The stamp comes last: half a backup can't be opened."""

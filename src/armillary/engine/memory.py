@@ -60,7 +60,7 @@ class MemoryEngine:
     def __init__(self, handlers: Handlers, *, clock: Clock | None = None) -> None:
         self.unclean_open = False
         self._handlers = handlers
-        self._clock = SystemClock() if clock is None else clock
+        self.clock: Clock = SystemClock() if clock is None else clock
         self._spaces: dict[int, Blocks] = {}
         self._lock = threading.Lock()  # for changes of _spaces; readers need none
         self._closed = False
@@ -103,7 +103,7 @@ class MemoryEngine:
             return sorted(self._spaces)
 
     def now_ms(self) -> int:
-        return self._clock.now_ms()
+        return self.clock.now_ms()
 
     def backup(self, target: Path) -> None:
         with self._lock:

@@ -31,6 +31,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from armillary import steps
+from armillary.clock import Clock
 from armillary.engine import postgres_spaces
 from armillary.engine.base import Command, Durability, Handlers, Reader, Row, SpaceGone
 from armillary.engine.groups import Groups, Job
@@ -79,7 +80,7 @@ class PostgresEngine:
         # Two pools: readers that hold every connection and wait for a write must not starve it.
         self._reads = self._pool("reads", readers_max, synchronous)
         self._writes = self._pool("writes", writers, synchronous)
-        self._clock = DatabaseClock(self._ask)
+        self.clock: Clock = DatabaseClock(self._ask)
         self._groups = Groups(
             self._run_group, threads=writers, per_space=True, name="postgres-writer"
         )
@@ -121,7 +122,7 @@ class PostgresEngine:
         return [space for (space,) in self._ask(self._statements["spaces"], ())]
 
     def now_ms(self) -> int:
-        return self._clock.now_ms()
+        return self.clock.now_ms()
 
     # --- writes -----------------------------------------------------------------------------
 

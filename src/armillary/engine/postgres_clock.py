@@ -35,6 +35,9 @@ class DatabaseClock:
             now = self._monotonic()
         return int(now * 1000 + offset)
 
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
     def _refreshed(self, old: float | None) -> float:
         # One thread measures; the others go on with the old distance, if there is one.
         if not self._lock.acquire(blocking=old is None):

@@ -4,6 +4,7 @@ from armillary.engine.base import Handler
 from armillary.store import (
     bills,
     catalog,
+    controls,
     leasing,
     move_records,
     moving,
@@ -17,6 +18,7 @@ from armillary.store import (
 
 HANDLERS: dict[str, Handler] = {
     **catalog.HANDLERS,
+    **controls.HANDLERS,
     **leasing.HANDLERS,
     **bills.HANDLERS,
     **operations.HANDLERS,

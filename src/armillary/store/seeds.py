@@ -11,7 +11,7 @@ import msgspec
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Writer
 
-SEEDED = b"\xb1"
+SEEDED = b"\xc1"
 
 
 def seeded(engine: Engine, container_rid: str) -> list[str]:

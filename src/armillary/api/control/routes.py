@@ -10,11 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from armillary.api.control import overview, topology
+from armillary.api.control import faults, overview, timing, topology
 from armillary.api.control.call import ControlCall
 from armillary.api.control.schemas import (
     ACCEPTED,
     ACCOUNT,
+    ADVANCE,
+    CLOCK,
+    FAULTS,
     MERGE,
     OPERATION,
     PARTITIONS,
@@ -101,6 +104,30 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
         "What became of a split or merge.",
         OPERATION,
         errors=(404,),
+    ),
+    ControlRoute(
+        "GET", "faults", faults.read_faults, "readFaults", "The faults that are set.", FAULTS
+    ),
+    ControlRoute(
+        "PUT",
+        "faults",
+        faults.replace_faults,
+        "replaceFaults",
+        "Set the faults that requests of the NoSQL API meet, in the place of those before.",
+        FAULTS,
+        FAULTS,
+    ),
+    ControlRoute(
+        "GET", "clock", timing.read_clock, "readClock", "The time that the server lives by.", CLOCK
+    ),
+    ControlRoute(
+        "POST",
+        "clock",
+        timing.advance_clock,
+        "advanceClock",
+        "Put the clock of all workers ahead.",
+        CLOCK,
+        ADVANCE,
     ),
 )
 

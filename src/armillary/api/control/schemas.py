@@ -104,3 +104,14 @@ ACCOUNT: Final = record(
         ),
     }
 )
+
+FAULT: Final = record(
+    {
+        "match": record({}, {"operation": TEXT, "container": TEXT}),
+        "effect": one_of("delay", "429", "410", "503"),
+    },
+    {"value": INTEGER, "times": INTEGER},
+)
+FAULTS: Final = many(FAULT)
+ADVANCE: Final = record({"advance_ms": INTEGER})
+CLOCK: Final = record({"now_ms": INTEGER, "ahead_ms": INTEGER})

@@ -22,6 +22,7 @@ from armillary.api.nosql.messages import Request, Response
 from armillary.api.nosql.paths import Path, Signed, parse_path
 from armillary.api.nosql.signing import parse_authorization
 from armillary.errors import DbError, Forbidden, NotFound, Stale, Unauthorized
+from armillary.store.controls import SharedControls
 from armillary.store.moves import Move
 
 log = logging.getLogger("armillary.control")
@@ -31,8 +32,9 @@ BEARER: Final = "Bearer "
 
 
 class Controls:
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, shared: SharedControls) -> None:
         self.gateway = gateway
+        self.shared = shared
         self._moves = ThreadPoolExecutor(4, "move")
 
     def serves(self, target: str) -> bool:

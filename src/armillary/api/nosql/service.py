@@ -21,6 +21,7 @@ from typing import Final
 
 import orjson
 
+from armillary.api.control.faults import strike
 from armillary.api.control.service import Controls
 from armillary.api.errors import INTERNAL
 from armillary.api.nosql.authorization import FULL, authenticate, authorize
@@ -32,7 +33,7 @@ from armillary.api.nosql.options import Options
 from armillary.api.nosql.paths import Path, parse_path
 from armillary.api.nosql.point_reads import PointReads
 from armillary.api.nosql.routes import find_route
-from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings, told_apart
 from armillary.clock import Clock, new_random
 from armillary.config import Settings
 from armillary.engine.base import Engine
@@ -41,6 +42,8 @@ from armillary.partition.ledgers import open_ledger
 from armillary.partition.provisioning import PartitionLimits
 from armillary.partition.request_units import PROFILES
 from armillary.store.accounts import AccountStore
+from armillary.store.catalog import ensure_catalog
+from armillary.store.controls import FAULTS, SharedControls
 from armillary.store.housekeeping import ROUND_SECONDS, SPARE_ROUND_SECONDS, Housekeeper
 from armillary.store.metering import Meter
 
@@ -57,11 +60,16 @@ class NosqlService:
         settings: GatewaySettings | None = None,
         housekeeper: Housekeeper | None = None,
         wall: Clock | None = None,
+        shared: SharedControls | None = None,
     ) -> None:
-        self.gateway = Gateway(account, settings or GatewaySettings(), wall)
+        self.shared = shared or SharedControls(account.engine)
+        self._faults = self.shared.cells  # HOT: looked at by every request; 0 while there are none
+        self.gateway = Gateway(
+            account, settings or GatewaySettings(), wall or self.shared.own_clock
+        )
         self._housekeeper = housekeeper
         self._point_reads = PointReads(self.gateway)
-        self.controls = Controls(self.gateway)
+        self.controls = Controls(self.gateway, self.shared)
 
     def is_quick(self, request: Request) -> bool:
         """Point reads. By their form alone: whoever answers finds out about the rest."""
@@ -70,12 +78,16 @@ class NosqlService:
             and self.gateway.settings.quick_reads
             and "/docs/" in request.target
             and request.target.rstrip("/").count("/") == POINT_READ_SEGMENTS
+            and not self._faults[FAULTS]  # one of them may be a delay
         )
 
     def handle(self, request: Request) -> Response:
         call = Call(self.gateway, request, NOWHERE, Options(request.headers), FULL)
         try:
-            quick = self.answer_quickly(request) if request.method == "GET" else None
+            if self.shared.polls:
+                self.shared.poll()
+            is_quick = request.method == "GET" and not self._faults[FAULTS]
+            quick = self.answer_quickly(request) if is_quick else None
             response = self._answer(call) if quick is None else quick
         except DbError as error:
             response = refusal(call, error)
@@ -102,6 +114,7 @@ class NosqlService:
             self._housekeeper.close()
         self.controls.close()
         self.gateway.close()
+        self.shared.close()
         if self.gateway.account.meter is not None:
             self.gateway.account.meter.close()
 
@@ -121,6 +134,8 @@ class NosqlService:
         if route is None:
             raise UnknownMethod
         authorize(call, route)
+        if self._faults[FAULTS]:
+            strike(self.shared, call, route.variant)
         return route.handler(call)
 
 
@@ -135,13 +150,15 @@ def _internal(call: Call) -> Response:
 def make_service(
     engine: Engine, settings: Settings, *, keys: Sequence[str] = (), first: bool = True
 ) -> NosqlService:
-    """`keys`: base64; without any, the well-known one of the emulator. `first`: this worker looks
+    """`keys`: the lines of a key file; without any, the well-known one of the emulator. `first`: this worker looks
     often for background work, the others only where they have written."""
     limits = PartitionLimits(
         settings.partition.bytes, settings.partition.ru, settings.partition.logical_bytes
     )
     throughput, address = settings.throughput, settings.engine.url
     is_folder = "://" not in address and address != ":memory:"
+    ensure_catalog(engine)
+    shared = SharedControls(engine, Folder(address) if is_folder else None, polls="://" in address)
     ledger = open_ledger(address, throughput.enforce)
     meter = Meter(
         engine,
@@ -160,8 +177,10 @@ def make_service(
         classic=throughput.profile == "classic",
         meter=meter,
     )
+    full, read_only = told_apart(keys)
     gateway = GatewaySettings(
-        keys=tuple(keys) or (EMULATOR_KEY,),
+        keys=full or (EMULATOR_KEY,),
+        read_only_keys=read_only,
         consistency=settings.api.consistency,
         cors_origins=settings.api.cors_origins,
         trust_forwarded=settings.api.trust_forwarded,
@@ -171,4 +190,5 @@ def make_service(
     )
     # Every worker knows best where it has written; leases see to it that one of them does the work.
     round_s = ROUND_SECONDS if first else SPARE_ROUND_SECONDS
-    return NosqlService(account, gateway, Housekeeper(account, ledger=ledger, round_s=round_s))
+    housekeeper = Housekeeper(account, ledger=ledger, round_s=round_s)
+    return NosqlService(account, gateway, housekeeper, shared=shared)
