@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from armillary.api.nosql.settings import told_apart
 from armillary.config import Layer, Settings, read_environment
 from armillary.declare.declared import DeclaredDatabase
 from armillary.errors import BadInput
@@ -127,8 +128,8 @@ def _configuration(
 
 
 def read_keys(environ: Mapping[str, str], key_file: Path | None) -> tuple[str, ...]:
-    """One key per line of the file; lines that begin with # are comments. Never from the command
-    line, which every user of the machine can see."""
+    """One key per line of the file; lines that begin with # are comments, and `read-only ` before a
+    key says so. Never from the command line, which every user of the machine can see."""
     if key_file is not None:
         try:
             lines = key_file.read_text("utf-8").splitlines()
@@ -137,6 +138,9 @@ def read_keys(environ: Mapping[str, str], key_file: Path | None) -> tuple[str, .
         keys = tuple(line.strip() for line in lines if line.strip() and line.strip()[0] != "#")
         if not keys:
             raise BadInput(f"The key file {key_file} has no key in it.")
+        if not told_apart(keys)[0]:
+            # The public key would be the only one that writes.
+            raise BadInput(f"The key file {key_file} has no key that may write.")
         return keys
     key = environ.get(KEY_VARIABLE, "").strip()
     return (key,) if key else ()

@@ -16,6 +16,7 @@ from tests.support.raw_http import Answers, get, post
 from tests.support.server_process import ServerProcess, children_of, environment
 from tests.unit.server.test_connection import until
 
+from armillary.api.nosql.settings import told_apart
 from armillary.config import PartitionSettings
 from armillary.errors import BadInput
 from armillary.server import command
@@ -259,6 +260,11 @@ def test_keys_come_from_a_file_one_per_line(tmp_path: Path) -> None:
         read_keys({}, file)
     with pytest.raises(BadInput, match="can't be read"):
         read_keys({}, tmp_path / "none")
+    file.write_text("read-only YQ==\n")
+    with pytest.raises(BadInput, match="may write"):
+        read_keys({}, file)
+    file.write_text("read-only YQ==\nYg==\n")
+    assert told_apart(read_keys({}, file)) == (("Yg==",), ("YQ==",))
 
 
 def test_the_engine_is_the_data_folder_unless_said_otherwise(tmp_path: Path) -> None:

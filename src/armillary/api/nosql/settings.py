@@ -1,6 +1,7 @@
 """What the NoSQL API of one server is set to: keys, and how it presents itself. Plain values; who
 starts the server reads them from the environment and from files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,6 +9,15 @@ from typing import Final
 EMULATOR_KEY: Final = (
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 )
+
+#: Before a key in a key file: one that reads and queries, and changes nothing.
+READ_ONLY: Final = "read-only "
+
+
+def told_apart(keys: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Keys for everything, and keys for reading, from the lines of a key file."""
+    full = tuple(key for key in keys if not key.startswith(READ_ONLY))
+    return full, tuple(key.removeprefix(READ_ONLY).strip() for key in keys if key not in full)
 
 
 @dataclass(frozen=True, slots=True)
