@@ -74,6 +74,7 @@ TOKEN_SECONDS_MAX = 24 * 3600
 
 # --- query text (nosql-query 8) ---
 QUERY_CHARACTERS_MAX = 512 * KB
+QUERY_TOKENS_MAX = 100_000  # words and signs of a text; ours: each costs microseconds to parse
 QUERY_DEPTH_MAX = 128  # nesting of a query text; more could not be walked or compiled by recursion
 QUERY_JOINS_MAX = 10
 QUERY_UDF_CALLS_MAX = 10

@@ -26,23 +26,24 @@ class QueryCase:
     expect: list[Any]
     ordered: bool
     error: str | None
+    container: dict[str, Any]
+    """Settings of the container beside its name and key, as in its JSON form."""
 
     def __str__(self) -> str:
         return self.name
 
     @property
-    def policy(self) -> dict[str, Any] | None:
-        """The composite index that a name such as `x [composite /a asc,/b desc]` asks for."""
+    def settings(self) -> dict[str, Any]:
+        """What a container has to be made with: its `container`, and the composite index that a
+        name such as `x [composite /a asc,/b desc]` asks for.
+        """
         found = _COMPOSITE.search(self.name)
         if found is None:
-            return None
+            return self.container
         paths = [part.split() for part in found[1].split(",")]
         index = [{"path": path, "order": f"{order}ending"} for path, order in paths]
-        return {
-            "includedPaths": [{"path": "/*"}],
-            "excludedPaths": [],
-            "compositeIndexes": [index],
-        }
+        policy = {"includedPaths": [{"path": "/*"}], "excludedPaths": []}
+        return {**self.container, "indexingPolicy": {**policy, "compositeIndexes": [index]}}
 
 
 def query_cases() -> list[QueryCase]:
@@ -55,19 +56,26 @@ def query_cases() -> list[QueryCase]:
             case.get("expect", []),
             case.get("ordered", False),
             case.get("error"),
+            case.get("container", {}),
         )
-        for case in load("query_cases.jsonl")
+        for name in ("query_cases.jsonl", "query_cases_more.jsonl")
+        for case in load(name)
     ]
 
 
 def fill(world: World, case: QueryCase, ranges: int, **options: Any) -> Container:
-    chosen: dict[str, Any] = {"indexing_policy": case.policy} if case.policy else {}
+    chosen = {_snake(name): value for name, value in case.settings.items()}
     container = world.container(
         case.name.split(" ")[0], "/id", physical_partitions=ranges, **chosen | options
     )
     for doc in case.docs:
         container.create_item(doc)
     return container
+
+
+def _snake(name: str) -> str:
+    """`indexingPolicy` → `indexing_policy`."""
+    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", name)
 
 
 def pages(container: Container, case: QueryCase, size: int) -> Iterator[list[Any]]:

@@ -3,6 +3,7 @@
     range id, EPK bounds   that part, original or rewritten text           run_range
     partition key          that logical partition, or prefix               run_query
     filter fixes the key   its partition                                   run_query
+    one range              that one                                        run_query
     else                   everywhere, if rows can simply be concatenated  run_query
                            else 400, 1004, and the plan for the client to run itself
 
@@ -128,8 +129,14 @@ def _check_everywhere(call: Call, store: ContainerStore, asked: Asked) -> None:
         return
     if not call.options.flag("x-ms-documentdb-query-enablecrosspartition"):
         raise BadInput(CROSS_TEXT)
-    if needs_plan(asked.bound) and not call.gateway.settings.gateway_merge:
+    if needs_plan(asked.bound) and not _merges_here(call, store):
         raise NeedsMerge(plan=_plan(call, store, asked))
+
+
+def _merges_here(call: Call, store: ContainerStore) -> bool:
+    """One range has nothing to merge; and what began so goes on so, should it split meanwhile."""
+    is_one = len(store.state.table.ranges) == 1
+    return is_one or call.options.continuation is not None or call.gateway.settings.gateway_merge
 
 
 def _ranges(store: ContainerStore, asked: Asked) -> list[HashRange]:

@@ -67,15 +67,7 @@ class Token(NamedTuple):
 def tokenize(text: str) -> list[Token]:
     """Every token, then one of kind `end`. Raises BadQuery at the first thing that is none."""
     if len(text) > limits.QUERY_CHARACTERS_MAX:
-        raise BadQuery.of(
-            [
-                QueryError(
-                    None,
-                    "The SQL query text exceeded the maximum limit of "
-                    f"{limits.QUERY_CHARACTERS_MAX} characters.",
-                )
-            ]
-        )
+        raise _too_long(f"{limits.QUERY_CHARACTERS_MAX} characters", 0, len(text))
     tokens: list[Token] = []
     position, length = 0, len(text)
     while position < length:
@@ -100,8 +92,15 @@ def tokenize(text: str) -> list[Token]:
         elif kind != "space":
             tokens.append(Token("number", _number(kind or "", piece), position, end))
         position = end
+        if len(tokens) > limits.QUERY_TOKENS_MAX:
+            raise _too_long(f"{limits.QUERY_TOKENS_MAX} words and signs", *tokens[-1][2:])
     tokens.append(Token("end", "", length, length))
     return tokens
+
+
+def _too_long(most: str, start: int, end: int) -> BadQuery:
+    message = f"The SQL query text exceeded the maximum limit of {most}."
+    return BadQuery.of([QueryError(None, message, start, end)])
 
 
 def _number(kind: str, piece: str) -> int | float:

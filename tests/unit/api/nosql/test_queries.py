@@ -2,11 +2,15 @@
 
 import base64
 import json
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from tests.support.nosql import Api, document, pk
+from tests.support.nosql import api as made
+
+from armillary.store.moves import begin_split
 
 PYTHON = (
     "Aggregate, CompositeAggregate, Distinct, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, "
@@ -21,8 +25,15 @@ def ask(api: Api, text: str, **headers: str) -> Any:
     return api.ask("POST", "/dbs/d/colls/c/docs", {"query": text}, given)
 
 
-def test_a_query_that_needs_a_merge_is_1004_with_its_plan(api: Api) -> None:
-    response = ask(api, "SELECT * FROM c ORDER BY c.n")
+@pytest.fixture
+def wide() -> Iterator[Api]:
+    """With four ranges."""
+    with made(partitions=4) as one:
+        yield one
+
+
+def test_a_query_that_needs_a_merge_is_1004_with_its_plan(wide: Api) -> None:
+    response = ask(wide, "SELECT * FROM c ORDER BY c.n")
     assert (response.status, response.headers["x-ms-substatus"]) == (400, "1004")
     info = document(response)["additionalErrorInfo"]
     assert isinstance(info, str)
@@ -81,8 +92,24 @@ def test_a_ranking_is_planned_as_a_hybrid_search(api: Api) -> None:
     assert "queryInfo" not in plan
 
 
-def test_what_nobody_can_merge_is_no_1004(api: Api) -> None:
-    response = ask(api, "SELECT VALUE MIN(c.n) + 1 FROM c")
+def test_one_range_has_nothing_to_merge(api: Api) -> None:
+    """Clients that can't merge, and those that never ask for plans, have an answer from it."""
+    for number in (2, 1, 3):
+        api.item({"id": str(number), "pk": f"x{number}", "n": number})
+    page = {"x-ms-max-item-count": "2"}
+    response = ask(api, "SELECT VALUE c.n FROM c ORDER BY c.n", **page)
+    assert document(response)["Documents"] == [1, 2]
+    assert document(ask(api, "SELECT VALUE MIN(c.n) + 1 FROM c"))["Documents"] == [2]
+    store = api.service.gateway.container("d", "c")
+    begin_split(store, store.state.table.ranges[0].ordinal).run()
+    token = {"x-ms-continuation": response.headers["x-ms-continuation"]}
+    more = ask(api, "SELECT VALUE c.n FROM c ORDER BY c.n", **page, **token)
+    assert document(more)["Documents"] == [3], "what began here goes on here after a split"
+    assert ask(api, "SELECT VALUE c.n FROM c ORDER BY c.n").headers["x-ms-substatus"] == "1004"
+
+
+def test_what_nobody_can_merge_is_no_1004(wide: Api) -> None:
+    response = ask(wide, "SELECT VALUE MIN(c.n) + 1 FROM c")
     assert response.status == 400
     assert "x-ms-substatus" not in response.headers
     assert "Compositions of aggregates" in document(response)["message"]
