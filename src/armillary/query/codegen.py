@@ -13,7 +13,7 @@ What a value means is decided by `operators.py`; what is written out here is onl
 enough in filters. Everything else is a call: of an operator, of a function, or (for queries inside
 expressions and for what is nested very deeply) of a closure that `evaluate.py` made.
 
-A path computed before is not computed again where it has been for certain: `_known` has the paths
+A path computed before is not computed again where it has been for certain: `known` has the paths
 that every way to the present place goes through.
 """
 
@@ -98,7 +98,7 @@ Code: TypeAlias = Fixed | Test | Text
 
 _FLIPPED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 #: Type checks that need no call: what must hold for the variable {v}.
-_CHECKS: Final = {
+CHECKS: Final = {
     "ISDEFINED": "{first} is not U",
     "ISNULL": "{first} is None",
     "ISSTRING": "type({first}) is str",
@@ -108,7 +108,7 @@ _CHECKS: Final = {
     "ISOBJECT": "type({first}) is dict",
 }
 #: Tests of a text against a constant text.
-_TEXT_TESTS: Final = {
+TEXT_TESTS: Final = {
     "CONTAINS": "{k} in {v}",
     "STARTSWITH": "{v}.startswith({k})",
     "ENDSWITH": "{v}.endswith({k})",
@@ -122,14 +122,14 @@ class Writer:
         self._scope = scope
         self.constants: list[Any] = []
         self._variables = 0
-        self._known: dict[tuple[Any, ...], str] = {}
+        self.known: dict[tuple[Any, ...], str] = {}
         self._depth = 0
 
     # --- the two ways to ask ---
 
     def value(self, expr: ast.Expr) -> str:
         """Text whose value is that of the expression."""
-        return self._as_value(self.code(expr))
+        return self.as_value(self.code(expr))
 
     def truth(self, expr: ast.Expr, wanted: bool = True) -> str:
         """Text that is true in Python exactly when the expression is `wanted`, and false else."""
@@ -151,7 +151,7 @@ class Writer:
 
     def members(self, expr: ast.ObjectLiteral) -> list[tuple[str, str, str]]:
         """(name, first use, later uses) of each member, to be computed one after another."""
-        return [(self._fixed(each.name), *self._variable(each.value)) for each in expr.members]
+        return [(self.fixed(each.name), *self._variable(each.value)) for each in expr.members]
 
     def _chain(self, expr: ast.Logical, wanted: bool) -> str:
         """AND is true when all are true and false when one is false; OR the other way round. No
@@ -159,10 +159,10 @@ class Writer:
         """
         first, *others = expr.terms
         parts = [self.truth(first, wanted)]
-        before = dict(self._known)
+        before = dict(self.known)
         # Who gets to a term has been through all terms before it.
         parts += [self.truth(term, wanted) for term in others]
-        self._known = before
+        self.known = before
         joined = " and " if wanted is (expr.operator == "AND") else " or "
         return "(" + joined.join(f"({part})" for part in parts) + ")"
 
@@ -209,14 +209,14 @@ class Writer:
         made = make(expr, self._scope)
         if made.is_constant:
             return Fixed(made.run([]))
-        return Text(f"{self._fixed(made.run)}(row)")
+        return Text(f"{self.fixed(made.run)}(row)")
 
     # --- paths ---
 
     def _path(self, expr: ast.Identifier | ast.Member) -> Code:
         key = self._key(expr)
-        if key is not None and key in self._known:
-            return Text(self._known[key])
+        if key is not None and key in self.known:
+            return Text(self.known[key])
         if self._scope.computed_at(expr) is not None:
             return self._closure(expr)
         if isinstance(expr, ast.Identifier):
@@ -225,7 +225,7 @@ class Writer:
         if isinstance(base, Fixed):
             return Fixed(operators.member(base.value, expr.name))
         first, again = self._named(base, self._key(expr.base))
-        name = self._fixed(expr.name)
+        name = self.fixed(expr.name)
         return Text(f"({again}.get({name}, U) if type({first}) is dict else U)")
 
     def _key(self, expr: ast.Expr) -> tuple[Any, ...] | None:
@@ -241,26 +241,26 @@ class Writer:
         return self._named(self.code(expr), self._key(expr))
 
     def _named(self, code: Code, key: tuple[Any, ...] | None = None) -> tuple[str, str]:
-        text = self._as_value(code)
+        text = self.as_value(code)
         if text.isidentifier():
             return text, text
-        variable = self._new("v")
+        variable = self.new("v")
         if key is not None:
-            self._known[key] = variable
+            self.known[key] = variable
         return f"({variable} := {text})", variable
 
-    def _new(self, letter: str) -> str:
+    def new(self, letter: str) -> str:
         self._variables += 1
         return f"{letter}{self._variables}"
 
-    def _fixed(self, value: Any) -> str:
+    def fixed(self, value: Any) -> str:
         self.constants.append(value)
         return f"k{len(self.constants) - 1}"
 
-    def _as_value(self, code: Code) -> str:
+    def as_value(self, code: Code) -> str:
         match code:
             case Fixed(value):
-                return "U" if value is UNDEFINED else self._fixed(value)
+                return "U" if value is UNDEFINED else self.fixed(value)
             case Text(text):
                 return text
             case Test("", test):
@@ -288,7 +288,7 @@ class Writer:
             if code is not None:
                 return code
         name = _OPERATORS[operator]
-        return Text(f"{name}({self._as_value(left)}, {self._as_value(right)})")
+        return Text(f"{name}({self.as_value(left)}, {self.as_value(right)})")
 
     def _equality(
         self, operator: str, left: Code, key: tuple[Any, ...] | None, value: JSON
@@ -302,10 +302,10 @@ class Writer:
         if value is None or type(value) is bool:
             same, other = f"{{}} is {value}", f"{v} is not {value}"
         elif type(value) is str:
-            k = self._fixed(value)
+            k = self.fixed(value)
             same, other = f"{{}} == {k}", f"{v} != {k}"
         else:
-            k = self._fixed(value)
+            k = self.fixed(value)
             same = f"{{}} == {k} and type({v}) is not bool"
             other = f"{v} != {k} or type({v}) is bool"
         guard = f"{first} is not U"
@@ -318,15 +318,15 @@ class Writer:
     ) -> Test | None:
         if type(value) is int or type(value) is float:
             first, v = self._named(left, key)
-            return Test(self._is_number(first), f"{v} {operator} {self._fixed(value)}")
+            return Test(self._is_number(first), f"{v} {operator} {self.fixed(value)}")
         if type(value) is str and value.isascii():
             # By UTF-16 unit and by code point differ only where both texts are beyond ASCII.
             first, v = self._named(left, key)
-            return Test(f"type({first}) is str", f"{v} {operator} {self._fixed(value)}")
+            return Test(f"type({first}) is str", f"{v} {operator} {self.fixed(value)}")
         return None
 
     def _is_number(self, first: str) -> str:
-        kind = self._new("t")
+        kind = self.new("t")
         return f"(({kind} := type({first})) is int or {kind} is float)"
 
     # --- logic ---
@@ -337,10 +337,10 @@ class Writer:
         before: dict[tuple[Any, ...], str] | None = None
         for term in expr.terms:
             codes.append(self.value(term))
-            before = dict(self._known) if before is None else before
+            before = dict(self.known) if before is None else before
         assert before is not None, "there are two terms at least"
-        self._known = before
-        variables = [self._new("v") for _ in codes]
+        self.known = before
+        variables = [self.new("v") for _ in codes]
         settled = "".join(
             f"{decides} if ({v} := {text}) is {decides} else "
             for v, text in zip(variables, codes, strict=True)
@@ -350,11 +350,11 @@ class Writer:
 
     def _conditional(self, test: ast.Expr, then: ast.Expr, otherwise: ast.Expr) -> Code:
         condition = self.truth(test)
-        before = dict(self._known)
+        before = dict(self.known)
         one = self.value(then)
-        self._known = dict(before)
+        self.known = dict(before)
         other = self.value(otherwise)
-        self._known = before
+        self.known = before
         return Text(f"({one} if {condition} else {other})")
 
     def _coalesce(self, left: ast.Expr, right: ast.Expr) -> Code:
@@ -362,9 +362,9 @@ class Writer:
         if isinstance(code, Fixed):
             return self.code(right) if code.value is UNDEFINED else code
         first, v = self._named(code, self._key(left))
-        before = dict(self._known)
+        before = dict(self.known)
         other = self.value(right)
-        self._known = before
+        self.known = before
         return Text(f"({v} if {first} is not U else {other})")
 
     # --- calls ---
@@ -376,25 +376,25 @@ class Writer:
         function = FUNCTIONS[expr.function]
         if function.run is None or function.kind != "scalar":
             return self._closure(expr)  # which says that it can't be
-        if expr.function in _CHECKS and len(expr.args) == 1:
+        if expr.function in CHECKS and len(expr.args) == 1:
             first, _ = self._variable(expr.args[0])
-            return Test("", _CHECKS[expr.function].format(first=first))
+            return Test("", CHECKS[expr.function].format(first=first))
         if expr.function == "ISNUMBER" and len(expr.args) == 1:
             first, _ = self._variable(expr.args[0])
             return Test("", self._is_number(first))
         codes = [self.code(arg) for arg in expr.args]
         if function.deterministic and all(isinstance(code, Fixed) for code in codes):
             return self._closure(expr)
-        if expr.function in _TEXT_TESTS and len(codes) == 2:
+        if expr.function in TEXT_TESTS and len(codes) == 2:
             other = codes[1]
             if isinstance(other, Fixed) and type(other.value) is str:
                 first, v = self._named(codes[0], self._key(expr.args[0]))
-                test = _TEXT_TESTS[expr.function].format(v=v, k=self._fixed(other.value))
+                test = TEXT_TESTS[expr.function].format(v=v, k=self.fixed(other.value))
                 return Test(f"type({first}) is str", test)
-        given = [self._as_value(code) for code in codes]
+        given = [self.as_value(code) for code in codes]
         if function.context:
-            given.insert(0, self._fixed(self._scope.context))
-        return Text(f"{self._fixed(function.run)}({', '.join(given)})")
+            given.insert(0, self.fixed(self._scope.context))
+        return Text(f"{self.fixed(function.run)}({', '.join(given)})")
 
     # --- the rest ---
 
@@ -413,7 +413,7 @@ class Writer:
             case ast.ArrayLiteral():
                 return Text(f"defined(({self._listed(parts)},))")
             case ast.ObjectLiteral(members):
-                names = self._fixed(tuple(each.name for each in members))
+                names = self.fixed(tuple(each.name for each in members))
                 return Text(f"object_of({names}, ({self._listed(parts)},))")
             case ast.Between():
                 return self._negated(self._between(expr, parts), expr.negated)
@@ -424,14 +424,14 @@ class Writer:
         raise AssertionError(f"no text for {expr}")
 
     def _listed(self, parts: list[Code]) -> str:
-        return ", ".join(map(self._as_value, parts))
+        return ", ".join(map(self.as_value, parts))
 
     def _negated(self, code: Code, negated: bool) -> Code:
         if not negated:
             return code
         if isinstance(code, Test):
             return Test(code.guard, f"not ({code.test})")
-        return Text(f"unary_logical_not({self._as_value(code)})")
+        return Text(f"unary_logical_not({self.as_value(code)})")
 
     def _between(self, expr: ast.Between, parts: list[Code]) -> Code:
         operand, low, high = parts
@@ -439,11 +439,11 @@ class Writer:
             ends = low.value, high.value
             if all(type(end) in (int, float) for end in ends):
                 first, v = self._named(operand, self._key(expr.operand))
-                one, other = map(self._fixed, ends)
+                one, other = map(self.fixed, ends)
                 return Test(self._is_number(first), f"{one} <= {v} <= {other}")
             if all(type(end) is str and end.isascii() for end in ends):
                 first, v = self._named(operand, self._key(expr.operand))
-                one, other = map(self._fixed, ends)
+                one, other = map(self.fixed, ends)
                 return Test(f"type({first}) is str", f"{one} <= {v} <= {other}")
         return Text(f"between({self._listed(parts)})")
 
@@ -451,14 +451,14 @@ class Writer:
         operand, *items = parts
         wanted = [each.value for each in items if isinstance(each, Fixed)]
         if len(wanted) < len(items):
-            return Text(f"contained({self._as_value(operand)}, ({self._listed(items)},))")
+            return Text(f"contained({self.as_value(operand)}, ({self._listed(items)},))")
         wanted = [value for value in wanted if value is not UNDEFINED]
         first, v = self._named(operand, self._key(expr.operand))
         if all(type(value) is str for value in wanted):
-            k = self._fixed(frozenset(wanted))
+            k = self.fixed(frozenset(wanted))
             true = f"type({first}) is str and {v} in {k}"
             return Test(f"{first} is not U", f"type({v}) is str and {v} in {k}", true=true)
-        k = self._fixed(frozenset(map(operators.identity, wanted)))
+        k = self.fixed(frozenset(map(operators.identity, wanted)))
         return Test(f"{first} is not U", f"identity({v}) in {k}")
 
     def _like(self, expr: ast.Like, parts: list[Code]) -> Code:
@@ -466,9 +466,9 @@ class Writer:
         escape = expr.escape or ""
         if isinstance(pattern, Fixed) and type(pattern.value) is str and len(escape) <= 1:
             first, v = self._named(operand, self._key(expr.operand))
-            matches = self._fixed(matcher(pattern.value, escape))
+            matches = self.fixed(matcher(pattern.value, escape))
             return Test(f"type({first}) is str", f"{matches}({v})")
-        return Text(f"like({self._listed(parts)}, {self._fixed(expr.escape)})")
+        return Text(f"like({self._listed(parts)}, {self.fixed(expr.escape)})")
 
 
 def _both(guard: str, test: str) -> str:

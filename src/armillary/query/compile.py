@@ -20,7 +20,7 @@ tests/property/test_compile.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -29,7 +29,7 @@ from armillary.query.evaluate import Expression, Row, Scope, make
 from armillary.query.sql import ast
 from armillary.values import JSON
 
-Factory: TypeAlias = Callable[..., Expression]
+Factory: TypeAlias = Callable[..., Any]
 Compiler: TypeAlias = Callable[[ast.Expr, Scope], Expression]
 
 #: Rows that closures evaluate before it pays to compile.
@@ -42,7 +42,7 @@ NODES_MAX: Final = 300
 
 def compile_expression(expr: ast.Expr, scope: Scope) -> Expression:
     """The value of the expression for a row."""
-    if _is_small(expr) or _is_large(expr):
+    if _is_small(expr) or is_large(expr):
         return make(expr, scope).run
     writer = Writer(scope)
     if isinstance(expr, ast.ObjectLiteral) and expr.members:
@@ -59,7 +59,7 @@ def compile_filter(expr: ast.Expr, scope: Scope) -> Callable[[list[Any]], bool]:
     """Whether the expression is true for a row. False and undefined are the same here, which is
     what makes a filter cheaper than a value.
     """
-    if _is_large(expr):
+    if is_large(expr):
         run = make(expr, scope).run
         return lambda row: run(row) is True
     writer = Writer(scope)
@@ -85,9 +85,16 @@ def tiered(expr: ast.Expr, scope: Scope, compiled: Compiler = compile_expression
 
 
 def _function(lines: list[str], writer: Writer) -> Expression:
+    made: Expression = function_of("row", lines, writer)
+    return made
+
+
+def function_of(arguments: str, lines: Iterable[str], writer: Writer) -> Any:
+    """The function with such a body, from the cache when its text is known."""
     names = ", ".join(f"k{number}" for number in range(len(writer.constants)))
     body = "\n".join(f"  {line}" for line in lines)
-    return _factory(f"def make({names}):\n def run(row):\n{body}\n return run\n")(*writer.constants)
+    text = f"def make({names}):\n def run({arguments}):\n{body}\n return run\n"
+    return _factory(text)(*writer.constants)
 
 
 @lru_cache(maxsize=TEXTS_MAX)
@@ -106,7 +113,7 @@ def _is_small(expr: ast.Expr) -> bool:
     return isinstance(expr, ast.Identifier | ast.Literal | ast.Parameter)
 
 
-def _is_large(expr: ast.Expr) -> bool:
+def is_large(expr: ast.Expr) -> bool:
     count = 0
     waiting: list[ast.Node] = [expr]
     while waiting:

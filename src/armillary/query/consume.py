@@ -60,10 +60,12 @@ class Taken:
 
 
 def take_rows(
-    feed: Feed, program: Program, room: Room, rid: bytes, given: int, metrics: QueryMetrics
+    feed: Feed, program: Program, room: Room, taken: Taken, metrics: QueryMetrics
 ) -> Taken:
-    """Rows in the order of the feed. The first `given` rows of the item `rid` are not new."""
-    taken = Taken(rid=rid, given=given)
+    """Rows in the order of the feed, added to those taken before. The first `taken.given` rows of
+    the item `taken.rid` are not new.
+    """
+    rid, given = taken.rid, taken.given
     rows, make, finish = taken.rows, program.output, program.finish
     simple = program.is_simple
     looks = 0
@@ -185,6 +187,15 @@ class Groups:
     most: int | None = None
     found: dict[Any, Group] = field(default_factory=dict)
 
+    def take(self, feed: Feed) -> None:
+        plan = self.program.plan
+        if plan.fold is not None:
+            self.fold(feed)
+        elif plan.order:
+            self.fold_first_rows(feed)
+        else:
+            self.fold_equal_rows(feed)
+
     def fold(self, feed: Feed) -> None:
         program = self.program
         keys, arguments = program.group_keys, program.arguments
@@ -194,7 +205,7 @@ class Groups:
                 known = tuple([identity(value) for value in values])
                 group = self.found.get(known)
                 if group is None:
-                    group = self._new(known, values, row)
+                    group = self.new(known, values, row)
                     if group is None:
                         continue
                 for state, argument in zip(group.states, arguments, strict=True):
@@ -209,8 +220,8 @@ class Groups:
                 if value is UNDEFINED:
                     continue
                 known = identity(value)
-                if known not in self.found and (group := self._new(known, [value], row)):
-                    group.value = value
+                if known not in self.found:
+                    self.new_row(known, value, row)
 
     def fold_first_rows(self, feed: Feed) -> None:
         """Each different row at the first of its places. All of them have to be remembered: one
@@ -223,7 +234,12 @@ class Groups:
                 self.found[known] = Group(each.sortable, each.place, [], [], each.value)
                 self._check_size()
 
-    def _new(self, known: Any, values: Sequence[JSON], row: Row) -> Group | None:
+    def new_row(self, known: Any, value: JSON, row: Row) -> None:
+        group = self.new(known, [value], row)
+        if group is not None:
+            group.value = value
+
+    def new(self, known: Any, values: Sequence[JSON], row: Row) -> Group | None:
         digest = digest_of(values)
         keys = tuple([key(row) for key in self.program.sort_keys])
         sortable = self.sorter.sortable(keys, digest)

@@ -15,6 +15,7 @@ HOT: once per item of a scan; numbers in bench/evaluate.py; reference: `orjson.l
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -50,6 +51,56 @@ def decoder_for(paths: frozenset[Path] | None) -> Decoder:
     if _count(tree) > FIELDS_MAX or not all(map(_can_be_field, tree)):
         return orjson.loads
     return _Builder().decoder(tree)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The same without the dict, for who reads the fields of the structs himself. A field of an
+    inner struct is one only if the object is there; else the field that should hold it holds
+    something else.
+    """
+
+    decode: Callable[[bytes], Any] | None
+    """Makes the struct of the path (); None when nothing is wanted of an item."""
+    structs: dict[Path, type[msgspec.Struct]]
+    fields: dict[Path, tuple[Path, str]]
+    """Path → the path of its struct, and its field there."""
+
+
+def parts_for(paths: frozenset[Path]) -> Parts | None:
+    """Structs for these paths; None when the item has to be decoded whole."""
+    if () in paths:
+        return None
+    tree = _tree(paths)
+    if _count(tree) > FIELDS_MAX or not all(map(_can_be_field, tree)):
+        return None
+    structs, fields = _structs(frozenset(paths))
+    decode = msgspec.json.Decoder(structs[()]).decode if tree else None
+    return Parts(decode, structs, fields)
+
+
+@lru_cache(maxsize=256)
+def _structs(
+    paths: frozenset[Path],
+) -> tuple[dict[Path, type[msgspec.Struct]], dict[Path, tuple[Path, str]]]:
+    structs: dict[Path, type[msgspec.Struct]] = {}
+    fields: dict[Path, tuple[Path, str]] = {}
+
+    def make(tree: _Tree, at: Path) -> type[msgspec.Struct]:
+        members: list[tuple[str, Any, Any]] = []
+        for number, (name, inner) in enumerate(tree.items()):
+            kind: Any = Any
+            if inner and all(map(_can_be_field, inner)):
+                kind = make(inner, (*at, name)) | _OTHERS
+            else:
+                fields[(*at, name)] = at, f"f{number}"
+            members.append((f"f{number}", kind, UNDEFINED))
+        rename = {field: name for (field, _, _), name in zip(members, tree, strict=True)}
+        structs[at] = msgspec.defstruct(f"Part{len(structs)}", members, rename=rename, gc=False)
+        return structs[at]
+
+    make(_tree(paths), ())
+    return structs, fields
 
 
 def paths_in(

@@ -22,7 +22,7 @@ from armillary.encoding.documents import (
 )
 from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
-from armillary.query.consume import Feed
+from armillary.query.consume import ITEMS_BETWEEN_LOOKS, Feed
 from armillary.query.index_read import choose, rids
 from armillary.query.metrics import QueryMetrics
 from armillary.query.plan import Piece
@@ -85,6 +85,30 @@ class StoreView:
             return self.items(program, self.everything(start))
         self.metrics.index_used.update(dict.fromkeys(choice.paths))
         return self.items(program, self.load(rids(self, choice, start)))
+
+    def batches(self, program: Program, after: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+        """The stored items that `feed` would give, and others that are not visible; a list at a
+        time, under their keys. The first lists are short: few rows may be all that is wanted.
+        """
+        start = after + b"\x00"
+        choice = choose(self, program.accesses)
+        rows: Iterator[tuple[bytes, bytes]]
+        if choice is not None:
+            self.metrics.index_used.update(dict.fromkeys(choice.paths))
+            rows = ((layout.DOC + rid, v) for rid, v in self.load(rids(self, choice, start)))
+        elif self.piece.key is None:
+            rows = self.reader.scan(layout.DOC + start, layout.after(layout.DOC))
+        else:
+            rows = ((layout.DOC + rid, value) for rid, value in self.everything(start))
+        size, most = CHUNK_FIRST, CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS
+        while batch := list(islice(rows, size)):
+            yield batch
+            size = min(2 * size, most)
+
+    def visible(self, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        if self.is_whole and self.state.definition.default_ttl == TTL_OFF:
+            return rows
+        return [row for row in rows if self.is_visible(row[1])]
 
     def is_inside(self, epk: bytes) -> bool:
         """Whether an entry of the index belongs to an item of the piece."""

@@ -25,10 +25,8 @@ from armillary.query.consume import (
     Groups,
     OrderedRow,
     Room,
-    Slice,
     Taken,
     group_value,
-    take_rows,
 )
 from armillary.query.continuation import REFUSED, Begun
 from armillary.query.execute import Source, StoreView, View
@@ -39,6 +37,7 @@ from armillary.query.order import Place, Sortable, Sorter, digest_of
 from armillary.query.ordered import Fetched, fetch_ordered
 from armillary.query.plan import Piece
 from armillary.query.program import Program
+from armillary.query.scanning import scan_groups, scan_rows
 from armillary.values import JSON, UNDEFINED
 
 ORDERED_ROWS_MAX = 1000  # fetched from one part at once
@@ -80,8 +79,7 @@ def merge_rows(
         )
 
         def work(view: View, rid: bytes = rid, given: int = given, left: Room = left) -> Taken:
-            feed = view.feed(program, rid, inclusive=given > 0)
-            return take_rows(feed, program, left, rid, given, metrics)
+            return scan_rows(view, program, left, rid, given, metrics)
 
         taken, reach = source.look(piece, work)
         if reach < piece.end:
@@ -261,14 +259,7 @@ def merge_groups(
                 if answer(view, quick, states):
                     part.found[()] = Group((), Place((), b""), program.row.copy(), states)
                     return part, None
-            slice_of = Slice(view.feed(program, rid), program, clock)
-            if plan.fold is not None:
-                part.fold(slice_of)
-            elif is_first:
-                part.fold_first_rows(slice_of)
-            else:
-                part.fold_equal_rows(slice_of)
-            return part, slice_of.stopped_at
+            return part, scan_groups(view, program, part, rid, clock)
 
         (part, stopped), reach = source.look(piece, work)
         if reach < piece.end:

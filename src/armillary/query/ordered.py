@@ -30,13 +30,14 @@ from armillary.encoding.terms import (
     term,
 )
 from armillary.limits import TERM_CUT_BYTES
-from armillary.query.consume import Clock, OrderedRow, Slice, ordered_rows, take_ordered
+from armillary.query.consume import Clock, OrderedRow, ordered_rows, take_ordered
 from armillary.query.execute import StoreView, View
 from armillary.query.index_access import path_at
 from armillary.query.index_read import RID_BYTES, choose, covers
 from armillary.query.order import Place, Sorter
 from armillary.query.plan import Plan
 from armillary.query.program import Program
+from armillary.query.scanning import scan_ordered
 from armillary.store import layout
 from armillary.store.composite import Composite
 from armillary.store.index_path import Path, path_text
@@ -88,8 +89,7 @@ def fetch_ordered(
         view.metrics.index_used[index.name] = None
         rows = _in_order(view, program, sorter, index, after, need)
         return Fetched(list(islice(rows, need)))
-    feed = Slice(view.feed(program, rid), program, clock)
-    return Fetched(take_ordered(feed, program, sorter, last, need), feed.stopped_at)
+    return Fetched(*scan_ordered(view, program, sorter, last, need, rid, clock))
 
 
 # --- finding an index -----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from armillary.query.computed import widened
@@ -15,6 +16,13 @@ from armillary.query.decoding import Decoder, Path, decoder_for, paths_in
 from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression, make_filter
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.index_access import accesses
+from armillary.query.loops import (
+    is_quick,
+    loop_of_groups,
+    loop_of_places,
+    loop_of_rows,
+    may_loop,
+)
 from armillary.query.nested import filtered, make_steps, new_state
 from armillary.query.output import output
 from armillary.query.plan import Plan
@@ -64,7 +72,17 @@ class Program:
                 self.filter_decode = decoder_for(few)
         self.filter_calls = 0 if plan.where is None else _calls(plan.where)
         self.output_calls = _calls(plan.output)
-        self.finish: Callable[[JSON], JSON] = _as_it_is if self.gives_item else output
+        is_stored = self.gives_item
+        if self.is_simple and plan.base is None and not plan.computed:
+            is_stored = is_stored or _is_stored(plan.output)
+        self.finish: Callable[[JSON], JSON] = _as_it_is if is_stored else output
+        self.may_loop = may_loop(plan)
+        """Whether long scans may be done by a compiled loop; it is made when it is asked for."""
+        self.is_quick = self.may_loop and is_quick(plan)
+        self.rows_seen = 0
+        self.loop_of_rows = cache(lambda: loop_of_rows(plan, scope))
+        self.loop_of_places = cache(lambda: loop_of_places(plan, scope))
+        self.loop_of_groups = cache(lambda: loop_of_groups(plan, scope))
 
     @property
     def took_long(self) -> bool:
@@ -153,6 +171,15 @@ def _container_source(bound: BoundQuery) -> ast.Source | None:
 
 def _as_it_is(value: JSON) -> JSON:
     return value
+
+
+def _is_stored(expr: ast.Expr) -> bool:
+    """Whether its value, or all its members, lie in items just so: they need no walk."""
+    if isinstance(expr, ast.ObjectLiteral):
+        return all(_is_stored(each.value) for each in expr.members)
+    while isinstance(expr, ast.Member):
+        expr = expr.base
+    return isinstance(expr, ast.Identifier)
 
 
 def _calls(expr: ast.Expr) -> int:

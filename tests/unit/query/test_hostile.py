@@ -293,8 +293,11 @@ ALLOWED = (
     {*NAMES, "def", "return", "if", "is", "not", "and", "or", "else", "in", "make", "run", "row"}
     | {"made", "get", "startswith", "endswith", "True", "False", "None", "decode", "text", "v"}
     | {"U", "type"}
+    # what a loop is made of
+    | {"for", "continue", "elif", "rows", "keep", "key", "value", "s", "t", "found", "known"}
+    | {"states", "state", "add", "count", "total", "spoiled"}
 )
-OURS = re.compile(r"[kvtsdf]\d+")
+OURS = re.compile(r"[kvtsdfg]\d+")
 
 
 def quoted(text: str) -> str:
