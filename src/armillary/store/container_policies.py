@@ -61,7 +61,8 @@ def inherited(body: JSON, old: Mapping[str, JSON]) -> JSON:
     """A replacement that leaves out what can't change means what there is."""
     if not isinstance(body, dict):
         return body
-    kept = {name: old[name] for name in FIXED if body.get(name) is None and name in old}
+    names = (*FIXED, "syntheticKey")
+    kept = {name: old[name] for name in names if body.get(name) is None and name in old}
     return {**body, **kept}
 
 

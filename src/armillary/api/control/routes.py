@@ -10,17 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from armillary.api.control import faults, overview, timing, topology
-from armillary.api.control.call import ControlCall
+from armillary.api.control import faults, key_specs, overview, resetting, timing, topology
+from armillary.api.control.call import ControlCall, answer
+from armillary.api.control.openapi import describe
 from armillary.api.control.schemas import (
     ACCEPTED,
     ACCOUNT,
     ADVANCE,
     CLOCK,
+    DESCRIPTION,
     FAULTS,
+    KEY_SPEC,
+    KEY_SPEC_SET,
     MERGE,
     OPERATION,
     PARTITIONS,
+    RESET,
     SPLIT,
     Schema,
 )
@@ -128,6 +133,41 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
         "Put the clock of all workers ahead.",
         CLOCK,
         ADVANCE,
+    ),
+    ControlRoute(
+        "GET",
+        f"{COLL}/key-spec",
+        key_specs.read_key_spec,
+        "readKeySpec",
+        "The synthetic key of a container, or null.",
+        KEY_SPEC_SET,
+        errors=(404,),
+    ),
+    ControlRoute(
+        "PUT",
+        f"{COLL}/key-spec",
+        key_specs.write_key_spec,
+        "writeKeySpec",
+        "Give an empty container a synthetic key, or take it away with null.",
+        KEY_SPEC_SET,
+        KEY_SPEC,
+        errors=(404,),
+    ),
+    ControlRoute(
+        "POST",
+        "reset",
+        resetting.reset,
+        "reset",
+        "Delete every database, remove all faults, and set the clock right.",
+        RESET,
+    ),
+    ControlRoute(
+        "GET",
+        "openapi.json",
+        lambda call: answer(200, describe(ROUTES)),
+        "readDescription",
+        "This description.",
+        DESCRIPTION,
     ),
 )
 

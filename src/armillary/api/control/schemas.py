@@ -115,3 +115,9 @@ FAULT: Final = record(
 FAULTS: Final = many(FAULT)
 ADVANCE: Final = record({"advance_ms": INTEGER})
 CLOCK: Final = record({"now_ms": INTEGER, "ahead_ms": INTEGER})
+
+#: docs/synthetic-keys.md is its definition; the store checks it whole.
+KEY_SPEC: Final = maybe({"type": "object"})
+KEY_SPEC_SET: Final = record({"spec": KEY_SPEC})
+RESET: Final = record({"databases": INTEGER})
+DESCRIPTION: Final[Schema] = {"type": "object"}

@@ -131,7 +131,11 @@ def patch_item(call: Call) -> Response:
 def _write(call: Call, kind: str, item_id: str | None) -> Response:
     refuse_triggers(call)
     store = store_of(call)
-    key = call.options.key if kind in ("create", "upsert") else required_key(call)
+    # A synthetic key is computed from a whole item, so who sends one need not know it.
+    computed = kind == "replace" and store.state.definition.synthetic_key is not None
+    key = call.options.key
+    if kind not in ("create", "upsert") and not computed:
+        key = required_key(call)
     if item_id is None:
         assert key is not None
         item_id = item_id_of(call, store, key)
