@@ -137,8 +137,7 @@ def _write(call: Call, kind: str, item_id: str | None) -> Response:
     if kind not in ("create", "upsert") and not computed:
         key = required_key(call)
     if item_id is None:
-        assert key is not None
-        item_id = item_id_of(call, store, key)
+        item_id = call.names[2] if key is None else item_id_of(call, store, key)
     operation = operation_of(call, kind, item_id)
     with placed(call, store, key):
         done = store.run(operation, key)
