@@ -1,0 +1,1 @@
+"""A small order service over Azure Cosmos DB."""

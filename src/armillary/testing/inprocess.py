@@ -1,0 +1,205 @@
+"""An account in memory with the official SDK on top, all in this process.
+
+    with Cosmos(containers={"orders": "/customerId"}, frozen=True) as cosmos:
+        orders = cosmos.container("orders")       # ContainerProxy of azure-cosmos
+        cosmos.account.database("test")           # the same data without the SDK
+        cosmos.clock.advance(3600)                # an hour later
+
+Requests are signed and checked as over a network; nothing else of a network is there. Nothing is
+refused for its cost unless `enforce` asks for it, and nothing happens in the background: `settle`
+of the account does what a server would do by itself (splits, expiry).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
+
+from armillary.account import Account, open_account
+from armillary.api.nosql.service import NosqlService
+from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
+from armillary.clock import SystemClock, VirtualClock, new_random
+from armillary.errors import BadInput, NotSupported
+from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
+from armillary.store.metering import Enforce
+
+if TYPE_CHECKING:
+    from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
+    from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
+
+    from armillary.testing.transport import AsyncInProcessTransport, InProcessTransport
+    from armillary.testing.waits import Pause
+
+#: A name that nobody can ever have: a client that is made without our transport must not find a
+#: server that happens to run on this machine. And one for each account: the SDK keeps the ranges of
+#: containers for the whole process, by endpoint (`_routing/routing_map_provider.py`).
+ENDPOINT: Final = "https://account-{}.armillary.invalid:443/"
+_numbers: Final = count(1)
+DATABASE: Final = "test"
+FROZEN_AT_MS: Final = 1_767_268_800_000  # 1 January 2026, noon UTC
+
+#: A path, the paths of a hierarchical key, or the arguments of `Database.create_container`.
+Declared: TypeAlias = str | Sequence[str] | Mapping[str, Any]
+
+
+class Cosmos:
+    """One account. Close it, or use it in a `with` block."""
+
+    def __init__(
+        self,
+        *,
+        containers: Mapping[str, Declared] | None = None,
+        enforce: bool | Enforce = False,
+        frozen: bool = False,
+        seed: int | None = None,
+        partition_bytes: int = PARTITION_BYTES_MAX,
+        partition_ru: int = PARTITION_RU_MAX,
+        logical_bytes: int = LOGICAL_BYTES_MAX,
+        consistency: str = "Session",
+    ) -> None:
+        """`containers`: name → partition key path, several paths, or a mapping of options with
+        `partition_key`; a name like `shop/orders` also names the database, else it is `test`.
+        `enforce`: refuse what is above the provisioned throughput (429). `frozen`: time stands
+        still until `clock.advance`, and clients that wait make it pass. `seed`: the same ids, rids
+        and etags in every run (with `frozen` also the same times).
+        """
+        _need_sdk()
+        from armillary.testing.waits import pauses_of_our_own
+
+        self.endpoint = ENDPOINT.format(next(_numbers))
+        self.key = EMULATOR_KEY
+        self.connection_string = f"AccountEndpoint={self.endpoint};AccountKey={self.key};"
+        self._clock = VirtualClock(FROZEN_AT_MS) if frozen else None
+        self._random = new_random(seed)
+        self._first: tuple[str, str] | None = None
+        self._client: CosmosClient | None = None
+        self.service: NosqlService | None = None
+        with ExitStack() as stack:
+            self.account: Account = stack.enter_context(
+                open_account(
+                    ":memory:",
+                    clock=self._clock,
+                    seed=seed,
+                    partition_bytes=partition_bytes,
+                    partition_ru=partition_ru,
+                    logical_bytes=logical_bytes,
+                    enforce=_enforce(enforce),
+                    housekeeping=False,
+                )
+            )
+            self.service = NosqlService(
+                self.account.store, GatewaySettings(consistency=consistency), wall=SystemClock()
+            )
+            stack.callback(self.service.close)
+            stack.enter_context(pauses_of_our_own())
+            for name, declared in (containers or {}).items():
+                self.create_container(name, declared)
+            self._stack = stack.pop_all()
+
+    # --- what it is made of ---------------------------------------------------------------------
+
+    @property
+    def clock(self) -> VirtualClock:
+        if self._clock is None:
+            raise BadInput("The clock of this account is the real one. Ask for frozen=True.")
+        return self._clock
+
+    @property
+    def pause(self) -> Pause | None:
+        return None if self._clock is None else self._clock.sleep
+
+    def new_id(self) -> str:
+        """A UUID; with a seed, the same ones in every run."""
+        return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+    def create_container(self, name: str, declared: Declared) -> None:
+        """`orders` (in the database `test`) or `shop/orders`; the database is made if it is new."""
+        database, container = _place(name)
+        options = dict(declared) if isinstance(declared, Mapping) else {"partition_key": declared}
+        made = self.account.create_database_if_not_exists(database)
+        made.create_container(container, **options)
+        self._first = self._first or (database, container)
+
+    # --- the SDK --------------------------------------------------------------------------------
+
+    def transport(self) -> InProcessTransport:
+        """For a client that you make yourself: `CosmosClient(cosmos.endpoint, cosmos.key,
+        transport=cosmos.transport())`."""
+        from armillary.testing.transport import InProcessTransport
+
+        return InProcessTransport(self)
+
+    def async_transport(self) -> AsyncInProcessTransport:
+        from armillary.testing.transport import AsyncInProcessTransport
+
+        return AsyncInProcessTransport(self)
+
+    def client(self, **options: Any) -> CosmosClient:
+        """A new `azure.cosmos.CosmosClient`, with these options of its own."""
+        from azure.cosmos import CosmosClient
+
+        return CosmosClient(self.endpoint, self.key, transport=self.transport(), **options)
+
+    def async_client(self, **options: Any) -> AsyncCosmosClient:
+        """A new `azure.cosmos.aio.CosmosClient`."""
+        from azure.cosmos.aio import CosmosClient
+
+        return CosmosClient(self.endpoint, self.key, transport=self.async_transport(), **options)
+
+    def database(self, name: str = DATABASE) -> DatabaseProxy:
+        """Of the SDK, made if it is new."""
+        self.account.create_database_if_not_exists(name)
+        return self._shared_client().get_database_client(name)
+
+    def container(self, name: str | None = None) -> ContainerProxy:
+        """Of the SDK: the container of that name, or the first that was declared."""
+        found = self._first if name is None else _place(name)
+        if found is None:
+            raise BadInput('No container was declared. Ask for containers={"name": "/key"}.')
+        client = self._shared_client()
+        return client.get_database_client(found[0]).get_container_client(found[1])
+
+    def _shared_client(self) -> CosmosClient:
+        if self._client is None:
+            self._client = self.client()
+        return self._client
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Everything is gone. Clients that are still used say so."""
+        self.service = None
+        self._stack.close()
+
+    def __enter__(self) -> Cosmos:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _place(name: str) -> tuple[str, str]:
+    database, slash, container = name.partition("/")
+    return (database, container) if slash else (DATABASE, name)
+
+
+def _enforce(asked: bool | Enforce) -> Enforce:
+    if isinstance(asked, bool):
+        return "on" if asked else "off"
+    if asked not in get_args(Enforce):
+        raise BadInput(f"enforce is True, False or one of {get_args(Enforce)}, not {asked!r}.")
+    return asked
+
+
+def _need_sdk() -> None:
+    try:
+        import azure.cosmos  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name not in ("azure", "azure.cosmos"):
+            raise
+        raise NotSupported(
+            "armillary.testing needs the official SDK: pip install 'armillary[cosmos]'."
+        ) from error

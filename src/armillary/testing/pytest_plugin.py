@@ -1,0 +1,110 @@
+"""Fixtures for pytest: a fresh account for every test, and the official SDK on it.
+
+    @pytest.mark.armillary(containers={"orders": "/customerId"})
+    def test_an_order(cosmos_container): ...
+
+| fixture | is |
+|---|---|
+| `cosmos_client` | `azure.cosmos.CosmosClient` |
+| `cosmos_client_aio` | `azure.cosmos.aio.CosmosClient` |
+| `cosmos_container` | the first container the marker declares, of the SDK |
+| `cosmos_database` | the database `test`, of the SDK |
+| `cosmos_account` | the same data in process, without the SDK (`armillary.Account`) |
+| `cosmos_clock` | freezes time; `advance(seconds)` |
+| `cosmos` | all of it: `armillary.testing.Cosmos` |
+| `cosmos_factory` | makes more accounts: `cosmos_factory(enforce=True)` |
+
+Marks add up, the nearest to the test wins. Each account lives in the memory of its own process, so
+workers of pytest-xdist share nothing. Nothing of the database or the SDK is imported before a test
+asks for one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
+    from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
+
+    from armillary.account import Account
+    from armillary.clock import VirtualClock
+    from armillary.testing.inprocess import Cosmos
+
+MARK = "armillary"
+ABOUT = (
+    "armillary(containers=…, enforce=False, frozen=False, seed=None, …): how the account of the "
+    "cosmos fixtures is made; the options of armillary.testing.Cosmos."
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", ABOUT)
+
+
+@pytest.fixture
+def cosmos_factory() -> Iterator[Callable[..., Cosmos]]:
+    from armillary.testing.inprocess import Cosmos
+
+    with ExitStack() as accounts:
+
+        def make(**options: Any) -> Cosmos:
+            return accounts.enter_context(Cosmos(**options))
+
+        yield make
+
+
+@pytest.fixture
+def cosmos(request: pytest.FixtureRequest, cosmos_factory: Callable[..., Cosmos]) -> Cosmos:
+    options = _options(request.node)
+    if "cosmos_clock" in request.fixturenames:
+        options["frozen"] = True
+    try:
+        return cosmos_factory(**options)
+    except TypeError as error:
+        raise pytest.UsageError(f"@pytest.mark.{MARK}: {error}") from error
+
+
+@pytest.fixture
+def cosmos_client(cosmos: Cosmos) -> CosmosClient:
+    return cosmos.client()
+
+
+@pytest.fixture
+def cosmos_client_aio(cosmos: Cosmos) -> AsyncCosmosClient:
+    return cosmos.async_client()
+
+
+@pytest.fixture
+def cosmos_account(cosmos: Cosmos) -> Account:
+    return cosmos.account
+
+
+@pytest.fixture
+def cosmos_clock(cosmos: Cosmos) -> VirtualClock:
+    return cosmos.clock
+
+
+@pytest.fixture
+def cosmos_database(cosmos: Cosmos) -> DatabaseProxy:
+    return cosmos.database()
+
+
+@pytest.fixture
+def cosmos_container(cosmos: Cosmos) -> ContainerProxy:
+    return cosmos.container()
+
+
+def _options(node: pytest.Item) -> dict[str, Any]:
+    """Of all marks, the farthest first. Containers add up, anything else is replaced."""
+    options: dict[str, Any] = {}
+    for mark in reversed(list(node.iter_markers(MARK))):
+        if mark.args:
+            raise pytest.UsageError(f"@pytest.mark.{MARK} takes options by name: {ABOUT}")
+        declared = {**options.get("containers", {}), **mark.kwargs.get("containers", {})}
+        options = {**options, **mark.kwargs, "containers": declared}
+    return options
