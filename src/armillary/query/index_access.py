@@ -18,11 +18,21 @@ from typing import Any, Final, TypeAlias
 from armillary.query import term_ranges as ranges
 from armillary.query.evaluate import Scope, constant
 from armillary.query.plan import Plan, conjuncts
+from armillary.query.special_access import (
+    SPATIAL_TESTS,
+    TEXT_TESTS,
+    Near,
+    Words,
+    every,
+    near,
+)
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
 from armillary.query.term_ranges import Ranges, Terms, is_term
+from armillary.store import layout
 from armillary.store.index_path import ARRAY, Path
 from armillary.store.layout import after
+from armillary.store.other_indexes import TOKEN
 from armillary.values import JSON, UNDEFINED
 
 #: Names of expressions → the paths they stand for: c → (), t IN c.tags → (tags, ARRAY).
@@ -36,16 +46,21 @@ class Lookup:
     path: Path
     ranges: Ranges
     exact: bool
+    kind: bytes = layout.IX
 
     @property
     def counts_items(self) -> bool:
         """Whether no item has two entries in it."""
-        return ARRAY not in self.path or (len(self.ranges) == 1 and self.is_points)
+        is_single = self.kind == layout.IX and ARRAY not in self.path
+        return is_single or (len(self.ranges) == 1 and self.is_points)
 
     @property
     def is_points(self) -> bool:
         """Whether each range is one term, whose entries are in the order of rids."""
-        return all(is_term(start) and end == after(start) for start, end in self.ranges)
+        if self.kind == layout.SX:
+            return False
+        at = len(TOKEN) if self.kind == layout.FX else 0
+        return all(is_term(start[at:]) and end == after(start) for start, end in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +82,7 @@ class Either:
         return all(part.exact for part in self.parts)
 
 
-Access: TypeAlias = Lookup | Both | Either
+Access: TypeAlias = Lookup | Near | Both | Either
 
 
 def accesses(plan: Plan, scope: Scope) -> list[Access]:
@@ -90,7 +105,8 @@ def _tightened(found: list[Access]) -> list[Access]:
     by_path: dict[Path, list[Lookup]] = {}
     others: list[Access] = []
     for access in found:
-        if not isinstance(access, Lookup) or ARRAY in access.path:
+        is_range = isinstance(access, Lookup) and access.kind == layout.IX
+        if not isinstance(access, Lookup) or not is_range or ARRAY in access.path:
             others.append(access)
         else:
             by_path.setdefault(access.path, []).append(access)
@@ -223,9 +239,11 @@ class _Reading:
         if len(found) < len(parts):
             return None
         lookups = [part for part in found if isinstance(part, Lookup)]
-        if len(lookups) == len(found) and len({lookup.path for lookup in lookups}) == 1:
+        places = {(lookup.kind, lookup.path) for lookup in lookups}
+        if len(lookups) == len(found) and len(places) == 1:
+            ((kind, path),) = places
             united = ranges.union((part.ranges, part.exact) for part in lookups)
-            return Lookup(lookups[0].path, *united)
+            return Lookup(path, *united, kind)
         return Either(tuple(found))
 
     # --- one path against constants ---
@@ -247,9 +265,13 @@ class _Reading:
     ) -> Access | None:
         for one, other, sign in ((left, right, operator), (right, left, _FLIPPED[operator])):
             values = self._constants((other,))
-            if values is None or path_at(one, places) is None:
+            if values is None:
                 continue
             (value,) = values
+            if isinstance(one, ast.Call) and one.function == "STDISTANCE" and sign in ("<", "<="):
+                return self._near(one, value, places)
+            if path_at(one, places) is None:
+                continue
             if sign == "=":
                 terms = ranges.equal_to(value)
             elif sign == "!=":
@@ -315,6 +337,38 @@ class _Reading:
 
     def _any_string(self, call: ast.Call, places: Places) -> Access | None:
         return self._terms(call.args[0], ((ranges.STRINGS,), False), places)
+
+    def _touches(self, call: ast.Call, places: Places) -> Access | None:
+        return self._near(call, 0, places)
+
+    def _near(self, call: ast.Call, distance: JSON, places: Places) -> Access | None:
+        """One argument is a path, the other a shape."""
+        if type(distance) not in (int, float) or len(call.args) != 2:
+            return None
+        for one, other in (call.args, call.args[::-1]):
+            path, values = path_at(one, places), self._constants((other,))
+            if path and values is not None:
+                return near(path, values[0], distance, self.scope.context.geography)
+        return None
+
+    def _contains_words(self, call: ast.Call, places: Places) -> Access | None:
+        path, values = path_at(call.args[0], places), self._constants(call.args[1:])
+        if not path or ARRAY in path or values is None:
+            return None
+        found = every(values, self.scope.context.language)
+        if found is None:
+            return None
+        parts = [self._words(path, each) for each in found]
+        if len(parts) == 1 or call.function == "FULLTEXTCONTAINSANY":
+            return self._either(parts)
+        return Both(tuple(part for part in parts if part is not None))
+
+    def _words(self, path: Path, found: Words) -> Access:
+        """A phrase needs all of its words; a term without any is never there."""
+        lookups = [Lookup(path, (each,), found.exact, layout.FX) for each in found.ranges]
+        if not lookups:
+            return Lookup(path, (), True, layout.FX)
+        return lookups[0] if len(lookups) == 1 else Both(tuple(lookups))
 
     def _array_contains(self, call: ast.Call, places: Places) -> Access | None:
         listed = self._constants(call.args[:1])
@@ -388,7 +442,7 @@ class _Reading:
             # Only a condition on the element itself: one on another name says nothing about it.
             own = first.path[: len(path) + 1] == (*path, ARRAY)
             exact = first.exact and certain and own and first.path.count(ARRAY) == 1
-            return Lookup(first.path, first.ranges, exact)
+            return replace(first, exact=exact)
         return Both(tuple(found))
 
     def _inner(self, reading: _Reading, term: ast.Expr, places: Places) -> Access | None:
@@ -408,6 +462,8 @@ _CALLS: Final[dict[str, Callable[[Any, ast.Call, Places], Access | None]]] = {
     "CONTAINS": _Reading._any_string,
     "ENDSWITH": _Reading._any_string,
     "REGEXMATCH": _Reading._any_string,
+    **dict.fromkeys(SPATIAL_TESTS, _Reading._touches),
+    **dict.fromkeys(TEXT_TESTS, _Reading._contains_words),
     "ARRAYCONTAINS": _Reading._array_contains,
     "ARRAYCONTAINSANY": _Reading._array_contains_any,
     "ARRAYCONTAINSALL": _Reading._array_contains_all,

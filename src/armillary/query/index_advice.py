@@ -21,6 +21,8 @@ from armillary.query.evaluate import Frame, Scope
 from armillary.query.functions import Context
 from armillary.query.index_access import Access, Lookup, accesses, path_at
 from armillary.query.plan import Plan
+from armillary.query.special_access import Near
+from armillary.store import layout
 from armillary.store.index_path import ARRAY, Path, path_text
 from armillary.store.index_plan import IndexPlan
 from armillary.values import JSON
@@ -54,8 +56,9 @@ def possible_indexes(plan: Plan, parameters: Mapping[str, JSON], index: IndexPla
 def _paths(found: Sequence[Access]) -> Iterator[Path]:
     for access in found:
         if isinstance(access, Lookup):
-            yield access.path
-        else:
+            if access.kind == layout.IX:
+                yield access.path
+        elif not isinstance(access, Near):
             yield from _paths(access.parts)
 
 
@@ -68,7 +71,7 @@ def _order(plan: Plan) -> Columns:
 
 
 def _composites(found: Sequence[Access], order: Columns) -> list[Columns]:
-    lookups = [one for one in found if isinstance(one, Lookup) and ARRAY not in one.path]
+    lookups = [one for one in found if isinstance(one, Lookup) and _is_range(one)]
     equal: Columns = tuple((one.path, False) for one in lookups if one.is_points)
     ranges = [one.path for one in lookups if not one.is_points]
     if order:
@@ -80,6 +83,10 @@ def _composites(found: Sequence[Access], order: Columns) -> list[Columns]:
     else:
         wanted = [(*equal, (path, False)) for path in ranges] or [equal]
     return [columns for columns in wanted if len(columns) > 1]
+
+
+def _is_range(one: Lookup) -> bool:
+    return one.kind == layout.IX and ARRAY not in one.path
 
 
 def _is_there(columns: Columns, index: IndexPlan) -> bool:

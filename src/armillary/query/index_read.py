@@ -17,11 +17,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from armillary.encoding.cells import ranges_around
 from armillary.query.index_access import Access, Both, Either, Lookup
-from armillary.query.term_ranges import ANYTHING
+from armillary.query.special_access import Near
+from armillary.query.term_ranges import ANYTHING, union
 from armillary.store import layout
+from armillary.store.container_policies import languages
 from armillary.store.index_path import Path, path_text
 from armillary.store.index_plan import path_hash
+from armillary.store.other_indexes import Other, SpatialIndex, TextIndex
 from armillary.store.plans import plan_from
 from armillary.store.rows import logical_key, unpack_logical
 from armillary.store.shapes import items_with_path
@@ -49,7 +53,7 @@ class Choice:
 
 
 def _paths(access: Access) -> list[Path]:
-    if isinstance(access, Lookup):
+    if isinstance(access, Lookup | Near):
         return [access.path]
     return list(dict.fromkeys(path for part in access.parts for path in _paths(part)))
 
@@ -66,8 +70,30 @@ def covers(view: StoreView, path: Path) -> bool:
     return all(plan_from(policy).covers(path) for _, policy in state.policies)
 
 
+def other_index(view: StoreView, kind: bytes, path: Path) -> Other | None:
+    """The spatial, full-text or vector index in which every item has its entries of a path."""
+    state = view.state
+    found = state.plan.other(kind, path)
+    if found is None or path[0] in view.computed:
+        return None
+    if isinstance(found, TextIndex) and found.language != languages(state.definition.document)[0]:
+        return None  # the functions know the language of the container only
+    if view.meta.stale_items:
+        others = (plan_from(policy).other(kind, path) for _, policy in state.policies)
+        return found if all(other == found for other in others) else None
+    return found
+
+
 def usable(view: StoreView, access: Access) -> Access | None:
     """The access without the parts whose paths are not indexed."""
+    if isinstance(access, Near):
+        index = other_index(view, layout.SX, access.path)
+        if not isinstance(index, SpatialIndex):
+            return None
+        cells = [each for box in access.boxes for each in ranges_around(box, index.domain)]
+        return Lookup(access.path, union([(tuple(cells), False)])[0], False, layout.SX)
+    if isinstance(access, Lookup) and access.kind != layout.IX:
+        return access if other_index(view, access.kind, access.path) is not None else None
     if isinstance(access, Lookup):
         return access if covers(view, access.path) else None
     parts = [part for each in access.parts if (part := usable(view, each)) is not None]
@@ -123,6 +149,8 @@ def count(view: StoreView, access: Access, bound: int) -> int:
             return total
         case Both(parts):
             return min(count(view, part, bound) for part in parts)
+        case Near():
+            raise AssertionError("boxes become cells in `usable`")
 
 
 def _is_stream(access: Access) -> bool:
@@ -146,18 +174,18 @@ def rids(view: StoreView, choice: Choice, start: bytes) -> Iterable[bytes]:
 
 
 def _stream(view: StoreView, access: Access, start: bytes) -> Iterator[bytes]:
-    parts = (access,) if isinstance(access, Lookup) else access.parts
+    parts = access.parts if isinstance(access, Both | Either) else (access,)
     lookups = [part for part in parts if isinstance(part, Lookup)]
     assert len(lookups) == len(parts), "only terms are streamed"
-    runs = [_run(view, one.path, found, start) for one in lookups for found, _ in one.ranges]
+    runs = [_run(view, one, found, start) for one in lookups for found, _ in one.ranges]
     if len(runs) == 1:
         return runs[0]
     return _each_once(heapq.merge(*runs))
 
 
-def _run(view: StoreView, path: Path, found: bytes, start: bytes) -> Iterator[bytes]:
+def _run(view: StoreView, lookup: Lookup, found: bytes, start: bytes) -> Iterator[bytes]:
     """Rids under one term."""
-    prefix = layout.IX + path_hash(path) + found
+    prefix = lookup.kind + path_hash(lookup.path) + found
     rows = view.reader.scan(prefix + start, layout.after(prefix))
     return (key[-RID_BYTES:] for key, epk in rows if view.is_inside(epk))
 
@@ -179,6 +207,8 @@ def _collect(view: StoreView, access: Access) -> set[bytes]:
         case Both(parts):
             smallest = min(parts, key=lambda part: count(view, part, MANY))
             return _collect(view, smallest)
+        case Near():
+            raise AssertionError("boxes become cells in `usable`")
 
 
 def _keys(view: StoreView, lookup: Lookup) -> Iterator[bytes]:
@@ -186,7 +216,7 @@ def _keys(view: StoreView, lookup: Lookup) -> Iterator[bytes]:
 
 
 def _rows(view: StoreView, lookup: Lookup) -> Iterator[tuple[bytes, bytes]]:
-    prefix = layout.IX + path_hash(lookup.path)
+    prefix = lookup.kind + path_hash(lookup.path)
     for start, end in lookup.ranges:
         yield from view.reader.scan(prefix + start, prefix + end)
 

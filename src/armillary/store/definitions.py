@@ -21,6 +21,7 @@ from armillary.limits import FEED_RETENTION_SECONDS_MAX, TTL_SECONDS_MAX
 from armillary.store.container_policies import check_policy_replacement
 from armillary.store.expiring import TTL_OFF
 from armillary.store.index_policy import parse_policy, parse_unique_keys, unique_keys_json
+from armillary.store.other_indexes import described
 from armillary.store.plans import policy_json
 from armillary.values import JSON
 
@@ -54,7 +55,10 @@ class ContainerDefinition:
 
     def policy(self) -> bytes:
         """What index entries are made by; a change of it means building them again."""
-        return policy_json(self.document["indexingPolicy"], self.document["uniqueKeyPolicy"])
+        document = self.document
+        return policy_json(
+            document["indexingPolicy"], document["uniqueKeyPolicy"], described(document)
+        )
 
 
 def parse_container(body: JSON) -> ContainerDefinition:

@@ -9,9 +9,10 @@ A name may stand without quotes when it is made of letters, digits and underscor
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import blake2b
 from typing import Final, Literal, TypeAlias
 
 from armillary.errors import BadInput
@@ -30,6 +31,9 @@ ARRAY: Final = Array.ARRAY
 Segment: TypeAlias = str | Array
 Path: TypeAlias = tuple[Segment, ...]
 Kind: TypeAlias = Literal["scalar", "subtree", "tuple"]
+
+PATH_HASH_BYTES: Final = 8
+ROOT_HASH: Final = bytes(PATH_HASH_BYTES)
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -135,3 +139,25 @@ def _refused(text: str, position: int) -> BadInput:
         "absence of quotes around labels.",
         position=position,
     )
+
+
+# --- in keys --------------------------------------------------------------------------------------
+
+
+def path_hash(segments: Iterable[Segment]) -> bytes:
+    """Eight bytes that stand for a path in index keys. Chained from the root, so that a node needs
+    only the hash of its parent.
+    """
+    digest = ROOT_HASH
+    for segment in segments:
+        digest = child_hash(digest, segment)
+    return digest
+
+
+def child_hash(parent: bytes, segment: Segment) -> bytes:
+    name = (
+        b"\x00"
+        if isinstance(segment, Array)
+        else b"\x01" + segment.encode("utf-8", "surrogatepass")
+    )
+    return blake2b(parent + name, digest_size=PATH_HASH_BYTES).digest()

@@ -11,9 +11,8 @@ Never: the other system properties.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Final
 
 from armillary.encoding.documents import SYSTEM_PROPERTIES
@@ -28,33 +27,23 @@ from armillary.encoding.terms import (
 )
 from armillary.store import layout
 from armillary.store.composite import Composite, compile_composite
-from armillary.store.index_path import ARRAY, Array, Segment
+from armillary.store.index_path import (
+    ARRAY,
+    ROOT_HASH,
+    Array,
+    Path,
+    Segment,
+    child_hash,
+    path_hash,
+)
 from armillary.store.index_policy import IndexPolicy, UniqueKeys
+from armillary.store.other_indexes import KIND, Other, compile_others
+from armillary.values import JSON
+
+__all__ = ["IndexPlan", "Node", "Rule", "compile_index", "path_hash"]
 
 NODES_MAX: Final = 20_000  # of one plan; nodes beyond are made and thrown away
-PATH_HASH_BYTES: Final = 8
 _TS: Final = ("_ts",)
-
-_ROOT_HASH: Final = bytes(PATH_HASH_BYTES)
-
-
-def path_hash(segments: Iterable[Segment]) -> bytes:
-    """Eight bytes that stand for a path in index keys. Chained from the root, so that a node needs
-    only the hash of its parent.
-    """
-    digest = _ROOT_HASH
-    for segment in segments:
-        digest = _child_hash(digest, segment)
-    return digest
-
-
-def _child_hash(parent: bytes, segment: Segment) -> bytes:
-    name = (
-        b"\x00"
-        if isinstance(segment, Array)
-        else b"\x01" + segment.encode("utf-8", "surrogatepass")
-    )
-    return blake2b(parent + name, digest_size=PATH_HASH_BYTES).digest()
 
 
 @dataclass(slots=True)
@@ -113,7 +102,7 @@ class Node:
     def below(self, segment: Segment) -> Node:
         """A new node for a child; does not remember it."""
         rule = None if self.rule is None else self.rule.children.get(segment)
-        return Node(_child_hash(self.hash, segment), rule, self.inherited)
+        return Node(child_hash(self.hash, segment), rule, self.inherited)
 
 
 @dataclass(slots=True)
@@ -125,6 +114,8 @@ class IndexPlan:
     unique_keys: UniqueKeys
     ts_prefix: bytes | None
     nodes: int = 0
+    others: tuple[Other, ...] = ()
+    """Spatial, full-text and vector indexes."""
     shapes: dict[tuple[bytes, ...], tuple[bytes, frozenset[bytes]]] = field(default_factory=dict)
 
     def covers(self, segments: Sequence[Segment]) -> bool:
@@ -141,6 +132,11 @@ class IndexPlan:
                 return False
         return bool(segments) and node.included
 
+    def other(self, kind: bytes, path: Path) -> Other | None:
+        """The index of a kind (`layout.SX`, `FX`, `VX`) that has the entries of a path."""
+        found = (each for each in self.others if KIND[type(each)] == kind and each.covers(path))
+        return next(found, None)
+
     def child(self, node: Node, name: str) -> Node:
         made = node.below(name)
         if self.nodes < NODES_MAX:
@@ -156,9 +152,12 @@ class IndexPlan:
         return made
 
 
-def compile_index(policy: IndexPolicy, unique_keys: UniqueKeys = ()) -> IndexPlan:
+def compile_index(
+    policy: IndexPolicy, unique_keys: UniqueKeys = (), others: Mapping[str, JSON] | None = None
+) -> IndexPlan:
+    """`others`: what `other_indexes.described` says; None when there are no such indexes."""
     indexed = policy.mode == "consistent"
-    root = Node(_ROOT_HASH, _rules(policy), inherited=False)
+    root = Node(ROOT_HASH, _rules(policy), inherited=False)
     for name in SYSTEM_PROPERTIES:
         root.children[name] = Node(path_hash((name,)), None, inherited=False)
     if indexed:
@@ -170,6 +169,7 @@ def compile_index(policy: IndexPolicy, unique_keys: UniqueKeys = ()) -> IndexPla
         unique_keys=unique_keys,
         ts_prefix=layout.IX + path_hash(_TS) if indexed else None,
         nodes=len(root.children),
+        others=compile_others(policy.document, others) if indexed and others else (),
     )
 
 

@@ -23,6 +23,7 @@ from armillary.store import layout
 from armillary.store.composite import Stamp, composite_keys, stamp, unique_key
 from armillary.store.index_path import ARRAY, Path, Segment
 from armillary.store.index_plan import IndexPlan, Node, compile_index, path_hash
+from armillary.store.other_indexes import changed_indexes, other_rows
 from armillary.values import JSON
 
 __all__ = [
@@ -54,7 +55,8 @@ class Entries(msgspec.Struct, frozen=True):
 
     `leaves` counts every indexed scalar, repeated ones too: it is what indexing is charged by.
     `shape` stands for `paths`, the hashes of the included paths that the item has (`_ts` among
-    them). `stamps` says where the time has to be put into `cx`; see `stamp`.
+    them). `stamps` says where the time has to be put into `cx`; see `stamp`. `others` are rows of
+    spatial, full-text and vector indexes: keys without the rid, values without the EPK.
     """
 
     ix: list[bytes] = []
@@ -64,6 +66,7 @@ class Entries(msgspec.Struct, frozen=True):
     shape: bytes = NO_SHAPE
     paths: frozenset[bytes] = frozenset()
     stamps: list[Stamp] = []
+    others: list[tuple[bytes, bytes]] = []
 
 
 def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
@@ -79,7 +82,9 @@ def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
     for composite in plan.composites:
         composite_keys(composite, item, cx, stamps)
     ux = [unique_key(*key, item) for key in enumerate(plan.unique_keys)]
-    return Entries(ix, cx, ux, leaves, shape, paths, stamps)
+    others = other_rows(plan.others, item) if plan.others else []
+    leaves += changed_indexes([], others)[1] if others else 0
+    return Entries(ix, cx, ux, leaves, shape, paths, stamps, others)
 
 
 def _shape_of(plan: IndexPlan, hashes: tuple[bytes, ...]) -> tuple[bytes, frozenset[bytes]]:

@@ -15,6 +15,9 @@ change of a key's form takes the next version. docs/formats.md shows every form 
     log   lsn, rid              → operation  change feed
     sh    shape                 → how many items have exactly this set of paths
     floor start of a part       → its end, and the LSN up to which its old versions are forgotten
+    sx    path, cell, rid       → epk        spatial index                (store/other_indexes.py)
+    fx    path, token, rid      → epk        full-text index
+    vx    path, rid             → the vector, epk
 """
 
 from armillary.engine.base import META_KEY
@@ -31,6 +34,9 @@ TX = b"\x81"
 LOG = b"\x91"
 SHAPE = b"\xa1"
 FLOOR = b"\xb1"
+SX = b"\xc1"
+FX = b"\xd1"
+VX = b"\xe1"
 
 
 def after(prefix: bytes) -> bytes:

@@ -14,15 +14,21 @@ from armillary.store.indexing import Entries, IndexPlan, compile_index, index_en
 from armillary.values import JSON
 
 
-def policy_json(indexing_policy: JSON, unique_key_policy: JSON) -> bytes:
-    """One version of what an item's index entries are made by."""
-    return orjson.dumps([indexing_policy, unique_key_policy])
+def policy_json(indexing_policy: JSON, unique_key_policy: JSON, others: JSON = None) -> bytes:
+    """One version of what an item's index entries are made by. Without `others`, as in all policies
+    before there were such indexes, there are only range and composite ones."""
+    parts = [indexing_policy, unique_key_policy]
+    return orjson.dumps(parts if others is None else [*parts, others])
 
 
 @lru_cache(maxsize=256)
 def plan_from(policy: bytes) -> IndexPlan:
-    indexing_policy, unique_key_policy = orjson.loads(policy)
-    return compile_index(parse_policy(indexing_policy), parse_unique_keys(unique_key_policy))
+    indexing_policy, unique_key_policy, *others = orjson.loads(policy)
+    return compile_index(
+        parse_policy(indexing_policy),
+        parse_unique_keys(unique_key_policy),
+        others[0] if others else None,
+    )
 
 
 def plan_of(policies: tuple[tuple[int, bytes], ...], version: int) -> IndexPlan:

@@ -24,7 +24,17 @@ from armillary.store.rows import (
 from armillary.store.shapes import OVERFLOW
 from armillary.store.transaction import index_rows
 
-DERIVED = (layout.ID, layout.LR, layout.IX, layout.CX, layout.UX, layout.TX)
+DERIVED = (
+    layout.ID,
+    layout.LR,
+    layout.IX,
+    layout.CX,
+    layout.UX,
+    layout.TX,
+    layout.SX,
+    layout.FX,
+    layout.VX,
+)
 
 
 def problems(reader: Reader, policies: tuple[tuple[int, bytes], ...]) -> list[str]:

@@ -24,6 +24,7 @@ from armillary.store.changes import log_put, log_remove
 from armillary.store.expiring import is_expired
 from armillary.store.fencing import open_meta
 from armillary.store.indexing import Entries, IndexPlan, stamp
+from armillary.store.other_indexes import changed_indexes
 from armillary.store.plans import entries_of, plan_of
 from armillary.store.requests import Context, Key, Op
 from armillary.store.rows import (
@@ -215,7 +216,8 @@ class Work:
         tx, before, after = self.tx, was.entries.shape, now.entries.shape
         for row in was.rows.keys() - now.rows.keys():
             tx.delete(row)
-        tx.put_many([(row, now.rows[row]) for row in now.rows if row not in was.rows])
+        # A vector may change under its key; every other row is all in the key.
+        tx.put_many([(row, value) for row, value in now.rows.items() if was.rows.get(row) != value])
         if before != after:
             if before:
                 shapes.count_out(tx, self.meta, before)
@@ -284,7 +286,11 @@ def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) ->
         rows[plan.ts_prefix + term(header.ts) + rid] = epk_key
     if header.ttl > 0:
         rows[expiry_key(header.ts + header.ttl, rid)] = b""
-    return Indexed(entries, rows, sum(map(len, rows)))
+    size_bytes = sum(map(len, rows))
+    for entry, data in entries.others:
+        rows[entry + rid] = data + epk_key
+        size_bytes += len(entry) + len(rid) + len(data)
+    return Indexed(entries, rows, size_bytes)
 
 
 def _previous_lsn(old: Found | None, lsn: int) -> int:
@@ -297,7 +303,11 @@ def _previous_lsn(old: Found | None, lsn: int) -> int:
 def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
     """(removed, added) leaf entries: what a write is charged for beside its size."""
     before, after = set(was.ix), set(now.ix)
-    return _leaves(before - after), _leaves(after - before)
+    removed, added = _leaves(before - after), _leaves(after - before)
+    if was.others or now.others:
+        less, more = changed_indexes(was.others, now.others)
+        return removed + less, added + more
+    return removed, added
 
 
 def _leaves(entries: set[bytes]) -> int:

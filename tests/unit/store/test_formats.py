@@ -31,7 +31,22 @@ BEGIN, END = "<!-- cases: begin -->", "<!-- cases: end -->"
 
 KINDS = {
     getattr(layout, name): name
-    for name in ("META", "DOC", "ID", "LR", "LP", "IX", "CX", "UX", "TX", "LOG", "SHAPE")
+    for name in (
+        "META",
+        "DOC",
+        "ID",
+        "LR",
+        "LP",
+        "IX",
+        "CX",
+        "UX",
+        "TX",
+        "LOG",
+        "SHAPE",
+        "SX",
+        "FX",
+        "VX",
+    )
 }
 CATALOG_KINDS = {
     layout.META: "META",
@@ -155,7 +170,7 @@ def _names() -> Iterator[Case]:
 
 def _space() -> Iterator[Case]:
     """A small history: create 1, replace 1, create 2, delete 2."""
-    for kind, key, value in _history()[1]:
+    for kind, key, value in [*_history()[1], *_others()]:
         yield Case(f"{KINDS[kind]} key", _about(kind, key), text(key))
         yield Case(f"{KINDS[kind]} value", "", text(value))
 
@@ -185,6 +200,33 @@ def _history() -> tuple[list[tuple[bytes, bytes, bytes]], list[tuple[bytes, byte
         engine = store_of(items).engine
         (owner,) = store_of(items).state.table.ranges
         return _rows(space_rows(engine, CATALOG_SPACE)), _rows(space_rows(engine, owner.space))
+
+
+def _others() -> list[tuple[bytes, bytes, bytes]]:
+    """What the indexes of other kinds have of one item."""
+    vector = {
+        "path": "/v",
+        "dataType": "float32",
+        "dimensions": 2,
+        "distanceFunction": "cosine",
+    }
+    with open_world(":memory:") as world:
+        items = world.container()
+        world.database.replace_container(
+            items.id,
+            fullTextPolicy={"fullTextPaths": [{"path": "/text"}]},
+            vectorEmbeddingPolicy={"vectorEmbeddings": [vector]},
+            indexingPolicy={
+                "spatialIndexes": [{"path": "/at/?"}],
+                "fullTextIndexes": [{"path": "/text"}],
+                "vectorIndexes": [{"path": "/v", "type": "flat"}],
+            },
+        )
+        at = {"type": "Point", "coordinates": [10.75, 59.91]}
+        items.create_item({"id": "1", "pk": "a", "at": at, "text": "the red cars", "v": [1, -0.5]})
+        store = store_of(items)
+        rows = _rows(space_rows(store.engine, store.state.table.ranges[0].space))
+        return [row for row in rows if row[0] in (layout.SX, layout.FX, layout.VX)]
 
 
 def _rows(rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes, bytes]]:

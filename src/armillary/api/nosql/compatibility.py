@@ -96,6 +96,10 @@ GAPS: Final[tuple[str, ...]] = (
     "Only gateway mode: the binary direct mode is not spoken.",
     "Computed properties are evaluated when a query runs and never indexed; `ORDER BY` one needs "
     "no index.",
+    "Tuple index paths are kept and given back, and not built. Composite indexes serve order, not "
+    "filters.",
+    "A full-text path in another language than the container's default is read without its index, "
+    "in the default language.",
     "`x-ms-indexing-directive` is ignored; the indexing policy decides.",
     "Plans for clients do not cover `ORDER BY RANK`; with a partition key it runs here.",
 )

@@ -1,18 +1,17 @@
 """Full text (reference 6.7): words, phrases, BM25 and the fusion of ranks.
 
-A text becomes tokens: word characters, lower-cased, without stop words, stemmed in the language of
-the container's policy. Tokens are adjacent when nothing but stop words stood between them. Works on
-any string, with or without an index; an index would store the same tokens.
+A text becomes tokens (encoding/text_tokens.py). Works on any string, with or without an index; an
+index stores the same tokens.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from armillary.encoding.text_tokens import tokens
 from armillary.limits import FUZZY_DISTANCE_MAX
 from armillary.query.functions.base import Context, Function, Logic, all_of, any_of, integer
 from armillary.values import JSON, UNDEFINED
@@ -20,41 +19,6 @@ from armillary.values import JSON, UNDEFINED
 K1, B = 1.2, 0.75  # the usual constants of BM25 (unverified)
 RANK_CONSTANT = 60  # of reciprocal rank fusion
 NO_SCORE = -1.0  # of a row whose score is undefined
-
-_WORD = re.compile(r"\w+")
-
-_STOP_WORDS = frozenset(
-    _WORD.findall(
-        "a an and are as at be but by for if in into is it no not of on or such that the their "
-        "then there these they this to was will with"
-    )
-)
-
-#: First part of a policy's language tag → algorithm.
-_LANGUAGES = {
-    "en": "english",
-    "de": "german",
-    "es": "spanish",
-    "fr": "french",
-    "it": "italian",
-    "pt": "portuguese",
-}
-
-
-def tokens(text: str, language: str = "en-US") -> list[str]:
-    words = [word for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
-    return _stemmer(_LANGUAGES.get(language[:2].lower(), "english"))(words)
-
-
-@lru_cache(maxsize=8)
-def _stemmer(algorithm: str) -> Callable[[Sequence[str]], list[str]]:
-    import snowballstemmer  # here, because it takes a while and few queries need it
-
-    # A stemmer keeps the word it works on inside itself, so every call gets its own: two threads
-    # would spell into each other's word.
-    stem = lru_cache(maxsize=20_000)(lambda word: snowballstemmer.stemmer(algorithm).stemWord(word))
-    return lambda words: [stem(word) for word in words]
-
 
 # --- tests ----------------------------------------------------------------------------------------
 
@@ -76,14 +40,15 @@ def _tests(context: Context, text: JSON, terms: Sequence[JSON]) -> Iterator[Logi
     """One answer per term. The text is read once; what is no string holds no words."""
     words = tokens(text, context.language) if type(text) is str else []
     for term in terms:
-        wanted, distance = _term(term)
+        wanted, distance = wanted_term(term)
         if wanted is None or text is UNDEFINED:
             yield UNDEFINED
         else:
             yield _occurrences(words, _phrase(wanted, context.language), distance) > 0
 
 
-def _term(term: JSON) -> tuple[str | None, int]:
+def wanted_term(term: JSON) -> tuple[str | None, int]:
+    """(the text of a term, how many letters may differ); no text when it is no term."""
     distance: int | None = 0
     if type(term) is dict:
         term, distance = term.get("term"), integer(term.get("distance", 0))
@@ -149,7 +114,7 @@ def score(
     mean = total / count if count > 0 and total > 0 else 1.0
     result = 0.0
     for term, holding in zip(terms, holders, strict=True):
-        wanted, distance = _term(term)
+        wanted, distance = wanted_term(term)
         if wanted is None or holding is None:
             return UNDEFINED
         times = _occurrences(found, _phrase(wanted, context.language), distance)

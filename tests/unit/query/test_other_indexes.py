@@ -1,0 +1,117 @@
+"""Spatial and full-text indexes: what they spare, and that they stay right through everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.accounts import World, check, open_world, store_of
+
+from armillary.container import Container
+from armillary.store.indexing import index_entries
+from armillary.store.moves import begin_split
+
+COUNT = 60
+SPATIAL = {"spatialIndexes": [{"path": "/at/?", "types": ["Point"]}]}
+TEXT = {"fullTextIndexes": [{"path": "/text"}]}
+OPTIONS = {"fullTextPolicy": {"fullTextPaths": [{"path": "/text"}]}}
+NEAR = "SELECT VALUE c.id FROM c WHERE ST_DISTANCE(c.at, @p) < 200000"
+WORDS = "SELECT VALUE c.id FROM c WHERE FullTextContains(c.text, 'bicycles')"
+AT = {"@p": {"type": "Point", "coordinates": [20, 0]}}
+
+
+def document(number: int) -> dict[str, Any]:
+    text = f"word{number} of a red " + ("bicycle" if number % 20 == 0 else "car")
+    at = {"type": "Point", "coordinates": [number, 0]}
+    return {"id": f"i{number}", "pk": f"p{number % 4}", "at": at, "text": text}
+
+
+def filled(world: World) -> Container:
+    container = world.container("items", "/pk", default_ttl=-1)
+    world.database.replace_container("items", **OPTIONS, indexingPolicy={**SPATIAL, **TEXT})
+    for number in range(COUNT):
+        container.create_item(document(number))
+    return container
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "loaded"),
+    [
+        (NEAR, ["i19", "i20", "i21"], 6),
+        (WORDS, ["i0", "i20", "i40"], 3),
+        (
+            "SELECT VALUE c.id FROM c WHERE FullTextContains(c.text, 'red bicycle')",
+            ["i0", "i20", "i40"],
+            3,
+        ),
+        ("SELECT VALUE c.id FROM c WHERE FullTextContainsAll(c.text, 'car', 'word7')", ["i7"], 1),
+        (
+            "SELECT VALUE c.id FROM c WHERE FullTextContainsAny(c.text, 'word8', 'word7')",
+            ["i7", "i8"],
+            2,
+        ),
+        ("SELECT VALUE COUNT(1) FROM c WHERE FullTextContains(c.text, 'bicycle')", [3], 0),
+    ],
+)
+def test_few_items_are_loaded(query: str, rows: list[Any], loaded: int) -> None:
+    with open_world(":memory:") as world:
+        page = filled(world).query_page(query, AT)
+        assert sorted(page.rows) == rows
+        assert page.metrics.retrieved_items <= loaded
+        assert page.metrics.index_used
+
+
+def test_entries_follow_the_item_through_its_life() -> None:
+    with open_world(":memory:") as world:
+        container = filled(world)
+        container.replace_item("i20", {**document(20), "text": "gone", "at": {"x": 1}})
+        container.patch_item("i40", "p0", [{"op": "set", "path": "/text", "value": "no"}])
+        container.delete_item("i0", "p0")
+        assert list(container.query(WORDS)) == []
+        assert sorted(container.query(NEAR, AT)) == ["i19", "i21"]
+        check(container)
+        store = store_of(container)
+        begin_split(store, store.state.table.ranges[0].ordinal).run()
+        check(container)
+        assert sorted(container.query(NEAR, AT)) == ["i19", "i21"]
+
+
+def test_a_changed_policy_builds_the_index_of_what_is_there() -> None:
+    with open_world(":memory:") as world:
+        container = world.container("items", "/pk")
+        for number in range(COUNT):
+            container.create_item(document(number))
+        assert not container.query_page(WORDS).metrics.index_used
+        world.database.replace_container("items", **OPTIONS, indexingPolicy=TEXT)
+        page = container.query_page(WORDS)
+        assert sorted(page.rows) == ["i0", "i20", "i40"]
+        assert list(page.metrics.index_used) == ["/text/?"]
+        check(container)
+        world.database.replace_container("items", indexingPolicy=None, fullTextPolicy=None)
+        page = container.query_page(WORDS)
+        assert not page.metrics.index_used
+        assert len(page.rows) == 3
+        check(container)
+
+
+def test_an_index_is_paid_for_like_one_more_leaf() -> None:
+    """However many words a text has."""
+    with open_world(":memory:") as world:
+        plain = store_of(world.container("plain", "/pk")).state.plan
+        indexed = store_of(filled(world)).refresh().plan
+        leaves = [index_entries(plan, document(1)).leaves for plan in (plain, indexed)]
+        assert leaves[1] == leaves[0] + 2
+
+
+def test_a_path_in_another_language_is_read_without_the_index() -> None:
+    with open_world(":memory:") as world:
+        container = world.container("items", "/pk")
+        policy = {
+            "defaultLanguage": "en-US",
+            "fullTextPaths": [{"path": "/text", "language": "de-DE"}],
+        }
+        world.database.replace_container("items", fullTextPolicy=policy, indexingPolicy=TEXT)
+        container.create_item({"id": "1", "pk": "a", "text": "running"})
+        page = container.query_page("SELECT VALUE c.id FROM c WHERE FullTextContains(c.text,'run')")
+        assert page.rows == ["1"]
+        check(container)
