@@ -100,10 +100,10 @@ class StoreView:
             rows = self.reader.scan(layout.DOC + start, layout.after(layout.DOC))
         else:
             rows = ((layout.DOC + rid, value) for rid, value in self.everything(start))
-        size, most = CHUNK_FIRST, CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS
+        size = CHUNK_FIRST
         while batch := list(islice(rows, size)):
             yield batch
-            size = min(2 * size, most)
+            size = min(2 * size, CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS)
 
     def visible(self, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         if self.is_whole and self.state.definition.default_ttl == TTL_OFF:

@@ -51,7 +51,6 @@ GroupLoop: TypeAlias = Callable[
     [list[Stored], dict[Any, Any], Callable[[tuple[Any, ...], list[Any], bytes], Any]], None
 ]
 
-_NEEDS_ROW: Final = (ast.Subquery, ast.Let, ast.UdfCall)
 _ROW: Final = re.compile(r"\brow\b")
 _TEXT: Final = f"value[{EPK_AT} + value[{EPK_LENGTH_AT}]:]"
 
@@ -65,7 +64,7 @@ def may_loop(plan: Plan) -> bool:
         return False
     if not isinstance(source.source.collection, ast.Identifier):
         return False
-    return not any(isinstance(n, _NEEDS_ROW) for each in _parts(plan) for n in ast.walk(each))
+    return not plan.bound.subqueries and not plan.bound.udfs
 
 
 def is_quick(plan: Plan) -> bool:

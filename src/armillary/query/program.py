@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cached_property
 from typing import Any
 
 from armillary.query.computed import widened
@@ -17,6 +17,8 @@ from armillary.query.evaluate import Expression, Frame, Row, Scope, make_express
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.index_access import accesses
 from armillary.query.loops import (
+    GroupLoop,
+    Loop,
     is_quick,
     loop_of_groups,
     loop_of_places,
@@ -78,11 +80,25 @@ class Program:
         self.finish: Callable[[JSON], JSON] = _as_it_is if is_stored else output
         self.may_loop = may_loop(plan)
         """Whether long scans may be done by a compiled loop; it is made when it is asked for."""
-        self.is_quick = self.may_loop and is_quick(plan)
         self.rows_seen = 0
-        self.loop_of_rows = cache(lambda: loop_of_rows(plan, scope))
-        self.loop_of_places = cache(lambda: loop_of_places(plan, scope))
-        self.loop_of_groups = cache(lambda: loop_of_groups(plan, scope))
+
+    # Made when they are asked for: most queries never see so many rows.
+
+    @cached_property
+    def is_quick(self) -> bool:
+        return is_quick(self.plan)
+
+    @cached_property
+    def loop_of_rows(self) -> Loop | None:
+        return loop_of_rows(self.plan, self.scope)
+
+    @cached_property
+    def loop_of_places(self) -> Loop | None:
+        return loop_of_places(self.plan, self.scope)
+
+    @cached_property
+    def loop_of_groups(self) -> GroupLoop | None:
+        return loop_of_groups(self.plan, self.scope)
 
     @property
     def took_long(self) -> bool:

@@ -54,7 +54,7 @@ def scan_rows(
         return take_rows(feed, program, room, Taken(rid=rid, given=given), metrics)
     taken = Taken(rid=rid)
     for batch in view.batches(program, rid):
-        loop = program.loop_of_rows() if _is_worth_it(program, batch) else None
+        loop = program.loop_of_rows if _is_worth_it(program, batch) else None
         if loop is None or not _take_batch(view, program, loop, batch, room, taken, metrics):
             take_rows(_feed(view, program, batch), program, room, taken, metrics)
         if taken.at_end and room.clock() > room.deadline:
@@ -175,7 +175,7 @@ def scan_ordered(
     worst: Any = None
     falls = sorter.falling[0]
     for batch in view.batches(program, rid):
-        loop = program.loop_of_places() if _is_worth_it(program, batch) else None
+        loop = program.loop_of_places if _is_worth_it(program, batch) else None
         if loop is None:
             rows += ordered_rows(_feed(view, program, batch), program, sorter, after)
         else:
@@ -226,7 +226,7 @@ def scan_groups(
             groups.take(_feed(view, program, batch))
         elif plan.fold is None:
             _fold_equal_rows(view, program, groups, batch)
-        elif (loop := program.loop_of_groups()) is not None:
+        elif (loop := program.loop_of_groups) is not None:
             _fold(view, program, groups, batch, loop, known)
         else:
             groups.take(_feed(view, program, batch))
@@ -263,7 +263,7 @@ def _fold(
 def _fold_equal_rows(
     view: StoreView, program: Program, groups: Groups, batch: list[Stored]
 ) -> None:
-    loop = program.loop_of_rows()
+    loop = program.loop_of_rows
     if loop is None or program.gives_item:
         groups.take(_feed(view, program, batch))
         return
