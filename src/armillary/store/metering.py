@@ -181,6 +181,18 @@ class Meter:
             found = read_statistics(self._folder, now_ms, budgets)
         return {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
 
+    def note_metadata(self, status: int) -> None:
+        """A request about databases, containers or throughput. Counted under the catalog's space,
+        which no container has."""
+        self._recorder.record(CATALOG_SPACE, b"", 0.0, status, 0.0, "other", self._now_ms())
+
+    def metadata(self) -> PartitionHeat | None:
+        """Those requests, of all processes."""
+        now_ms = self._now_ms()
+        if self._folder is None:
+            return combine(self._recorder.blocks(), [], now_ms, {}).get(CATALOG_SPACE)
+        return read_statistics(self._folder, now_ms, {}).get(CATALOG_SPACE)
+
     def close(self) -> None:
         self._recorder.close()
         self._ledger.close()

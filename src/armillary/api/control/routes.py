@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from armillary.api.control import faults, key_specs, overview, resetting, timing, topology
+from armillary.api.control import faults, key_specs, metrics, overview, resetting, timing, topology
 from armillary.api.control.call import ControlCall, answer
 from armillary.api.control.openapi import describe
 from armillary.api.control.schemas import (
@@ -163,6 +163,14 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ),
     ControlRoute(
         "GET",
+        "metrics",
+        metrics.read_metrics,
+        "readMetrics",
+        "Metrics in the text format of Prometheus. Also at /metrics.",
+        media=metrics.MEDIA,
+    ),
+    ControlRoute(
+        "GET",
         "openapi.json",
         lambda call: answer(200, describe(ROUTES)),
         "readDescription",
@@ -172,7 +180,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
 )
 
 #: Other places for the same: where scrapers look without being told.
-ALIASES: Final[dict[str, tuple[str, ...]]] = {}
+ALIASES: Final[dict[str, tuple[str, ...]]] = {"/metrics": ("metrics",)}
 
 
 def find_route(method: str, segments: Sequence[str]) -> tuple[ControlRoute, dict[str, str]]:

@@ -23,7 +23,7 @@ import orjson
 
 from armillary.api.control.faults import strike
 from armillary.api.control.service import Controls
-from armillary.api.errors import INTERNAL
+from armillary.api.errors import INTERNAL, wire
 from armillary.api.nosql.authorization import FULL, authenticate, authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
 from armillary.api.nosql.cors import cors_headers, preflight
@@ -32,7 +32,7 @@ from armillary.api.nosql.messages import Request, Response
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.paths import Path, parse_path
 from armillary.api.nosql.point_reads import PointReads
-from armillary.api.nosql.routes import find_route
+from armillary.api.nosql.routes import Route, find_route
 from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings, told_apart
 from armillary.clock import Clock, new_random
 from armillary.config import Settings
@@ -136,7 +136,19 @@ class NosqlService:
         authorize(call, route)
         if self._faults[FAULTS]:
             strike(self.shared, call, route.variant)
-        return route.handler(call)
+        return self._counted(call, route) if route.is_management else route.handler(call)
+
+    def _counted(self, call: Call, route: Route) -> Response:
+        meter = self.gateway.account.meter
+        try:
+            response = route.handler(call)
+        except DbError as error:
+            if meter is not None:
+                meter.note_metadata(wire(error).status)
+            raise
+        if meter is not None:
+            meter.note_metadata(response.status)
+        return response
 
 
 def _internal(call: Call) -> Response:
