@@ -95,11 +95,10 @@ def places() -> Iterator[dict[str, Place]]:
     alone = NosqlService(account, GatewaySettings())
     merging = NosqlService(account, GatewaySettings(gateway_merge=True))
     with bridged(alone) as (url, _), bridged(merging) as (merging_url, _):
-        client = CosmosClient(url, EMULATOR_KEY)
-        several = Place(account, CosmosClient(merging_url, EMULATOR_KEY), 4)
+        client, merged = CosmosClient(url, EMULATOR_KEY), CosmosClient(merging_url, EMULATOR_KEY)
         yield {
-            "one": Place(account, client, 1),
-            "merged": several,
+            "one": Place(account, merged, 1),
+            "merged": Place(account, merged, 4),
             "left": Place(account, client, 3),
         }
     alone.close()

@@ -3,7 +3,6 @@
     range id, EPK bounds   that part, original or rewritten text           run_range
     partition key          that logical partition, or prefix               run_query
     filter fixes the key   its partition                                   run_query
-    one range              that one                                        run_query
     else                   everywhere, if rows can simply be concatenated  run_query
                            else 400, 1004, and the plan for the client to run itself
 
@@ -26,10 +25,12 @@ from armillary.errors import BadInput, NeedsMerge
 from armillary.query.index_advice import possible_indexes
 from armillary.query.key_ranges import ANYWHERE, HashRange, is_point, key_ranges
 from armillary.query.metrics import index_header, metrics_header
+from armillary.query.optimize import path_of
 from armillary.query.rewriting import needs_plan, plan_scope, query_plan
 from armillary.query.run import QueryPage, bound_query, run_query, run_range
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
+from armillary.query.sql.errors import QueryError, RefusedQuery
 from armillary.store.containers import ContainerStore
 from armillary.values import JSON
 
@@ -42,6 +43,7 @@ CROSS_TEXT: Final = (
     "x-ms-documentdb-query-enablecrosspartition to true, specify "
     "x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
 )
+EXCLUDED_TEXT: Final = "The index path corresponding to the specified order-by item is excluded."
 
 
 class Asked(NamedTuple):
@@ -55,6 +57,7 @@ def query_items(call: Call) -> Response:
     asked = _asked(call)
     part = slice_of(call, store)
     check_session(call, store, part)
+    _check_order(store, asked.bound)
     page = _run(call, store, asked, part)
     rows = [orjson.dumps(row) for row in page.rows]
     body = feed_body(store.state.record.rid, DOCUMENTS, rows)
@@ -129,14 +132,21 @@ def _check_everywhere(call: Call, store: ContainerStore, asked: Asked) -> None:
         return
     if not call.options.flag("x-ms-documentdb-query-enablecrosspartition"):
         raise BadInput(CROSS_TEXT)
-    if needs_plan(asked.bound) and not _merges_here(call, store):
+    if needs_plan(asked.bound) and not call.gateway.settings.gateway_merge:
         raise NeedsMerge(plan=_plan(call, store, asked))
 
 
-def _merges_here(call: Call, store: ContainerStore) -> bool:
-    """One range has nothing to merge; and what began so goes on so, should it split meanwhile."""
-    is_one = len(store.state.table.ranges) == 1
-    return is_one or call.options.continuation is not None or call.gateway.settings.gateway_merge
+def _check_order(store: ContainerStore, bound: BoundQuery) -> None:
+    """The original sorts by what it has an index of. In process a sort without one is slow, no
+    error; several keys need their composite index everywhere, and `run.py` sees to it.
+    """
+    order = bound.query.order_by
+    if not isinstance(order, ast.OrderBy) or len(order.items) != 1 or bound.is_grouped:
+        return
+    path = None if bound.container is None else path_of(order.items[0].expr, bound.container)
+    if path is None or store.state.plan.covers(path) or store.refresh().plan.covers(path):
+        return
+    raise RefusedQuery.of([QueryError(None, EXCLUDED_TEXT)])
 
 
 def _ranges(store: ContainerStore, asked: Asked) -> list[HashRange]:

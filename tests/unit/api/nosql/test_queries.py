@@ -10,8 +10,6 @@ import pytest
 from tests.support.nosql import Api, document, pk
 from tests.support.nosql import api as made
 
-from armillary.store.moves import begin_split
-
 PYTHON = (
     "Aggregate, CompositeAggregate, Distinct, MultipleOrderBy, OffsetAndLimit, OrderBy, Top, "
     "NonStreamingOrderBy, HybridSearch, CountIf, WeightedRankFusion"
@@ -92,22 +90,6 @@ def test_a_ranking_is_planned_as_a_hybrid_search(api: Api) -> None:
     assert "queryInfo" not in plan
 
 
-def test_one_range_has_nothing_to_merge(api: Api) -> None:
-    """Clients that can't merge, and those that never ask for plans, have an answer from it."""
-    for number in (2, 1, 3):
-        api.item({"id": str(number), "pk": f"x{number}", "n": number})
-    page = {"x-ms-max-item-count": "2"}
-    response = ask(api, "SELECT VALUE c.n FROM c ORDER BY c.n", **page)
-    assert document(response)["Documents"] == [1, 2]
-    assert document(ask(api, "SELECT VALUE MIN(c.n) + 1 FROM c"))["Documents"] == [2]
-    store = api.service.gateway.container("d", "c")
-    begin_split(store, store.state.table.ranges[0].ordinal).run()
-    token = {"x-ms-continuation": response.headers["x-ms-continuation"]}
-    more = ask(api, "SELECT VALUE c.n FROM c ORDER BY c.n", **page, **token)
-    assert document(more)["Documents"] == [3], "what began here goes on here after a split"
-    assert ask(api, "SELECT VALUE c.n FROM c ORDER BY c.n").headers["x-ms-substatus"] == "1004"
-
-
 def test_what_nobody_can_merge_is_no_1004(wide: Api) -> None:
     response = ask(wide, "SELECT VALUE MIN(c.n) + 1 FROM c")
     assert response.status == 400
@@ -123,6 +105,50 @@ def test_index_metrics_name_what_was_used_and_what_would_help(api: Api) -> None:
     assert [each["IndexSpecs"] for each in found["PotentialCompositeIndexes"]] == [
         ["/a ASC", "/b ASC"]
     ]
-    reply = ask(api, text, **{header + "-V2": "true"})
+    reply = ask(api, text, **{header + "-v2": "true"})
     newer = json.loads(unquote(reply.headers["x-ms-cosmos-index-utilization"]))
     assert newer["Potential"]["CompositeIndexes"] == [{"IndexSpecs": ["/a ASC", "/b ASC"]}]
+
+
+def policied(api: Api, **settings: Any) -> None:
+    """Container c again, with settings of its own."""
+    assert api.ask("DELETE", "/dbs/d/colls/c").status == 204
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    body = {"id": "c", "partitionKey": key, **settings}
+    response = api.ask("POST", "/dbs/d/colls", body)
+    assert response.status == 201, response.body
+
+
+def test_a_path_without_an_index_does_not_sort(api: Api) -> None:
+    policy = {"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/x/?"}]}
+    policied(api, indexingPolicy=policy)
+    api.item({"id": "1", "pk": "a", "x": 1, "y": 1})
+    for text, status in (
+        ("SELECT * FROM c ORDER BY c.x", 400),
+        ("SELECT * FROM c ORDER BY c.y", 200),
+        ("SELECT * FROM c ORDER BY c.id", 200),
+        ("SELECT * FROM c ORDER BY c._ts", 200),
+        ("SELECT * FROM c WHERE c.x = 1", 200),
+        ("SELECT * FROM c ORDER BY c.y, c.id", 400),
+    ):
+        assert ask(api, text, **pk("a")).status == status, text
+    message = document(ask(api, "SELECT * FROM c ORDER BY c.x", **pk("a")))["message"]
+    assert "The index path corresponding to the specified order-by item is excluded." in message
+    several = document(ask(api, "SELECT * FROM c ORDER BY c.y, c.id", **pk("a")))["message"]
+    assert "does not have a corresponding composite index" in several
+
+
+def test_computed_properties_are_defined_and_asked_over_the_wire(api: Api) -> None:
+    computed = [{"name": "low", "query": "SELECT VALUE LOWER(c.n) FROM c"}]
+    policied(api, computedProperties=computed)
+    api.item({"id": "1", "pk": "a", "n": "ADA"})
+    response = ask(api, "SELECT c.low FROM c WHERE c.low = 'ada'")
+    assert document(response)["Documents"] == [{"low": "ada"}]
+    assert document(api.ask("GET", "/dbs/d/colls/c"))["computedProperties"] == computed
+
+
+def test_a_function_of_the_user_is_refused_plainly(api: Api) -> None:
+    api.item({"id": "1", "pk": "a", "n": 1})
+    response = ask(api, "SELECT VALUE udf.twice(c.n) FROM c")
+    assert 400 <= response.status < 502
+    assert "'twice'" in document(response)["message"]
