@@ -1,15 +1,20 @@
 """Queries in process: with indexes, without, and beside two others in the same run.
 
-    python -m bench.query --quick     10,000 items; without --quick also 100,000
+    python -m bench.query --quick            10,000 items; without --quick also 100,000
+    python -m bench.query --items 1000000    so many
 
-The others are SQLite with JSON text and an index on an expression for each property that is asked
-for, and the naive way: parse every item in Python and look. All four hold the same items and must
-give as many rows; `ratio` is how often ours could be answered while the other answers once.
+The others are SQLite with JSON text, with and without an index on an expression for each property
+that is asked for, and the naive way: parse every item in Python and look. All hold the same items
+and must give as many rows; `ratio` is how often ours could be answered while the other answers
+once. `growth_mb` is how much more memory of its own (the map of the file is not) the process had
+at any moment of the first two answers of ours.
 """
 
+import os
 import random
 import sqlite3
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -125,12 +130,12 @@ def fill(container: Container, items: list[dict[str, Any]]) -> None:
         container.bulk([("create", (item,)) for item in items[start : start + 2_000]])
 
 
-def sqlite_of(path: Path, texts: list[bytes]) -> sqlite3.Connection:
+def sqlite_of(path: Path, texts: list[bytes], indexed: bool) -> sqlite3.Connection:
     made = sqlite3.connect(path)
     made.execute("CREATE TABLE items (id TEXT PRIMARY KEY, body TEXT)")
     rows = [(orjson.loads(text)["id"], text.decode()) for text in texts]
     made.executemany("INSERT INTO items VALUES (?, ?)", rows)
-    for name in INDEXED:
+    for name in INDEXED if indexed else ():
         made.execute(f"CREATE INDEX items_{name} ON items (body ->> '$.{name}')")
     made.execute("ANALYZE")
     made.commit()
@@ -150,10 +155,12 @@ def measure(report: Report, count: int) -> None:
         bare = database.create_container("bare", "/pk", indexing_policy=NONE)
         for container in (indexed, bare):
             fill(container, items)
-        sqlite = sqlite_of(place / "beside.sqlite", texts)
+        sqlite = sqlite_of(place / "beside.sqlite", texts, indexed=True)
+        plain = sqlite_of(place / "plain.sqlite", texts, indexed=False)
         for question in questions(count):
-            ask(report, count, question, indexed, bare, sqlite, texts)
+            ask(report, count, question, indexed, bare, sqlite, plain, texts)
         sqlite.close()
+        plain.close()
 
 
 def ask(
@@ -163,6 +170,7 @@ def ask(
     indexed: Container,
     bare: Container,
     sqlite: sqlite3.Connection,
+    plain: sqlite3.Connection,
     texts: list[bytes],
 ) -> None:
     ways: dict[str, Callable[[], int]] = {
@@ -170,15 +178,50 @@ def ask(
         "ours, indexing none": lambda: len(list(bare.query(question.query))),
         # Rows of ours are values; theirs are text until it is parsed.
         "SQLite": lambda: len([_value(row) for row in sqlite.execute(question.sqlite)]),
+        "SQLite, no index": lambda: len([_value(row) for row in plain.execute(question.sqlite)]),
         "naive Python": lambda: question.naive(texts),
     }
-    rows = {name: way() for name, way in ways.items()}
+    rows: dict[str, int] = {}
+    with Memory() as memory:
+        for name in ("ours", "ours, indexing none"):
+            rows[name] = ways[name]()
+    rows |= {name: way() for name, way in ways.items() if name not in rows}
     if len(set(rows.values())) != 1:
         raise SystemExit(f"{question.name}: the answers differ: {rows}")
     rates = {name: rate(_counted(way), least_s=0.2, rounds=2) for name, way in ways.items()}
     for name, value in rates.items():
-        facts: dict[str, Any] = {} if name == "ours" else {"ratio": rates["ours"] / value}
+        facts: dict[str, Any] = {"ratio": rates["ours"] / value}
+        if name == "ours":
+            facts = {"growth_mb": memory.growth_mb, "load": os.getloadavg()[0]}
         report.line(f"{question.name}, {count:,} items: {name}", value, items=count, **facts)
+
+
+class Memory:
+    """Looks every few milliseconds how much memory the process has."""
+
+    def __enter__(self) -> "Memory":
+        self._stop = threading.Event()
+        self._before = self._most = _own_mb()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.005):
+            self._most = max(self._most, _own_mb())
+
+    @property
+    def growth_mb(self) -> float:
+        return self._most - self._before
+
+
+def _own_mb() -> float:
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:"))
 
 
 def _counted(way: Callable[[], int]) -> Callable[[], int]:
@@ -196,6 +239,9 @@ def _value(row: tuple[Any, ...]) -> Any:
 
 def main() -> None:
     report = Report("query")
+    if "--items" in sys.argv:
+        measure(report, int(sys.argv[sys.argv.index("--items") + 1]))
+        return
     measure(report, 10_000)
     if "--quick" not in sys.argv:
         measure(report, 100_000)
