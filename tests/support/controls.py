@@ -1,0 +1,48 @@
+"""The controls of a running server, asked with the key itself. Every request has its own connection,
+so that with several workers any of them may answer."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.support.signed_http import Reply
+
+from armillary.api.nosql.settings import EMULATOR_KEY
+
+
+class ControlClient:
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def ask(self, method: str, path: str, body: Any = None) -> Reply:
+        """`path`: after /_armillary/"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            raw = None if body is None else json.dumps(body).encode()
+            headers = {"Authorization": f"Bearer {EMULATOR_KEY}"}
+            connection.request(method, f"/_armillary/{path}", raw, headers)
+            answer = connection.getresponse()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            return Reply(answer.status, found, answer.read())
+        finally:
+            connection.close()
+
+    def ended(self, operation: str) -> dict[str, Any]:
+        def look() -> Any:
+            found = self.ask("GET", f"operations/{operation}").json()
+            return None if found["status"] == "running" else found
+
+        found: dict[str, Any] = until(look)
+        return found
+
+
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+    return found
