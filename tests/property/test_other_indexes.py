@@ -147,3 +147,66 @@ def test_boxes_that_touch_share_a_cell(one: Box, other: Box) -> None:
     assert len(stored) <= 4
     found = any(start <= cell < end for cell in stored for start, end in sought)
     assert found or not touch
+
+
+numbers_of = st.one_of(st.integers(-3, 3), st.floats(-2, 2), st.sampled_from([1e39, 1e-40, 0.1]))
+vectors = st.lists(numbers_of, min_size=3, max_size=3)
+stored = st.one_of(
+    vectors, vectors, vectors, st.sampled_from([None, [1, 2], [1, 2, "x"], [0, 0, 0]])
+)
+EMBEDDING = {
+    "path": "/v",
+    "dataType": "float32",
+    "dimensions": 3,
+    "distanceFunction": "cosine",
+}
+FLAT = {"vectorIndexes": [{"path": "/v", "type": "flat"}]}
+
+
+def pages(container: Container, query: str, parameters: dict[str, Any], size: int) -> list[Any]:
+    rows: list[Any] = []
+    token = None
+    while True:
+        page = container.query_page(query, parameters, max_items=size, continuation=token)
+        rows += page.rows
+        token = page.continuation
+        if token is None:
+            return rows
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    items=st.lists(stored, min_size=1, max_size=14),
+    changed=st.lists(stored, max_size=2),
+    asked=vectors,
+    metric=st.sampled_from(["cosine", "dotproduct", "euclidean"]),
+    top=st.integers(1, 6),
+    size=st.integers(1, 4),
+    where=st.sampled_from(["", "WHERE c.n > 4", "WHERE UPPER(c.id) != '2'"]),
+)
+def test_a_vector_index_gives_the_order_of_a_scan(
+    items: list[Any],
+    changed: list[Any],
+    asked: list[float],
+    metric: str,
+    top: int,
+    size: int,
+    where: str,
+) -> None:
+    with open_world(":memory:") as world:
+        made = [world.container("indexed", "/pk"), world.container("scanned", "/pk")]
+        policy = {"vectorEmbeddings": [EMBEDDING]}
+        world.database.replace_container(
+            "indexed", vectorEmbeddingPolicy=policy, indexingPolicy=FLAT
+        )
+        for container in made:
+            for number, vector in enumerate(items):
+                item = {"id": str(number), "pk": "a", "n": number, "v": vector}
+                container.create_item(item)
+            for number, vector in enumerate(changed):
+                container.upsert_item({"id": str(number), "pk": "a", "n": number, "v": vector})
+        order = f"ORDER BY VectorDistance(c.v, @q, false, {{'distanceFunction': '{metric}'}})"
+        query = f"SELECT TOP {top} VALUE c.id FROM c {where} {order}"
+        found = [pages(container, query, {"@q": asked}, size) for container in made]
+        assert found[0] == found[1]
+        check(made[0])

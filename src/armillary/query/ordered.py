@@ -38,6 +38,7 @@ from armillary.query.order import Place, Sorter
 from armillary.query.plan import Plan
 from armillary.query.program import Program
 from armillary.query.scanning import scan_ordered
+from armillary.query.vector_read import nearest
 from armillary.store import layout
 from armillary.store.composite import Composite
 from armillary.store.index_path import Path, path_text
@@ -89,6 +90,10 @@ def fetch_ordered(
         view.metrics.index_used[index.name] = None
         rows = _in_order(view, program, sorter, index, after, need)
         return Fetched(list(islice(rows, need)))
+    if few is None and not rid:
+        found = nearest(view, program, sorter, after, need)
+        if found is not None:
+            return Fetched(found)
     return Fetched(*scan_ordered(view, program, sorter, last, need, rid, clock))
 
 

@@ -115,3 +115,36 @@ def test_a_path_in_another_language_is_read_without_the_index() -> None:
         page = container.query_page("SELECT VALUE c.id FROM c WHERE FullTextContains(c.text,'run')")
         assert page.rows == ["1"]
         check(container)
+
+
+def test_the_nearest_vectors_are_found_without_loading_the_others() -> None:
+    embedding = {
+        "path": "/v",
+        "dataType": "float32",
+        "dimensions": 2,
+        "distanceFunction": "euclidean",
+    }
+    with open_world(":memory:") as world:
+        container = world.container("items", "/pk")
+        world.database.replace_container(
+            "items",
+            vectorEmbeddingPolicy={"vectorEmbeddings": [embedding]},
+            indexingPolicy={"vectorIndexes": [{"path": "/v", "type": "diskANN"}]},
+        )
+        for number in range(COUNT * 4):
+            item = {"id": f"i{number}", "pk": "a", "v": [number / 10, 1]}
+            container.create_item(item)
+        query = (
+            "SELECT TOP 3 VALUE c.id FROM c "
+            "ORDER BY VectorDistance(c.v, [5, 1], false, {'distanceFunction': 'euclidean'})"
+        )
+        page = container.query_page(query)
+        assert page.rows == ["i50", "i49", "i51"]
+        assert page.metrics.retrieved_items < 30
+        assert list(page.metrics.index_used) == ["/v"]
+        brute = container.query_page(query.replace("false", "true"))
+        assert brute.rows == page.rows
+        assert brute.metrics.retrieved_items == COUNT * 4
+        store = store_of(container)
+        check(container)
+        assert store.state.plan.others

@@ -98,6 +98,7 @@ GAPS: Final[tuple[str, ...]] = (
     "no index.",
     "Tuple index paths are kept and given back, and not built. Composite indexes serve order, not "
     "filters.",
+    "Vector indexes of every type are searched exactly: results are those of a scan.",
     "A full-text path in another language than the container's default is read without its index, "
     "in the default language.",
     "`x-ms-indexing-directive` is ignored; the indexing policy decides.",

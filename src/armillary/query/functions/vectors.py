@@ -31,7 +31,7 @@ def distance(
     metric = metric_of(options)
     if metric is None or type(brute_force) is not bool:
         return UNDEFINED
-    if not _is_vector(left) or not _is_vector(right) or len(left) != len(right):
+    if not is_vector(left) or not is_vector(right) or len(left) != len(right):
         return UNDEFINED
     import numpy as np  # here, because it takes a while and few queries need it
 
@@ -62,7 +62,7 @@ def metric_of(options: JSON) -> str | None:
     return metric.lower() if metric.lower() in METRICS else None
 
 
-def _is_vector(value: JSON) -> bool:
+def is_vector(value: JSON) -> bool:
     return type(value) is list and _NUMBERS.issuperset(map(type, value))
 
 
