@@ -7,17 +7,24 @@ pydantic, which costs a server 11 MB for its whole life and a quarter of the tim
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
+from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.config import VARIABLES
 from armillary.errors import BadInput
-from armillary.server.plan import KEY_VARIABLE, make_plan
+from armillary.server.plan import KEY_VARIABLE, MEMORY, Plan, make_plan
 from armillary.server.run import EXIT_USAGE, run
 
+READY: Final = "ready"  # the last line that `run` says begins so
 ABOUT = "Serve the NoSQL API over HTTP and HTTPS on one port, until SIGTERM or Ctrl-C."
 
 #: Flag → the variable that it goes before, and what it is. For watching splits on a laptop.
@@ -50,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path(".armillary"),
         metavar="DIR",
-        help="data folder, made if it is new (default: %(default)s)",
+        help="data folder, made if it is new (default: %(default)s); ':memory:' keeps nothing",
     )
     add("--engine", metavar="URL", help="a folder, ':memory:' or 'postgresql://…' (default: DIR)")
     add("--host", help="address to listen on (default: 127.0.0.1)")
@@ -64,6 +71,12 @@ def parser() -> argparse.ArgumentParser:
         help="take the public key of the emulator on any address",
     )
     add("--allow-host", action="append", default=[], metavar="NAME", help="a name to answer to")
+    add("--json", action="store_true", help="say where it is as one line of JSON, nothing else")
+    add(
+        "--stop-with-stdin",
+        action="store_true",
+        help="end when standard input does: with the test runner that started it",
+    )
     for flag, (variable, what) in SETTINGS.items():
         add(flag, type=_checked(variable), dest=variable, metavar="N", help=f"{what} ({variable})")
     return options
@@ -72,6 +85,16 @@ def parser() -> argparse.ArgumentParser:
 def main(words: Sequence[str]) -> int:
     """The exit code."""
     given = parser().parse_args(words)
+    with ExitStack() as stack:
+        if str(given.data) == MEMORY:
+            # The certificate has to lie somewhere while the server runs.
+            given.engine = given.engine or MEMORY
+            temporary = TemporaryDirectory(prefix="armillary-", ignore_cleanup_errors=True)
+            given.data = Path(stack.enter_context(temporary))
+        return _serve(given)
+
+
+def _serve(given: argparse.Namespace) -> int:
     try:
         plan = make_plan(
             environ=os.environ,
@@ -90,7 +113,31 @@ def main(words: Sequence[str]) -> int:
     except BadInput as error:
         _complain(str(error))
         return EXIT_USAGE
-    return run(plan, _say, _complain)
+    if given.stop_with_stdin:
+        threading.Thread(target=_stop_with_stdin, name="stdin watch", daemon=True).start()
+    return run(plan, _json_sayer(plan) if given.json else _say, _complain)
+
+
+def _stop_with_stdin() -> None:
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    signal.raise_signal(signal.SIGTERM)
+
+
+def _json_sayer(plan: Plan) -> Callable[[str], None]:
+    """Only where it is, for programs. A key of one's own is not repeated."""
+
+    def say(line: str) -> None:
+        word, _, address = line.partition(" ")
+        if word != READY:
+            return
+        found: dict[str, object] = {"endpoint": f"{address}/", "pid": os.getpid()}
+        if not plan.keys:
+            found["key"] = EMULATOR_KEY
+            found["connection_string"] = f"AccountEndpoint={address}/;AccountKey={EMULATOR_KEY};"
+        _say(json.dumps(found))
+
+    return say
 
 
 def _given_settings(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
