@@ -27,6 +27,7 @@ from armillary.engine.overlay import OverlayWriter, refuse, run_jobs, tell
 from armillary.errors import BadInput, Conflict, FormatMismatch, Unavailable
 
 FORMAT: Final = b"armillary memory 1\n"
+ROWS: Final = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]])
 
 
 class MemoryReader:
@@ -169,7 +170,7 @@ def restored(source: Path, handlers: Handlers, *, clock: Clock | None = None) ->
         raise FormatMismatch(f"{source} is not a finished backup of this version.")
     engine = MemoryEngine(handlers, clock=clock)
     for path in source.glob("*.rows"):
-        rows = msgspec.msgpack.decode(path.read_bytes(), type=list[tuple[bytes, bytes]])
+        rows = ROWS.decode(path.read_bytes())
         engine.create_space(int(path.stem), rows)
     engine.unclean_open = True
     return engine

@@ -39,6 +39,7 @@ KEPT_SECONDS: Final = 3600
 FIRST_BLOCKS: Final = 4
 
 Published: TypeAlias = tuple[int, dict[int, list[tuple[int, float, list[Heavy[bytes]]]]]]
+_KEYS: Final[msgspec.msgpack.Decoder[Published]] = msgspec.msgpack.Decoder(Published)
 
 
 class FileBoard:
@@ -130,7 +131,7 @@ def _blocks(path: Path) -> Iterator[memoryview]:
 def _keys(path: Path, now_ms: int) -> Sketches:
     try:
         data = path.with_suffix(".keys").read_bytes()
-        published: Published = msgspec.msgpack.decode(data, type=Published)
+        published: Published = _KEYS.decode(data)
     except (FileNotFoundError, msgspec.DecodeError):
         return {}
     written_ms, sketches = published

@@ -39,7 +39,14 @@ from armillary.partition.provisioning import LIMITS, PartitionLimits, partitions
 from armillary.partition.ranges import even_ranges
 from armillary.store import catalog
 from armillary.store.activity import Activity
-from armillary.store.catalog import ContainerRecord, DatabaseRecord, Throughput, range_record
+from armillary.store.catalog import (
+    ContainerRecord,
+    DatabaseRecord,
+    Throughput,
+    decode_container,
+    decode_database,
+    range_record,
+)
 from armillary.store.container_policies import check_policies, inherited
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.definitions import ContainerDefinition, check_replacement, parse_container
@@ -103,7 +110,7 @@ class AccountStore:
         check_name(name)
         _check_throughput(throughput)
         row = self._run("catalog.create_database", (name, throughput, self._now_s()))
-        return msgspec.json.decode(row, type=DatabaseRecord)
+        return decode_database(row)
 
     def read_database(self, name: str) -> DatabaseRecord:
         with self.engine.read(CATALOG_SPACE) as reader:
@@ -164,7 +171,7 @@ class AccountStore:
             # own: if not, `clean_up` finds them.
             self._drop([one.space for one in ranges])
             raise
-        return msgspec.json.decode(row, type=ContainerRecord)
+        return decode_container(row)
 
     def read_container(self, database: str, name: str) -> ContainerRecord:
         with self.engine.read(CATALOG_SPACE) as reader:
@@ -195,7 +202,7 @@ class AccountStore:
             except Stale:  # a split or merge changed the row; the definition is still ours to set
                 continue
             self.container(database, new.id).reindex()
-            return msgspec.json.decode(row, type=ContainerRecord)
+            return decode_container(row)
         raise Stale
 
     def delete_container(self, database: str, name: str) -> None:

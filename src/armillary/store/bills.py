@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from armillary.encoding.records import decoder
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import Handler, Reader, Writer
 from armillary.errors import Stale
@@ -30,9 +31,12 @@ class BillRecord:
     """Above the floor, oldest first."""
 
 
+decode_bill = decoder(BillRecord)
+
+
 def find_bills(reader: Reader, owner_rid: str) -> BillRecord:
     row = reader.get(BILL + rid_bytes(owner_rid))
-    return BillRecord(owner_rid) if row is None else msgspec.json.decode(row, type=BillRecord)
+    return BillRecord(owner_rid) if row is None else decode_bill(row)
 
 
 def bill(tx: Writer, data: tuple[str, list[tuple[int, float]], str, int]) -> None:

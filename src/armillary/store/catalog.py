@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from armillary.encoding.etags import format_etag
+from armillary.encoding.records import decoder
 from armillary.encoding.rids import container_rid, database_rid, rid_bytes
 from armillary.engine.base import Engine, Handler, Reader, Writer
 from armillary.errors import Conflict, NotFound, OwnerNotFound, PreconditionFailed, Stale
@@ -132,6 +133,12 @@ class _Named(msgspec.Struct):
     id: str
 
 
+decode_meta = decoder(CatalogMeta)
+decode_database = decoder(DatabaseRecord)
+decode_container = decoder(ContainerRecord)
+_decode_named = decoder(_Named)
+
+
 def _encode(record: Any) -> bytes:
     return msgspec.json.encode(record)
 
@@ -144,7 +151,7 @@ def container_key(database: DatabaseRecord, name: str) -> bytes:
     return CONTAINER + U32.pack(database.number) + id_part(name)
 
 
-def _space_key(space: int) -> bytes:
+def space_key(space: int) -> bytes:
     return SPACE + U32.pack(space)
 
 
@@ -153,7 +160,7 @@ def _space_key(space: int) -> bytes:
 
 def find_database(reader: Reader, name: str) -> DatabaseRecord | None:
     row = reader.get(database_key(name))
-    record = None if row is None else msgspec.json.decode(row, type=DatabaseRecord)
+    record = None if row is None else decode_database(row)
     return record if record is not None and record.id == name else None
 
 
@@ -167,26 +174,26 @@ def get_database(reader: Reader, name: str) -> DatabaseRecord:
 def find_container(reader: Reader, database: str, name: str) -> ContainerRecord | None:
     owner = find_database(reader, database)
     row = None if owner is None else find_container_row(reader, owner, name)
-    return None if row is None else msgspec.json.decode(row, type=ContainerRecord)
+    return None if row is None else decode_container(row)
 
 
 def find_container_row(reader: Reader, owner: DatabaseRecord, name: str) -> bytes | None:
     row = reader.get(container_key(owner, name))
-    if row is None or msgspec.json.decode(row, type=_Named).id != name:
+    if row is None or _decode_named(row).id != name:
         return None
     return row
 
 
 def list_databases(reader: Reader) -> list[DatabaseRecord]:
     rows = reader.scan(DATABASE, after(DATABASE))
-    return [msgspec.json.decode(row, type=DatabaseRecord) for _, row in rows]
+    return [decode_database(row) for _, row in rows]
 
 
 def list_containers(reader: Reader, database: str) -> list[ContainerRecord]:
     owner = get_database(reader, database)
     prefix = CONTAINER + U32.pack(owner.number)
     rows = reader.scan(prefix, after(prefix))
-    return [msgspec.json.decode(row, type=ContainerRecord) for _, row in rows]
+    return [decode_container(row) for _, row in rows]
 
 
 def orphans(reader: Reader, before_s: int) -> list[int]:
@@ -204,7 +211,7 @@ def orphans(reader: Reader, before_s: int) -> list[int]:
 def _meta(tx: Writer) -> CatalogMeta:
     row = tx.get(META)
     assert row is not None
-    return msgspec.json.decode(row, type=CatalogMeta)
+    return decode_meta(row)
 
 
 def _save(tx: Writer, meta: CatalogMeta, **changes: int) -> CatalogMeta:
@@ -287,13 +294,13 @@ def new_spaces(tx: Writer, count: int, now_s: int) -> int:
     first = meta.spaces + 1
     _save(tx, meta, spaces=meta.spaces + count)
     for space in range(first, first + count):
-        tx.put(_space_key(space), U32.pack(now_s))
+        tx.put(space_key(space), U32.pack(now_s))
     return first
 
 
 def _create_container(tx: Writer, data: tuple[bytes, Throughput | None, int]) -> bytes:
     source, throughput, now_s = data
-    record = msgspec.json.decode(source, type=ContainerRecord)
+    record = decode_container(source)
     owner = find_database(tx, record.database)
     if owner is None:
         raise OwnerNotFound
@@ -315,14 +322,14 @@ def _create_container(tx: Writer, data: tuple[bytes, Throughput | None, int]) ->
 def own_spaces(tx: Writer, spaces: Iterable[int]) -> None:
     """From now on a record owns them. Refused when a clean-up took one for lost."""
     for space in spaces:
-        if not tx.delete(_space_key(space)):
+        if not tx.delete(space_key(space)):
             raise PreconditionFailed("The operation took too long; try again.")
 
 
 def _replace_container(tx: Writer, data: tuple[bytes, int]) -> bytes:
     """Compare and set: the record must still be the one the caller changed."""
     source, now_s = data
-    record = msgspec.json.decode(source, type=ContainerRecord)
+    record = decode_container(source)
     current = find_container(tx, record.database, record.id)
     if current is None or current.rid != record.rid:
         raise NotFound
@@ -365,12 +372,12 @@ def _remove_container(tx: Writer, owner: DatabaseRecord, record: ContainerRecord
 
 def doom_spaces(tx: Writer, spaces: Iterable[int]) -> None:
     for space in spaces:
-        tx.put(_space_key(space), U32.pack(0))  # nobody's since the beginning of time: drop it
+        tx.put(space_key(space), U32.pack(0))  # nobody's since the beginning of time: drop it
 
 
 def _forget_spaces(tx: Writer, spaces: list[int]) -> None:
     for space in spaces:
-        tx.delete(_space_key(space))
+        tx.delete(space_key(space))
 
 
 HANDLERS: dict[str, Handler] = {

@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 
 from armillary.clock import ShiftedClock
+from armillary.encoding.records import converter, decoder
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer
 from armillary.engine.turnstile import FileLock
 from armillary.errors import BadInput
@@ -57,9 +58,13 @@ class ControlRecord:
     """Snapshots taken up again so far: each must go on above all others."""
 
 
+decode_controls = decoder(ControlRecord)
+_fault_of = converter(FaultRecord)
+
+
 def read_controls(reader: Reader) -> ControlRecord:
     row = reader.get(CONTROLS)
-    return ControlRecord() if row is None else msgspec.json.decode(row, type=ControlRecord)
+    return ControlRecord() if row is None else decode_controls(row)
 
 
 def save_controls(tx: Writer, record: ControlRecord) -> bytes:
@@ -72,14 +77,14 @@ def save_controls(tx: Writer, record: ControlRecord) -> bytes:
 
 
 def _set_faults(tx: Writer, faults: list[dict[str, object]]) -> None:
-    found = msgspec.convert(faults, type=tuple[FaultRecord, ...])
+    found = tuple(_fault_of(one) for one in faults)
     save_controls(tx, replace(read_controls(tx), faults=found))
 
 
 def _take_fault(tx: Writer, fault: dict[str, object]) -> bool:
     """Let it strike once more. False: others had its last."""
     record = read_controls(tx)
-    wanted = replace(msgspec.convert(fault, type=FaultRecord), times=None)
+    wanted = replace(_fault_of(fault), times=None)
     for at, one in enumerate(record.faults):
         if one.times is not None and replace(one, times=None) == wanted:
             left = (replace(one, times=one.times - 1),) if one.times > 1 else ()
@@ -118,6 +123,7 @@ class SharedControls:
 
     def __init__(self, engine: Engine, folder: Path | None = None, *, polls: bool = False) -> None:
         self._engine = engine
+        self.folder = folder
         self.polls = polls
         self._lock = threading.Lock()
         self._file_lock: FileLock | None = None

@@ -12,7 +12,7 @@ import msgspec
 from armillary.engine.base import CATALOG_SPACE, Command
 from armillary.errors import BadInput, Stale
 from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ContainerRecord
+from armillary.store.catalog import ContainerRecord, decode_container
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.definitions import parse_container
 from armillary.store.statistics import partitions
@@ -39,5 +39,5 @@ def replace_key_spec(account: AccountStore, store: ContainerStore, spec: JSON) -
             continue
         store.refresh()
         store.reindex()  # every range hears of the new settings, and whoever has the old ones
-        return msgspec.json.decode(row, type=ContainerRecord)
+        return decode_container(row)
     raise Stale

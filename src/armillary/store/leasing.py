@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from armillary.encoding.records import decoder
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer
 from armillary.limits import LEASE_MS
 from armillary.partition import leases
@@ -40,19 +41,22 @@ JOBS: Final[dict[str, str]] = {
 }
 
 
+decode_lease = decoder(Lease)
+
+
 def lease_key(job: str) -> bytes:
     return LEASE + job.encode()
 
 
 def read_lease(reader: Reader, job: str) -> Lease:
     row = reader.get(lease_key(job))
-    return Lease() if row is None else msgspec.json.decode(row, type=Lease)
+    return Lease() if row is None else decode_lease(row)
 
 
 def list_leases(reader: Reader) -> dict[str, Lease]:
     """Those that were ever held, by job."""
     rows = reader.scan(LEASE, after(LEASE))
-    return {key[1:].decode(): msgspec.json.decode(row, type=Lease) for key, row in rows}
+    return {key[1:].decode(): decode_lease(row) for key, row in rows}
 
 
 # --- commands -------------------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-import msgspec
-
 from armillary.engine.base import Handler, Writer
 from armillary.errors import BadInput, Locked, NotFound, Stale
 from armillary.store.catalog import (
@@ -161,10 +159,6 @@ def cancel(tx: Writer, data: tuple[Target, int]) -> bytes:
     doom_spaces(tx, [child.space for child in move.children])
     moves = tuple(one for one in record.moves if one is not move)
     return save_container(tx, replace(record, moves=moves))
-
-
-def decode_record(row: bytes) -> ContainerRecord:
-    return msgspec.json.decode(row, type=ContainerRecord)
 
 
 def find_move(record: ContainerRecord, epoch: int) -> MoveRecord:

@@ -38,10 +38,11 @@ from armillary.limits import (
 )
 from armillary.partition.ranges import Range
 from armillary.store import layout
+from armillary.store.catalog import decode_container
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import Meta, State
 from armillary.store.move_pieces import next_limit, read_changes, read_history, read_items
-from armillary.store.move_records import Target, decode_record, find_move
+from armillary.store.move_records import Target, find_move
 from armillary.store.moving import Final, Piece
 from armillary.store.requests import Context
 from armillary.store.rows import unpack_log
@@ -260,7 +261,7 @@ class Move:
     def _switch(self) -> str:
         data = (self.target, self.epoch)
         row = self._run(CATALOG_SPACE, "catalog.switch_move", data)
-        assert decode_record(row).rid == self.target.rid
+        assert decode_container(row).rid == self.target.rid
         return "drop"
 
     def _drop(self) -> str:

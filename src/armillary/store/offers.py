@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from armillary.encoding.etags import format_etag
+from armillary.encoding.records import decoder
 from armillary.encoding.rids import offer_rid, rid_bytes
 from armillary.engine.base import Handler, Reader, Writer
 from armillary.errors import Conflict, NotFound, Stale
@@ -76,6 +77,9 @@ class OfferRecord:
         return equal(self.ru, ordinals)
 
 
+decode_offer = decoder(OfferRecord)
+
+
 def offer_key(owner_rid: str) -> bytes:
     return OFFER + rid_bytes(owner_rid)
 
@@ -87,10 +91,6 @@ def find_offer(reader: Reader, owner_rid: str) -> OfferRecord | None:
 
 def list_offers(reader: Reader) -> list[OfferRecord]:
     return [decode_offer(row) for _, row in reader.scan(OFFER, after(OFFER))]
-
-
-def decode_offer(row: bytes) -> OfferRecord:
-    return msgspec.json.decode(row, type=OfferRecord)
 
 
 def put_offer(tx: Writer, record: OfferRecord, number: int, now_s: int) -> OfferRecord:

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from armillary.encoding.records import decoder
 from armillary.errors import BadInput
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, RangeTable
 
@@ -63,6 +64,16 @@ class Position:
         return replace(self, segments=rest) if rest else None
 
 
+class _Token(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    version: int
+    kind: Kind
+    segments: tuple[tuple[str, str, int], ...]
+    digest: str = ""
+
+
+_decode_token = decoder(_Token)
+
+
 def point(epk: bytes) -> Position:
     """The beginning of one logical partition."""
     return Position("key", (Segment(epk, epk + b"\x00", 0),))
@@ -83,7 +94,7 @@ def decode_position(text: str, allowed: Iterable[Kind] = get_args(Kind)) -> Posi
     """Anything that `encode_position` did not make is refused."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        token = msgspec.json.decode(data, type=_Token)
+        token = _decode_token(data)
         cut = tuple(
             Segment(bytes.fromhex(start), bytes.fromhex(end), at)
             for start, end, at in token.segments
@@ -95,13 +106,6 @@ def decode_position(text: str, allowed: Iterable[Kind] = get_args(Kind)) -> Posi
     if not fits or not all(map(_is_sound, cut)):
         raise BadInput("Invalid Continuation Token")
     return position
-
-
-class _Token(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    version: int
-    kind: Kind
-    segments: tuple[tuple[str, str, int], ...]
-    digest: str = ""
 
 
 def _is_sound(one: Segment) -> bool:

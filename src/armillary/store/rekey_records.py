@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from armillary.encoding.records import decoder
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Writer
 from armillary.errors import NotFound, Stale
 from armillary.store.catalog import U32, find_database, get_database
@@ -55,11 +56,14 @@ class RekeyRecord:
     version: int = 0
 
 
+decode_rekey = decoder(RekeyRecord)
+
+
 def load(engine: Engine, database: str, target: str) -> RekeyRecord | None:
     with engine.read(CATALOG_SPACE) as reader:
         owner = find_database(reader, database)
         row = None if owner is None else reader.get(_key(owner.number, target))
-    record = None if row is None else msgspec.json.decode(row, type=RekeyRecord)
+    record = None if row is None else decode_rekey(row)
     return record if record is not None and record.target == target else None
 
 
@@ -78,13 +82,13 @@ def _key(database: int, target: str) -> bytes:
 
 
 def _save(tx: Writer, data: bytes) -> None:
-    record = msgspec.json.decode(data, type=RekeyRecord)
+    record = decode_rekey(data)
     key = _key(get_database(tx, record.database).number, record.target)
     row = tx.get(key)
     if record.version and row is None:
         raise Stale
     if row is not None and record.version:
-        known = msgspec.json.decode(row, type=RekeyRecord)
+        known = decode_rekey(row)
         if (known.version, known.source_rid) != (record.version, record.source_rid):
             raise Stale
     tx.put(key, msgspec.json.encode(replace(record, version=record.version + 1)))

@@ -21,10 +21,17 @@ from armillary import limits
 from armillary.encoding import rids
 from armillary.encoding.documents import check_name
 from armillary.encoding.etags import format_etag, matches
+from armillary.encoding.records import decoder
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer
 from armillary.errors import BadInput, Conflict, NotFound, OwnerNotFound, PreconditionFailed
-from armillary.store.catalog import BY_RID, ContainerRecord, DatabaseRecord
+from armillary.store.catalog import (
+    BY_RID,
+    ContainerRecord,
+    DatabaseRecord,
+    decode_container,
+    decode_database,
+)
 from armillary.store.layout import after
 from armillary.store.resource_keys import (
     RESOURCE_BY_RID,
@@ -69,6 +76,9 @@ class ResourceRecord:
     ts: int
     number: int
     """Counts all resources ever made: listing goes by it."""
+
+
+decode = decoder(ResourceRecord)
 
 
 class ResourceStore:
@@ -121,10 +131,6 @@ class ResourceStore:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def decode(row: bytes) -> ResourceRecord:
-    return msgspec.json.decode(row, type=ResourceRecord)
-
-
 def find(reader: Reader, kind: str, owner_rid: str, resource_id: str) -> ResourceRecord | None:
     row = reader.get(resource_key(kind, owner_rid, resource_id))
     record = None if row is None else decode(row)
@@ -151,8 +157,8 @@ def find_owner(reader: Reader, rid: str) -> DatabaseRecord | ContainerRecord | N
     if row is None:
         return None
     if len(data) == 4:
-        return msgspec.json.decode(row, type=DatabaseRecord)
-    return msgspec.json.decode(row, type=ContainerRecord)
+        return decode_database(row)
+    return decode_container(row)
 
 
 # --- commands -----------------------------------------------------------------------------------

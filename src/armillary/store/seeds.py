@@ -8,16 +8,18 @@ would bring back items that somebody deleted.
 
 import msgspec
 
+from armillary.encoding.records import decoder
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Writer
 
 SEEDED = b"\xc1"
+_decode_names = decoder(list[str])
 
 
 def seeded(engine: Engine, container_rid: str) -> list[str]:
     with engine.read(CATALOG_SPACE) as reader:
         row = reader.get(SEEDED + rid_bytes(container_rid))
-    return [] if row is None else msgspec.json.decode(row, type=list[str])
+    return [] if row is None else _decode_names(row)
 
 
 def note_seeded(engine: Engine, container_rid: str, name: str) -> None:
@@ -27,7 +29,7 @@ def note_seeded(engine: Engine, container_rid: str, name: str) -> None:
 def _note(tx: Writer, data: tuple[bytes, str]) -> None:
     rid, name = data
     row = tx.get(SEEDED + rid)
-    names = [] if row is None else msgspec.json.decode(row, type=list[str])
+    names = [] if row is None else _decode_names(row)
     if name not in names:
         tx.put(SEEDED + rid, msgspec.json.encode([*names, name]))
 

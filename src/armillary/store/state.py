@@ -6,7 +6,6 @@ Immutable. When a fence says it is old, the holder loads a new one from the cata
 from dataclasses import dataclass
 from functools import lru_cache
 
-import msgspec
 import orjson
 
 from armillary.encoding.hashing import epk_key, key_identity, locate
@@ -18,6 +17,7 @@ from armillary.partition.ranges import RangeTable, range_table
 from armillary.store.catalog import (
     ContainerRecord,
     DatabaseRecord,
+    decode_container,
     find_container_row,
     find_database,
 )
@@ -74,7 +74,7 @@ def load_state(engine: Engine, database: str, name: str) -> ContainerState:
 @lru_cache(maxsize=512)
 def _state_from(owner: DatabaseRecord, row: bytes) -> ContainerState:
     """Parsing a record takes far longer than finding it, and most looks find the same one."""
-    return state_of(owner, msgspec.json.decode(row, type=ContainerRecord))
+    return state_of(owner, decode_container(row))
 
 
 def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
