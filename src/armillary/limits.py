@@ -116,8 +116,10 @@ LSN_LEAP = 1 << 20  # after a restore: more than can have been lost
 
 # --- splits and merges ---
 MOVE_PIECE_ITEMS = 64  # items copied by one command: it must not hold the writer for long
+MOVE_PIECE_ITEMS_MIN = 4  # of the smallest piece, when items are slow to install
 MOVE_PIECE_BYTES = 512 * KB
-MOVE_PIECE_MS = 25  # a piece that took longer is followed by a smaller one
+MOVE_PIECE_MS = 25  # a piece that took so much longer than any commit is followed by a smaller one
+MOVE_REPLAY_ITEMS_MAX = 512  # changes replayed by one command while writers are quicker
 MOVE_FREEZE_LSNS = 64  # a parent is frozen when no more changes than this are left to replay
 MOVE_REPLAYS_MAX = 200  # pieces replayed without getting there; then it is frozen all the same
 MOVE_FROZEN_MS = 50  # how long it may then stand still before its writers go on; twice as long next

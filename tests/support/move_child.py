@@ -1,6 +1,6 @@
 """The process that dies in the middle of a split, merge, drop or change of key.
 
-    python -m tests.support.move_child FOLDER WORK STEP PASSES
+    python -m tests.support.move_child FOLDER WORK STEP PASSES [FIRST]
 
 While it works a thread writes; each acknowledged write is a line `[id, version]` on stdout, one
 write(2), so that what was said before the kill arrives.
@@ -22,9 +22,9 @@ from armillary.errors import DbError
 ITEMS, TARGET = "items", "target"
 
 
-def write(database: Database, end: threading.Event) -> None:
+def write(database: Database, end: threading.Event, first: int) -> None:
     container = database.container(ITEMS)
-    for value in count(1):
+    for value in count(first):
         if end.is_set():
             return
         n = value % 400
@@ -51,13 +51,15 @@ def work(database: Database, name: str) -> None:
         database.delete_container(ITEMS)
 
 
-def main(folder: str, name: str, step: str, passes: str) -> None:
+def main(folder: str, name: str, step: str, passes: str, first: str = "1") -> None:
     with open_account(Path(folder), housekeeping=False) as account:
         database = account.database("d")
         end = threading.Event()
-        writer = threading.Thread(target=write, args=(database, end), daemon=True)
+        writer = threading.Thread(target=write, args=(database, end, int(first)), daemon=True)
         if name != "drop":
             writer.start()
+        else:
+            os.write(1, b"begins\n")
         steps.listen(Suicide(step, int(passes)))
         work(database, name)
         end.set()

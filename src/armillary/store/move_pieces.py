@@ -2,13 +2,26 @@
 
 A piece is one command for the writer of the child and must not hold it for long, so it is bounded
 by items and by bytes. Each read is a short snapshot of its own.
+
+How many items a piece may have follows from how long pieces take, beyond what any commit takes: on
+a busy disk a smaller piece would not be quicker, only one of more.
+
+    copy     starts small, grows by a quarter, halves when a piece was too slow
+    replay   the same, and doubles while writers are quicker: what arrives between two pieces is a
+             group or two, so that some size is always enough
 """
 
 from typing import NamedTuple
 
 from armillary.encoding.documents import LSN
 from armillary.engine.base import Reader, Row
-from armillary.limits import MOVE_PIECE_BYTES, MOVE_PIECE_ITEMS, MOVE_PIECE_MS
+from armillary.limits import (
+    MOVE_PIECE_BYTES,
+    MOVE_PIECE_ITEMS,
+    MOVE_PIECE_ITEMS_MIN,
+    MOVE_PIECE_MS,
+    MOVE_REPLAY_ITEMS_MAX,
+)
 from armillary.store import layout
 from armillary.store.meta import unpack_meta
 from armillary.store.moving import Piece
@@ -47,22 +60,31 @@ def read_items(reader: Reader, start: bytes, end: bytes, limit: int = MOVE_PIECE
     return Items(pieces, rows[-1] if len(rows) == limit else None)
 
 
-def next_limit(limit: int, took_ms: int) -> int:
-    """How many items the next piece may have, when one of `limit` took so long: few enough that a
-    writer beside it does not notice, whatever disk and neighbours do."""
-    if took_ms > MOVE_PIECE_MS:
-        return max(MOVE_PIECE_ITEMS // 16, limit // 2)
+def next_limit(limit: int, took_ms: int, commit_ms: int = 0) -> int:
+    """How many items the next piece may have, when one of `limit` took so long and a commit of
+    hardly anything `commit_ms`: few enough that a writer beside it does not notice."""
+    if took_ms - commit_ms > MOVE_PIECE_MS:
+        return max(MOVE_PIECE_ITEMS_MIN, min(MOVE_PIECE_ITEMS, limit // 2))
     return min(MOVE_PIECE_ITEMS, limit + limit // 4 + 1)
 
 
-def read_changes(reader: Reader, start: bytes) -> Changes:
-    """Changes of a parent from a log key on."""
+def next_replay(limit: int, left_before: int, left: int) -> int:
+    """How many changes the next piece may have: twice as many unless fewer are left than before."""
+    if left >= left_before:
+        return min(MOVE_REPLAY_ITEMS_MAX, 2 * limit)
+    return limit
+
+
+def read_changes(reader: Reader, start: bytes, limit: int = MOVE_PIECE_ITEMS) -> Changes:
+    """Changes of a parent from a log key on. The bound of bytes grows with that of items: it is
+    there for pieces of large items, and replaying has to be quicker than writing them."""
+    bytes_max = max(1, limit // MOVE_PIECE_ITEMS) * MOVE_PIECE_BYTES
     pieces: list[tuple[bytes, Piece]] = []
     old: list[Row] = []
     last = None
     size_bytes = 0
     count = 0
-    for key, row in reader.scan(start, layout.after(layout.LOG), limit=MOVE_PIECE_ITEMS):
+    for key, row in reader.scan(start, layout.after(layout.LOG), limit=limit):
         last = key
         count += 1
         lsn, rid = split_log_key(key)
@@ -77,11 +99,11 @@ def read_changes(reader: Reader, start: bytes) -> Changes:
             old.append((key, row))
             if entry.change is Change.DELETE:
                 pieces.append((entry.epk, Piece(rid, lsn, None)))
-        if size_bytes >= MOVE_PIECE_BYTES:
+        if size_bytes >= bytes_max:
             break
     if last is None:
         return Changes(pieces, old, None, 0)
-    full = count == MOVE_PIECE_ITEMS or size_bytes >= MOVE_PIECE_BYTES
+    full = count == limit or size_bytes >= bytes_max
     # At least one: changes of one LSN may lie on both sides of the cut.
     left = max(1, unpack_meta(reader.meta).lsn - split_log_key(last)[0]) if full else 0
     return Changes(pieces, old, last, left)

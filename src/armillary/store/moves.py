@@ -33,6 +33,7 @@ from armillary.limits import (
     MOVE_FREEZE_LSNS,
     MOVE_FROZEN_MS,
     MOVE_PIECE_ITEMS,
+    MOVE_PIECE_ITEMS_MIN,
     MOVE_REPLAYS_MAX,
     MOVE_SILENT_MS,
 )
@@ -41,7 +42,13 @@ from armillary.store import layout
 from armillary.store.catalog import decode_container
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import Meta, State
-from armillary.store.move_pieces import next_limit, read_changes, read_history, read_items
+from armillary.store.move_pieces import (
+    next_limit,
+    next_replay,
+    read_changes,
+    read_history,
+    read_items,
+)
 from armillary.store.move_records import Target, find_move
 from armillary.store.moving import Final, Piece
 from armillary.store.requests import Context
@@ -137,7 +144,10 @@ class Move:
         self._logs: dict[int, bytes] = {}
         self._history: list[tuple[Range, bytes]] = []
         self._finals: list[Final] = []
-        self._limit = MOVE_PIECE_ITEMS
+        self._limit = MOVE_PIECE_ITEMS_MIN
+        self._commit_ms = 0
+        self._replay_limit = MOVE_PIECE_ITEMS
+        self._left = 0
         self._replays = 0
         self._frozen_ms = 0
         self._thaws = 0
@@ -198,7 +208,8 @@ class Move:
         if pieces:
             began_ms = self.engine.now_ms()
             self._install(child, pieces, [])
-            self._limit = next_limit(self._limit, self.engine.now_ms() - began_ms)
+            took_ms = self.engine.now_ms() - began_ms
+            self._limit = next_limit(self._limit, took_ms, self._commit_ms)
             self.copied_items += len(pieces)
         if last is None:
             self._copying.pop(0)
@@ -221,8 +232,10 @@ class Move:
         return "history"
 
     def _replay(self) -> str:
-        if sum(map(self._replay_piece, self.parents)) <= MOVE_FREEZE_LSNS:
+        before, self._left = self._left, sum(map(self._replay_piece, self.parents))
+        if self._left <= MOVE_FREEZE_LSNS:
             return "freeze"
+        self._replay_limit = next_replay(self._replay_limit, before, self._left)
         self._replays += 1
         # Writers may be quicker than we are, for ever: let them wait for a moment.
         return "replay" if self._replays % MOVE_REPLAYS_MAX else "freeze"
@@ -254,8 +267,9 @@ class Move:
 
     def _finish(self) -> str:
         final = _final(self._finals)
-        for child in self.children:
-            self._run(child.space, "move.finish", (self._context(child), final))
+        self._run_all(
+            [(one.space, "move.finish", (self._context(one), final)) for one in self.children]
+        )
         return "switch"
 
     def _switch(self) -> str:
@@ -296,12 +310,16 @@ class Move:
     def _replay_piece(self, parent: Range) -> int:
         """Bring the next changes of a parent to the children. How many LSNs are left."""
         with self.engine.read(parent.space) as reader:
-            changes = read_changes(reader, self._logs[parent.space])
+            changes = read_changes(reader, self._logs[parent.space], self._replay_limit)
+        items = dict(self._by_child(changes.pieces, lambda one: one[0]))
         old = dict(self._by_child(changes.old, _epk_of_row))
-        for child, items in self._by_child(changes.pieces, lambda one: one[0]):
-            self._install(child, [piece for _, piece in items], old.pop(child, []))
-        for child, rows in old.items():
-            self._install(child, [], rows)
+        self._install_all(
+            [
+                (child, [piece for _, piece in items.get(child, ())], old.get(child, []))
+                for child in self.children
+                if child in items or child in old
+            ]
+        )
         if changes.last is not None:
             self._logs[parent.space] = changes.last + b"\x00"
         return changes.left
@@ -317,7 +335,15 @@ class Move:
         return found.items()
 
     def _install(self, child: Range, pieces: list[Piece], rows: list[Row]) -> None:
-        self._run(child.space, "move.install", (self._context(child), pieces, rows))
+        self._install_all([(child, pieces, rows)])
+
+    def _install_all(self, parts: list[tuple[Range, list[Piece], list[Row]]]) -> None:
+        self._run_all(
+            [
+                (child.space, "move.install", (self._context(child), pieces, rows))
+                for child, pieces, rows in parts
+            ]
+        )
 
     def _bound(self, epk: bytes) -> bytes:
         return epk_key_bound(epk, self.state.definition.partition_key)
@@ -341,11 +367,20 @@ class Move:
     def _run(self, space: int, name: str, data: Any) -> Any:
         return self.engine.run(space, Command(name, data))
 
+    def _run_all(self, commands: list[tuple[int, str, Any]]) -> None:
+        """Submitted together, so that on one disk they are one commit."""
+        waiting = [self.engine.submit(space, Command(name, data)) for space, name, data in commands]
+        for future in waiting:
+            future.exception()  # all of them, before one is raised
+        for future in waiting:
+            future.result()
+
     def _beat(self) -> None:
         now_ms = self.engine.now_ms()
         if now_ms - self._beat_ms >= MOVE_BEAT_MS:
             self._run(CATALOG_SPACE, "catalog.beat_move", (self.target, self.epoch, now_ms))
             self._beat_ms = now_ms
+            self._commit_ms = self.engine.now_ms() - now_ms
 
 
 STEPS: dict[str, Callable[[Move], str]] = {

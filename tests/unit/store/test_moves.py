@@ -4,7 +4,7 @@ end. What every interleaving of the steps does is in tests/sim; here are the thi
 
 from collections import defaultdict
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import cycle, islice, pairwise
 from random import Random
 from typing import Any
 
@@ -14,9 +14,17 @@ from tests.support.accounts import World, check, drain, engine_of, everything, s
 from armillary.container import Container, Item
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, Locked, NotFound, NotSplittable, Stale
-from armillary.limits import MOVE_FREEZE_LSNS, MOVE_PIECE_BYTES, MOVE_PIECE_ITEMS
-from armillary.store import catalog, moves, split_points
+from armillary.limits import (
+    GROUP_COMMANDS_MAX,
+    MOVE_FREEZE_LSNS,
+    MOVE_PIECE_BYTES,
+    MOVE_PIECE_ITEMS,
+    MOVE_PIECE_ITEMS_MIN,
+    MOVE_REPLAY_ITEMS_MAX,
+)
+from armillary.store import catalog, move_pieces, moves, split_points
 from armillary.store.floors import read_floors
+from armillary.store.move_pieces import next_limit
 from armillary.store.moves import DONE, Move
 
 KEYS = 12
@@ -239,13 +247,13 @@ def test_big_items_travel_in_small_pieces(memory: World) -> None:
         container.create_item({"id": str(n), "pk": f"k{n % KEYS}"} | big)
     move = moves.begin_split(store_of(container), 0)
     sizes: list[int] = []
-    install = move._install
+    install = move._install_all
 
-    def measured(child: Any, pieces: list[Any], rows: list[Any]) -> None:
-        sizes.append(sum(len(one.value or b"") for one in pieces))
-        install(child, pieces, rows)
+    def measured(parts: list[Any]) -> None:
+        sizes.append(sum(len(one.value or b"") for _, pieces, _ in parts for one in pieces))
+        install(parts)
 
-    move._install = measured  # type: ignore[method-assign]
+    move._install_all = measured  # type: ignore[method-assign]
     step_to(move, "replay")
     for n in range(24):
         container.upsert_item({"id": str(n), "pk": f"k{n % KEYS}", "again": True} | big)
@@ -260,6 +268,7 @@ def test_writers_that_are_quicker_than_the_copy_do_not_hold_it_up(
     """Before each step more changes come than one step replays; the split still ends, and its
     moments of standing still get no longer than they must."""
     monkeypatch.setattr(moves, "MOVE_REPLAYS_MAX", 4)
+    monkeypatch.setattr(move_pieces, "MOVE_REPLAY_ITEMS_MAX", MOVE_PIECE_ITEMS)
     container = memory.container()
     fill(container, 100)
     writer = memory.another(container)
@@ -283,6 +292,68 @@ def test_writers_that_are_quicker_than_the_copy_do_not_hold_it_up(
     assert move._thaws > 0, "they were not quick enough to show anything"
     assert frozen < 40
     assert written > 10 * MOVE_FREEZE_LSNS
+    check(container)
+
+
+def test_replaying_catches_up_with_constant_writing(memory: World) -> None:
+    """Two full groups of changes arrive between any two pieces, over and over: what is left still
+    shrinks, round by round, and nobody is stopped for more than the last of it."""
+    arriving = 2 * GROUP_COMMANDS_MAX
+    assert arriving < MOVE_REPLAY_ITEMS_MAX, "the largest piece is more than what arrives meanwhile"
+    container = memory.container()
+    fill(container, 3_000)
+    writer = memory.another(container)
+    move = moves.begin_split(store_of(container), 0)
+    step_to(move, "replay")
+    numbers = cycle(range(3_000))
+
+    def write(count: int) -> None:
+        changes = [{"id": str(n), "pk": f"k{n % KEYS}", "n": -n} for n in islice(numbers, count)]
+        writer.bulk(("upsert", (one,)) for one in changes)
+
+    write(1_500)  # the backlog of a long copy
+    left: list[int] = []
+    while move.next == "replay":
+        write(arriving)
+        move.step()
+        left.append(move._left)
+    caught_up = [a > b for a, b in pairwise(left[4:])]  # the first ones find the size it takes
+    assert all(caught_up), left
+    assert len(left) < 20, left
+    assert (move.next, move._thaws) == ("freeze", 0)
+    move.run()
+    assert move._thaws == 0
+    check(container)
+
+
+def test_a_piece_is_as_large_as_time_allows() -> None:
+    """Or a slow disk would make many small commits of few large ones, and slow items one long."""
+    assert next_limit(64, took_ms=30) == 32
+    assert next_limit(5, took_ms=500) == MOVE_PIECE_ITEMS_MIN
+    assert next_limit(32, took_ms=110, commit_ms=100) == 41, "every commit is slow here"
+    assert next_limit(60, took_ms=3) == MOVE_PIECE_ITEMS
+    limit, pieces = MOVE_PIECE_ITEMS_MIN, 0
+    while limit < MOVE_PIECE_ITEMS:
+        limit, pieces = next_limit(limit, took_ms=1), pieces + 1
+    assert pieces < 12, "the beginning is careful, not slow"
+
+
+def test_a_freeze_is_few_commits(memory: World) -> None:
+    """Freeze, the last changes of both children together, finish of both together, switch."""
+    container = memory.container()
+    fill(container, 200)
+    move = moves.begin_split(store_of(container), 0)
+    step_to(move, "freeze")
+    for n in range(MOVE_FREEZE_LSNS):
+        container.upsert_item({"id": str(n), "pk": f"k{n % KEYS}", "n": -n})
+    taken = []
+    while move.next != "drop":
+        taken.append(move.next)
+        move.step()
+    assert taken == ["freeze", "drain", "finish", "switch"] or taken == [
+        *("freeze", "drain", "drain", "finish", "switch"),
+    ]
+    move.run()
     check(container)
 
 

@@ -1,0 +1,170 @@
+"""Kills in the middle of splits, merges, drops and changes of key, in `make soak`. Without them,
+what goes wrong once in a hundred such crashes would be found by somebody else.
+
+One store after another: at every named step several times, at a random pass of any commit, and at
+random moments. The summary goes to bench/results/move-kills-<date>.txt; `ARMILLARY_CRASH_SEED`
+repeats a run, but for the moments.
+"""
+
+import os
+import platform
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from tests.support.crash import MOVING, REKEYING
+from tests.support.move_kills import (
+    COUNT,
+    DATABASE,
+    ITEMS,
+    TARGET,
+    assert_contents,
+    assert_spaces,
+    judge,
+    kill,
+    set_up,
+)
+
+from armillary.account import Account, open_account
+from armillary.store import rekey_records
+
+RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
+PER_STORE = 20
+VERSIONS = 1_000_000  # of one child, so that the next one's are all higher
+NO_STEP = "nothing"
+
+
+class Kill(NamedTuple):
+    work: str
+    step: str
+    passes: int = 1
+    after_s: float | None = None
+
+
+def planned(random: Random) -> list[Kill]:
+    """330: splits and merges, changes of key, drops; at steps, after commits, at moments."""
+    kills = [Kill("move", step) for step in MOVING for _ in range(6)]
+    kills += [Kill("move", step, random.randrange(2, 8)) for step in ("move.copy",) * 14]
+    kills += [Kill("move", "group.committed", random.randrange(1, 40)) for _ in range(60)]
+    kills += [Kill("move", NO_STEP, 1, random.uniform(0.0, 0.25)) for _ in range(60)]
+    kills += [Kill("rekey", step) for step in REKEYING for _ in range(5)]
+    kills += [Kill("rekey", "group.committed", random.randrange(1, 60)) for _ in range(30)]
+    kills += [Kill("rekey", NO_STEP, 1, random.uniform(0.0, 0.3)) for _ in range(30)]
+    kills += [Kill("drop", "group.committed", 1 + n % 2) for n in range(20)]
+    kills += [Kill("drop", NO_STEP, 1, random.uniform(0.0, 0.02)) for _ in range(20)]
+    random.shuffle(kills)
+    return kills
+
+
+class Soak:
+    """One store, until it is dropped or used up."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.first = 1
+        set_up(folder)
+
+    def run(self, one: Kill) -> bool:
+        """False: the store is gone."""
+        self.first += VERSIONS
+        if one.work == "move":
+            self._move(one)
+        elif one.work == "rekey":
+            self._rekey(one)
+        else:
+            return self._drop(one)
+        return True
+
+    def _kill(self, one: Kill, work: str) -> dict[str, int]:
+        return kill(
+            self.folder,
+            work,
+            one.step,
+            one.passes,
+            may_end=True,
+            first=self.first,
+            after_s=one.after_s,
+        )
+
+    def _move(self, one: Kill) -> None:
+        with open_account(self.folder, housekeeping=False) as account:
+            ranges = len(account.database(DATABASE).container(ITEMS).feed_ranges())
+        work = "merge" if ranges > 3 else "split"
+        after = ranges + (1 if work == "split" else -1)
+        acknowledged = self._kill(one, work)
+        judge(self.folder, acknowledged, {ranges, after}, last=self.first + VERSIONS)
+        self.first += VERSIONS
+
+    def _rekey(self, one: Kill) -> None:
+        acknowledged = self._kill(one, "rekey")
+        with open_account(self.folder, housekeeping=False) as account:
+            database = account.database(DATABASE)
+            pending = rekey_records.load(account._engine, DATABASE, TARGET)
+            source = database.container(ITEMS)
+            assert_contents(source, acknowledged)
+            if pending is not None:
+                assert database.rekey(ITEMS, TARGET, "/city").verified
+                there = {(item["id"], item["v"]) for item in source.read_all_items()}
+                target = database.container(TARGET)
+                assert {(item["id"], item["v"]) for item in target.read_all_items()} == there
+            assert_contents(source, acknowledged)
+            if TARGET in database.containers():
+                database.delete_container(TARGET)
+            clean_up(account)
+            assert_spaces(account)
+
+    def _drop(self, one: Kill) -> bool:
+        self._kill(one, "drop")
+        with open_account(self.folder, housekeeping=False) as account:
+            database = account.database(DATABASE)
+            if ITEMS in database.containers():
+                assert len(list(database.container(ITEMS).read_all_items())) == COUNT
+                assert_spaces(account)
+                return True
+            clean_up(account)
+            assert_spaces(account)
+            return False
+
+
+def clean_up(account: Account) -> None:
+    """Spaces of a container that was never made go after a minute. Nobody else is about, so it may
+    be now."""
+    account.settle()
+    account._store._drop_orphans(before_s=2**32)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_kills_while_partitions_move(tmp_path: Path) -> None:
+    seed = int(os.environ.get("ARMILLARY_CRASH_SEED") or time.time_ns() % 2**31)
+    print(f"\nARMILLARY_CRASH_SEED={seed}")
+    began = time.monotonic()
+    tally: Counter[str] = Counter()
+    soak, used, stores = None, 0, 0
+    for number, one in enumerate(planned(Random(seed))):
+        if soak is None or used >= PER_STORE:
+            soak, used, stores = Soak(tmp_path / f"store{stores}"), 0, stores + 1
+        try:
+            alive = soak.run(one)
+        except BaseException:
+            print(f"kill {number} of seed {seed}: {one}")
+            raise
+        used += 1
+        tally[f"{one.work} at {'a random moment' if one.after_s is not None else one.step}"] += 1
+        soak = soak if alive else None
+    assert tally.total() >= 300
+    lines = [
+        f"ARMILLARY_CRASH_SEED={seed} make soak   (tests/crash/test_move_soak.py)",
+        f"{time.strftime('%Y-%m-%d')}, {platform.system()} {platform.release()}, "
+        f"{os.cpu_count()} cores, Python {platform.python_version()}",
+        f"{tally.total()} kills of {stores} stores in {time.monotonic() - began:.0f} s: each was "
+        "before or after, never between; nothing acknowledged was lost; every recount agreed",
+        *(f"  {count:4} {what}" for what, count in sorted(tally.items())),
+    ]
+    print(*lines, sep="\n")
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"move-kills-{time.strftime('%Y-%m-%d')}.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
