@@ -136,7 +136,7 @@ def _rate_of_creates(
         waiting += len(futures)
         if deferred and (waiting >= TAIL or start + group >= count):
             while waiting > 0:
-                data = (store._context(state, owner), indexed)
+                data = (store.context(state, owner), indexed)
                 indexed = store.engine.run(owner.space, Command("bench.index", data))
                 waiting -= TAIL
     return count / (time.perf_counter() - started)
@@ -151,7 +151,7 @@ def _submit(store: ContainerStore, prepared: Prepared, deferred: bool) -> Future
         assert op.entries is not None
         bare = Entries([], [], op.entries.ux, op.entries.leaves, op.entries.shape, frozenset(), [])
         op = op._replace(entries=bare)
-    data = (store._context(state, owner), key, [op])
+    data = (store.context(state, owner), key, [op])
     return store.engine.submit(owner.space, Command("items.write", data))
 
 

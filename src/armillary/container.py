@@ -39,6 +39,7 @@ from armillary.store.reading import Stored
 from armillary.store.requests import Done, Failed
 from armillary.store.short_reads import read_json
 from armillary.store.statistics import LogicalPartitionStatistics, PartitionStatistics
+from armillary.store.upkeeping import delete_by_key
 from armillary.values import JSON
 
 Item: TypeAlias = dict[str, JSON]
@@ -218,7 +219,7 @@ class Container:
 
     def delete_all_items_by_partition_key(self, partition_key: Any) -> int:
         """Delete a whole logical partition. How many items it had."""
-        return self._store.delete_by_key(coerce(partition_key))
+        return delete_by_key(self._store, coerce(partition_key))
 
     def execute_item_batch(
         self, operations: Sequence[Sequence[Any]], partition_key: Any

@@ -55,6 +55,7 @@ from armillary.store.leasing import Round
 from armillary.store.meta import Meta
 from armillary.store.metering import Meter
 from armillary.store.offers import find_offer
+from armillary.store.upkeeping import reindex
 
 THROUGHPUT_DEFAULT: Final[Throughput] = ("manual", 400)
 ORPHAN_SECONDS = 60  # a space nobody owns for this long was left behind by a crash
@@ -201,7 +202,7 @@ class AccountStore:
                 row = self._run("catalog.replace_container", (record, self._now_s()))
             except Stale:  # a split or merge changed the row; the definition is still ours to set
                 continue
-            self.container(database, new.id).reindex()
+            reindex(self.container(database, new.id))
             return decode_container(row)
         raise Stale
 

@@ -30,7 +30,6 @@ from armillary.errors import (
 )
 from armillary.limits import FROZEN_WAIT_MS
 from armillary.partition.ranges import Range
-from armillary.store import layout
 from armillary.store.batching import batch_ops, check_batch
 from armillary.store.fencing import check_fence
 from armillary.store.gate import Gate
@@ -50,24 +49,13 @@ from armillary.store.reading import Stored, point_read, read_many
 from armillary.store.requests import Context, Done, Failed, Key
 from armillary.store.rows import id_part
 from armillary.store.state import ContainerState, key_json, load_state, make_key
-from armillary.store.upkeep import (
-    Progress,
-    Settings,
-    is_reindex_due,
-    is_sweep_due,
-    is_trim_due,
-)
+from armillary.store.upkeep import Settings
 
 FROZEN_STEP_SECONDS = 0.005  # between two looks at a range that stands still
 # Of re-routing or looking again before giving up: as many as fit the wait for a frozen range.
 ROUNDS_MAX = round(FROZEN_WAIT_MS / 1000 / FROZEN_STEP_SECONDS)
-CHUNK_ITEMS = 100  # of one upkeep command
 
 T = TypeVar("T")
-
-
-def _always() -> bool:
-    return True
 
 
 class ContainerStore:
@@ -133,11 +121,11 @@ class ContainerStore:
     def now_s(self) -> int:
         return self.engine.now_ms() // 1000
 
-    def _context(self, state: ContainerState, owner: Range) -> Context:
+    def context(self, state: ContainerState, owner: Range) -> Context:
         self.note_write()
         return state.context(state.fences[owner.space], self.now_s(), self.logical_bytes_max)
 
-    def _retrying(self, epk: bytes, attempt: Callable[[ContainerState, Range], T]) -> T:
+    def retrying(self, epk: bytes, attempt: Callable[[ContainerState, Range], T]) -> T:
         for _ in range(ROUNDS_MAX):
             state = self.state
             owner = state.table.find(epk)
@@ -149,7 +137,7 @@ class ContainerStore:
                 self._catch_up(state, owner)
         raise RangeGone
 
-    def _retrying_key(
+    def retrying_key(
         self, values: KeyValues, attempt: Callable[[ContainerState, Range, Key], T]
     ) -> T:
         """The same for one logical partition. The key is made anew in each round: a container that
@@ -183,7 +171,7 @@ class ContainerStore:
                 state, owner, b"", lambda reader: read(state, owner, reader), cost, operation
             )
 
-        return self._retrying(epk, attempt)
+        return self.retrying(epk, attempt)
 
     def look_at_key(
         self,
@@ -200,7 +188,7 @@ class ContainerStore:
                 state, owner, key.json, lambda reader: read(state, key, reader), cost, operation
             )
 
-        return self._retrying_key(values, attempt)
+        return self.retrying_key(values, attempt)
 
     def _looked(
         self,
@@ -252,7 +240,7 @@ class ContainerStore:
         owner = state.table.find(epk)
         gate = self._gate(state, owner, key.json, operation.kind)
         gate.admit()
-        data = (self._context(state, owner), key, [prepared.op])
+        data = (self.context(state, owner), key, [prepared.op])
         return _Sent(self.engine.submit(owner.space, Command("items.write", data)), owner, gate)
 
     def _received(self, sent: "_Sent") -> Done:
@@ -275,11 +263,11 @@ class ContainerStore:
                 check_fence(reader.meta, state.fences[owner.space])
                 seen = self._see(state, reader, key, operation.id)
             op, _ = prepare_patch(state, operation, seen)
-            data = (self._context(state, owner), key, [op])
+            data = (self.context(state, owner), key, [op])
             future = self.engine.submit(owner.space, Command("items.write", data))
             return self._received(_Sent(future, owner, gate, modified_paths(operation.patch)))
 
-        return self._retrying_key(given, attempt)
+        return self.retrying_key(given, attempt)
 
     def _see(self, state: ContainerState, reader: Reader, key: Key, item_id: str) -> Seen:
         wanted = [(key, item_id, id_part(item_id))]
@@ -380,11 +368,11 @@ class ContainerStore:
             gate = self._gate(state, owner, key.json, "batch")
             gate.admit()
             ops = batch_ops(state, operations, given, self._random, see)
-            data = (self._context(state, owner), key, ops)
+            data = (self.context(state, owner), key, ops)
             result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
             return result if isinstance(result, Failed) else gate.passed_all(result)
 
-        return self._retrying_key(given, attempt)
+        return self.retrying_key(given, attempt)
 
     def bulk(
         self, operations: Iterable[tuple[Operation, KeyValues | None]]
@@ -420,85 +408,6 @@ class ContainerStore:
             return self.run(operation, given)
         except DbError as error:
             return error
-
-    # --- upkeep ---------------------------------------------------------------------------------
-
-    def delete_by_key(self, values: KeyValues) -> int:
-        """Delete the items a logical partition has now. Items written meanwhile stay."""
-
-        def newest(state: ContainerState, key: Key, reader: Reader) -> tuple[bytes, bytes | None]:
-            prefix = layout.LR + key.epk_key
-            rows = reader.scan(prefix, layout.after(prefix), reverse=True, limit=1)
-            return state.container, next((row[len(prefix) :] for row, _ in rows), None)
-
-        container, last = self.look_at_key(values, newest)
-        if last is None:
-            return 0
-
-        def piece(state: ContainerState, owner: Range, key: Key) -> Progress:
-            if state.container != container:
-                return Progress(0, False)  # another container has the name by now
-            data = (self._context(state, owner), key, last, CHUNK_ITEMS)
-            return Progress(*self.engine.run(owner.space, Command("items.delete_by_key", data)))
-
-        deleted = 0
-        while (progress := self._retrying_key(values, piece)).more:
-            deleted += progress.done
-        return deleted + progress.done
-
-    # `may` is asked before each piece that is due: background work shares it with other processes.
-
-    def sweep(self, may: Callable[[], bool] = _always) -> int:
-        """Remove what has expired. Readers do not see it anyway; this frees the space."""
-
-        def is_due(state: ContainerState, reader: Reader) -> bool:
-            return is_sweep_due(reader, state.definition.default_ttl, self.now_s())
-
-        return self._everywhere("items.sweep", is_due, may)
-
-    def trim_log(self, may: Callable[[], bool] = _always) -> int:
-        """Forget versions and deletes that the all-versions feed no longer promises."""
-
-        def is_due(state: ContainerState, reader: Reader) -> bool:
-            return is_trim_due(reader, state.definition.retention_s, self.now_s())
-
-        return self._everywhere("items.trim_log", is_due, may)
-
-    def reindex(self, may: Callable[[], bool] = _always) -> int:
-        """Build index entries again where the policy has changed. May be cut short and resumed."""
-        return self._everywhere("items.reindex", lambda state, reader: is_reindex_due(reader), may)
-
-    def _everywhere(
-        self,
-        name: str,
-        is_due: Callable[[ContainerState, Reader], bool],
-        may: Callable[[], bool],
-    ) -> int:
-        """An upkeep command in every physical partition that needs it, piece by piece."""
-        done = 0
-        for owner in self.refresh().table.ranges:
-            progress = Progress(0, True)
-            while progress.more:
-                progress = self._piece(owner.start, name, progress.position, is_due, may)
-                done += progress.done
-        return done
-
-    def _piece(
-        self,
-        epk: bytes,
-        name: str,
-        position: bytes,
-        is_due: Callable[[ContainerState, Reader], bool],
-        may: Callable[[], bool],
-    ) -> Progress:
-        if not self.look(epk, lambda state, owner, reader: is_due(state, reader)) or not may():
-            return Progress(0, False)
-
-        def attempt(state: ContainerState, owner: Range) -> Progress:
-            data = (self._context(state, owner), position, CHUNK_ITEMS)
-            return Progress(*self.engine.run(owner.space, Command(name, data)))
-
-        return self._retrying(epk, attempt)
 
 
 class Placed(NamedTuple):

@@ -31,6 +31,7 @@ from armillary.store.merges import run_merges
 from armillary.store.meta import State, unpack_meta
 from armillary.store.moves import begin_split, resume
 from armillary.store.throughput import raise_for_storage, run_move, run_scaling, stored_bytes
+from armillary.store.upkeeping import reindex, sweep, trim_log
 
 ROUND_SECONDS = 10.0  # between two looks at every container
 SPARE_ROUND_SECONDS = 60.0  # the same, of a process beside one that looks more often
@@ -148,9 +149,9 @@ def keep_container(account: AccountStore, store: ContainerStore, leases: Round) 
     except Locked:
         leases.left = True
     split_full(account, store, leases)
-    store.sweep(leases.gate("expiry"))
-    store.trim_log(leases.gate("log"))
-    store.reindex(leases.gate("index"))
+    sweep(store, leases.gate("expiry"))
+    trim_log(store, leases.gate("log"))
+    reindex(store, leases.gate("index"))
     bill_container(store, leases)
 
 

@@ -16,6 +16,7 @@ from armillary.store.catalog import ContainerRecord, decode_container
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.definitions import parse_container
 from armillary.store.statistics import partitions
+from armillary.store.upkeeping import reindex
 from armillary.values import JSON
 
 
@@ -38,6 +39,6 @@ def replace_key_spec(account: AccountStore, store: ContainerStore, spec: JSON) -
         except Stale:  # a split or merge changed the row
             continue
         store.refresh()
-        store.reindex()  # every range hears of the new settings, and whoever has the old ones
+        reindex(store)  # every range hears of the new settings, and whoever has the old ones
         return decode_container(row)
     raise Stale

@@ -42,6 +42,7 @@ from armillary.store.preparing import Operation
 from armillary.store.rekey_records import Left, RekeyRecord
 from armillary.store.requests import Done
 from armillary.store.state import key_json
+from armillary.store.upkeeping import sweep
 from armillary.values import JSON, UNDEFINED
 
 DONE: Final = "done"
@@ -259,8 +260,8 @@ class _Run:
 
     def _verify(self) -> RekeyRecord:
         record = self.record
-        self.source.sweep()
-        self.target.sweep()
+        sweep(self.source)
+        sweep(self.target)
         expected = count_items(self.source) - len(record.left)
         verified = count_items(self.target) == expected
         if not verified and record.rounds < REKEY_ROUNDS_MAX:

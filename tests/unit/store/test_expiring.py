@@ -22,6 +22,7 @@ from armillary.store.expiring import is_expired
 from armillary.store.housekeeping import keep_house
 from armillary.store.meta import unpack_meta
 from armillary.store.upkeep import is_sweep_due
+from armillary.store.upkeeping import sweep
 
 
 def item(id: str = "1", pk: Any = "a", **more: Any) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def test_the_table_of_the_reference(
     clocked.clock.advance(1)
     if over is None:
         assert items.read_item("1", "a")["id"] == "1"
-        assert store_of(items).sweep() == 0
+        assert sweep(store_of(items)) == 0
         return
     assert status(lambda: items.read_item("1", "a")) == (404, 0)
     assert items.read_many([("1", "a")]) == []
@@ -66,7 +67,7 @@ def test_the_table_of_the_reference(
     patch = [{"op": "set", "path": "/n", "value": 1}]
     assert status(lambda: items.patch_item("1", "a", patch)) == (404, 0)
     check(items)
-    assert store_of(items).sweep() == 1
+    assert sweep(store_of(items)) == 1
     assert items.partitions()[0].items == 0
     check(items)
 
@@ -82,7 +83,7 @@ def test_a_write_starts_the_time_again(clocked: World) -> None:
     clocked.clock.advance(9)
     items.upsert_item(item(n=1))
     clocked.clock.advance(9)
-    assert store_of(items).sweep() == 0
+    assert sweep(store_of(items)) == 0
     assert everything(items) == [item(n=1)]
     clocked.clock.advance(1)
     assert everything(items) == []
@@ -132,15 +133,15 @@ def test_a_sweep_takes_many_and_leaves_the_young(clocked: World) -> None:
     clocked.clock.advance(5)
     items.bulk([("create", (item(f"young{n}", f"k{n}"),)) for n in range(20)])
     items.upsert_item(item("7", "k7", changed=True))
-    assert store_of(items).sweep() == 250
+    assert sweep(store_of(items)) == 250
     clocked.clock.advance(5)
-    assert store_of(items).sweep() == 349
+    assert sweep(store_of(items)) == 349
     left = {one["id"] for one in everything(items)}
     assert left == {f"ever{n}" for n in range(250)} | {f"young{n}" for n in range(20)} | {"7"}
     check(items)
-    assert store_of(items).sweep() == 0
+    assert sweep(store_of(items)) == 0
     clocked.clock.advance(5)
-    assert store_of(items).sweep() == 21
+    assert sweep(store_of(items)) == 21
     check(items)
 
 
@@ -150,7 +151,7 @@ def test_a_sweep_over_items_that_stay_remembers_where_it_was(clocked: World) -> 
     items.bulk([("create", (item(str(n), ttl=-1),)) for n in range(250)])
     clocked.clock.advance(10)
     store = store_of(items)
-    assert store.sweep() == 0
+    assert sweep(store) == 0
     (owner,) = store.state.table.ranges
     with store.engine.read(owner.space) as reader:
         assert unpack_meta(reader.meta).swept == 250
@@ -163,7 +164,7 @@ def test_a_batch_expires_whole(clocked: World) -> None:
         batch = [("create", (item(str(n)),)) for n in range(start, start + 60)]
         items.execute_item_batch(batch, "a")
     clocked.clock.advance(10)
-    assert store_of(items).sweep() == 300
+    assert sweep(store_of(items)) == 300
     check(items)
 
 
@@ -182,7 +183,7 @@ def test_a_new_default_decides_about_old_items(clocked: World) -> None:
     assert everything(items) == [item("1")]
     clocked.database.replace_container("items", defaultTtl=None)
     assert len(everything(items)) == 2
-    assert store_of(items).sweep() == 0
+    assert sweep(store_of(items)) == 0
     check(items)
 
 
@@ -248,5 +249,5 @@ def test_an_item_without_ttl_after_a_patch_lives_by_the_container(clocked: World
     clocked.clock.advance(5)
     assert plain(items.read_item("1", "a")) == item()
     clocked.clock.advance(95)
-    assert store_of(items).sweep() == 1
+    assert sweep(store_of(items)) == 1
     check(items)

@@ -10,6 +10,7 @@ from tests.support.accounts import World, check, drain, plain, refusal, status, 
 
 from armillary.container import Container
 from armillary.limits import MB
+from armillary.store.upkeeping import sweep, trim_log
 
 
 def item(id: str = "1", pk: Any = "a", **more: Any) -> dict[str, Any]:
@@ -207,7 +208,7 @@ def test_a_sweep_and_a_delete_by_key_tell_what_they_did(clocked: World, kept: Co
     kept.create_item(item("3", ttl=6))
     start = begin(kept)
     clocked.clock.advance(5)
-    store_of(kept).sweep()
+    sweep(store_of(kept))
     assert versions(kept, start)[0] == [("delete", "1", None, 1, True)]
     clocked.clock.advance(5)
     kept.delete_all_items_by_partition_key("a")
@@ -229,15 +230,15 @@ def test_versions_past_their_retention_are_forgotten(clocked: World, kept: Conta
     kept.delete_item("1", "a")
     clocked.clock.advance(300)
     # 149 old versions, the last one too since the delete; 60 creates and 60 deletes.
-    assert store_of(kept).trim_log() == 149 + 1 + 60 + 60
+    assert trim_log(store_of(kept)) == 149 + 1 + 60 + 60
     assert refusal(lambda: versions(kept, start)).message == (
         "The position is older than the retention of the all-versions change feed. "
         "Start again from now."
     )
     assert versions(kept, middle)[0] == [("delete", "1", None, 150, False)]
-    assert store_of(kept).trim_log() == 0
+    assert trim_log(store_of(kept)) == 0
     clocked.clock.advance(300)
-    assert store_of(kept).trim_log() == 1
+    assert trim_log(store_of(kept)) == 1
     assert drain(kept)[0] == []
     check(kept)
 
@@ -250,7 +251,7 @@ def test_what_happened_while_nothing_was_kept_is_not_silently_missing(
     clocked.database.replace_container("items", changeFeedPolicy=None)
     assert status(lambda: versions(kept, start)) == (400, 0)
     clocked.clock.advance(1)
-    store_of(kept).trim_log()
+    trim_log(store_of(kept))
     kept.replace_item("1", item(n=2))
     clocked.database.replace_container("items", changeFeedPolicy={"retentionDuration": 10})
     assert status(lambda: versions(kept, start)) == (400, 0)

@@ -38,7 +38,7 @@ from armillary.errors import BadInput, NotFound, NotModified, NotSupported, TooL
 from armillary.limits import ITEM_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import delete_ru, miss_ru, read_ru
-from armillary.store import layout
+from armillary.store import layout, upkeeping
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import unpack_meta
 from armillary.store.preparing import Operation
@@ -206,6 +206,6 @@ def delete_by_key(call: Call) -> Response:
     store = store_of(call)
     key = required_key(call)
     with placed(call, store, key):
-        deleted = store.delete_by_key(key)
+        deleted = upkeeping.delete_by_key(store, key)
     headers = item_headers_at(call, store, key)
     return reply(call, 200, headers=headers, ru=1.0 + delete_ru(0, 0) * deleted)
