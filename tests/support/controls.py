@@ -1,4 +1,4 @@
-"""The controls of a running server, asked with the key itself. Every request has its own connection,
+"""The controls of a running server, asked with the key itself. Each request has its own connection,
 so that with several workers any of them may answer."""
 
 from __future__ import annotations
@@ -38,6 +38,37 @@ class ControlClient:
 
         found: dict[str, Any] = until(look)
         return found
+
+
+class EventReader:
+    """Server-sent events, one after the other. Ready once the server has looked for the first
+    time: what happens from then on is told."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def __enter__(self) -> EventReader:
+        headers = {"Authorization": f"Bearer {EMULATOR_KEY}"}
+        self._connection.request("GET", "/_armillary/events", headers=headers)
+        self._answer = self._connection.getresponse()
+        assert self._answer.status == 200
+        assert self._answer.getheader("Content-Type") == "text/event-stream"
+        while self._answer.readline() != b": watching\n":
+            pass
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._answer.close()
+        self._connection.close()
+
+    def next(self) -> tuple[str, dict[str, Any]]:
+        name = ""
+        while line := self._answer.readline().decode():
+            if line.startswith("event: "):
+                name = line.removeprefix("event: ").rstrip()
+            elif line.startswith("data: "):
+                return name, json.loads(line.removeprefix("data: "))
+        raise AssertionError("the stream has ended")
 
 
 def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:

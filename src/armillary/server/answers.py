@@ -72,6 +72,13 @@ def encode(
     return text if head else text + body
 
 
+def stream_head(response: Response, date_line: str) -> bytes:
+    """Of an answer that ends with its connection, and so has no length."""
+    lines = "".join(f"{name}: {text}\r\n" for name, text in response.headers.items())
+    text = f"{_STATUS_LINES[response.status]}{lines}{date_line}Connection: close\r\n\r\n"
+    return text.encode("latin-1") + response.body
+
+
 def says(status: int, message: str) -> Response:
     """An answer of the server itself, in the form in which the API reports errors."""
     body = json.dumps({"code": _CODES[status], "message": message}).encode()

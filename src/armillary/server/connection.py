@@ -15,10 +15,11 @@ import time
 from functools import partial
 from typing import cast
 
-from armillary.api.nosql.messages import Response
-from armillary.server.answers import CONTINUE_BYTES, encode, refuses, says
+from armillary.api.nosql.messages import Response, Streaming
+from armillary.server.answers import CONTINUE_BYTES, encode, refuses, says, stream_head
 from armillary.server.hub import Hub, log
 from armillary.server.pipeline import Pipeline, Slot
+from armillary.server.streams import Stream
 from armillary.server.wire import Continue, Event, Incoming, Refusal, RequestReader
 
 IDLE, HEAD, BODY, BUSY, WRITE, LINGER = range(6)
@@ -36,6 +37,7 @@ class Connection(asyncio.Protocol):
         self._writing_paused = False
         self._reading_paused = False
         self._hanging_up = False  # close as soon as every answer is out
+        self._stream: Stream | None = None  # the last answer, which has no end
         self._refusal: Response | None = None  # the last answer, when the others are out
         self._pump_planned = False
         self._unsent_bytes = 0
@@ -64,6 +66,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        if self._stream is not None:
+            self._stream.stop()
         self._pipeline.forget_waiting()
         self._reader.close()
         self._hold(0)
@@ -145,7 +149,7 @@ class Connection(asyncio.Protocol):
         """Start what may start."""
         pipeline = self._pipeline
         budget = self._bounds.inline
-        while self._transport is not None and not self._writing_paused:
+        while self._transport is not None and not self._writing_paused and self._stream is None:
             if budget == 0:
                 self._pump_soon()
                 break
@@ -175,6 +179,13 @@ class Connection(asyncio.Protocol):
         self._set_deadline()
 
     def _answered_later(self, slot: Slot, response: Response) -> None:
+        if isinstance(response, Streaming) and self._transport is not None:
+            if self._pipeline.is_only(slot) and self._hub.may_stream():
+                # Its slot is never finished, so that nothing comes after it.
+                self._write(stream_head(response, self._hub.dates.at(int(time.time()))))
+                self._stream = Stream(self._hub, response.more, self._send_piece)
+                return
+            response = says(503, "Too many streams; each needs a connection of its own.")
         self._answered(slot, response)
         if not self._pump_planned:
             self._pump()
@@ -203,6 +214,10 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
             self._transport.write(data)
+
+    def _send_piece(self, piece: bytes) -> None:
+        if not self._writing_paused:  # a client that does not read misses what happens meanwhile
+            self._write(piece)
 
     def _all_answered(self) -> None:
         transport = self._transport
@@ -283,6 +298,8 @@ class Connection(asyncio.Protocol):
     def drain(self) -> None:
         if self._transport is None:
             return
+        if self._stream is not None:
+            self._transport.close()
         if not len(self._pipeline) and not self._reader.in_request and self._phase != LINGER:
             self._transport.close()
 

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from armillary.api.nosql.messages import Request, Response, Service
+from armillary.limits import EVENT_STREAMS_MAX
 from armillary.server import health
 from armillary.server.answers import DateLine, says
 from armillary.server.bounds import Bounds
@@ -61,6 +62,7 @@ class Hub:
         self._threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self._waiting = 0
         self._waiting_bytes = 0
+        self.streams = 0
         self.receiving_bytes = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
@@ -99,6 +101,21 @@ class Hub:
         self._waiting += 1
         self._waiting_bytes += size
         self._threads.submit(self._work, request, done)
+
+    def may_stream(self) -> bool:
+        return self.streams < EVENT_STREAMS_MAX and not self.draining
+
+    def work_on(self, work: Callable[[], bytes], done: Callable[[bytes], None]) -> None:
+        """A piece of a stream, in a thread; `done` is called on the loop."""
+        self._threads.submit(self._piece, work, done)
+
+    def _piece(self, work: Callable[[], bytes], done: Callable[[bytes], None]) -> None:
+        try:
+            piece = work()
+        except Exception:
+            log.exception("a bug: a stream")
+            piece = b""
+        self.loop.call_soon_threadsafe(done, piece)
 
     def hold(self, change_bytes: int) -> bool:
         """Count bodies that are coming in. Whether there is room for them."""

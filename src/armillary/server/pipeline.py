@@ -75,6 +75,10 @@ class Pipeline:
         """Whether no other request came after it."""
         return not self._waiting and self._started[-1] is slot
 
+    def is_only(self, slot: Slot) -> bool:
+        """Whether there is no other request at all."""
+        return len(self) == 1 and self.is_last(slot)
+
     def forget_waiting(self) -> None:
         """The client went away; what has not begun never will."""
         self._waiting.clear()

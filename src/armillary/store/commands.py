@@ -12,6 +12,7 @@ from armillary.store import (
     operations,
     rekey_records,
     resources,
+    restore,
     seeds,
     upkeep,
 )
@@ -27,6 +28,7 @@ HANDLERS: dict[str, Handler] = {
     **moving.HANDLERS,
     **offers.HANDLERS,
     **resources.HANDLERS,
+    **restore.HANDLERS,
     **seeds.HANDLERS,
     **rekey_records.HANDLERS,
 }

@@ -19,6 +19,7 @@ REFUSALS: Final = {
     401: "Nobody we know signed it.",
     403: "The key may not do that.",
     404: "There is no such thing.",
+    409: "There are as many as there can be.",
     423: "Something that excludes it is under way.",
     503: "The server can't do it now.",
 }

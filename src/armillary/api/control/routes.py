@@ -10,7 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from armillary.api.control import faults, key_specs, metrics, overview, resetting, timing, topology
+from armillary.api.control import (
+    events,
+    faults,
+    key_specs,
+    metrics,
+    overview,
+    resetting,
+    snapshots,
+    timing,
+    topology,
+)
 from armillary.api.control.call import ControlCall, answer
 from armillary.api.control.openapi import describe
 from armillary.api.control.schemas import (
@@ -25,7 +35,10 @@ from armillary.api.control.schemas import (
     MERGE,
     OPERATION,
     PARTITIONS,
+    REMOVED,
     RESET,
+    SNAPSHOT,
+    SNAPSHOTS,
     SPLIT,
     Schema,
 )
@@ -163,11 +176,55 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ),
     ControlRoute(
         "GET",
+        "snapshots",
+        snapshots.list_snapshots,
+        "listSnapshots",
+        "The snapshots there are.",
+        SNAPSHOTS,
+    ),
+    ControlRoute(
+        "PUT",
+        "snapshots/{name}",
+        snapshots.take_snapshot,
+        "takeSnapshot",
+        "Copy the whole account, in the place of a snapshot of that name.",
+        SNAPSHOT,
+        errors=(409,),
+    ),
+    ControlRoute(
+        "POST",
+        "snapshots/{name}/restore",
+        snapshots.restore_snapshot,
+        "restoreSnapshot",
+        "Make the account what it was; all that came later is lost.",
+        SNAPSHOT,
+        errors=(404,),
+    ),
+    ControlRoute(
+        "DELETE",
+        "snapshots/{name}",
+        snapshots.delete_snapshot,
+        "deleteSnapshot",
+        "Remove a snapshot.",
+        REMOVED,
+        errors=(404,),
+    ),
+    ControlRoute(
+        "GET",
         "metrics",
         metrics.read_metrics,
         "readMetrics",
         "Metrics in the text format of Prometheus. Also at /metrics.",
         media=metrics.MEDIA,
+    ),
+    ControlRoute(
+        "GET",
+        "events",
+        events.read_events,
+        "readEvents",
+        "Splits, merges and refusals as they happen, as server-sent events.",
+        media=events.MEDIA,
+        errors=(503,),
     ),
     ControlRoute(
         "GET",

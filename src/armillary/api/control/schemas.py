@@ -121,3 +121,7 @@ KEY_SPEC: Final = maybe({"type": "object"})
 KEY_SPEC_SET: Final = record({"spec": KEY_SPEC})
 RESET: Final = record({"databases": INTEGER})
 DESCRIPTION: Final[Schema] = {"type": "object"}
+
+SNAPSHOT: Final = record({"name": TEXT, "taken_ms": INTEGER, "bytes": INTEGER})
+SNAPSHOTS: Final = many(SNAPSHOT)
+REMOVED: Final = record({"name": TEXT})

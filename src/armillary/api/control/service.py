@@ -24,6 +24,7 @@ from armillary.api.nosql.signing import parse_authorization
 from armillary.errors import DbError, Forbidden, NotFound, Stale, Unauthorized
 from armillary.store.controls import SharedControls
 from armillary.store.moves import Move
+from armillary.store.snapshots import Snapshots
 
 log = logging.getLogger("armillary.control")
 
@@ -35,6 +36,7 @@ class Controls:
     def __init__(self, gateway: Gateway, shared: SharedControls) -> None:
         self.gateway = gateway
         self.shared = shared
+        self.snapshots = Snapshots(gateway.account, shared.folder)
         self._moves = ThreadPoolExecutor(4, "move")
 
     def serves(self, target: str) -> bool:
@@ -55,6 +57,7 @@ class Controls:
 
     def close(self) -> None:
         self._moves.shutdown(wait=True, cancel_futures=True)
+        self.snapshots.close()
 
     def _answer(self, request: Request) -> Response:
         path = parse_path(request.target)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
@@ -91,7 +91,7 @@ def reply(
 
 
 def with_headers(response: Response, headers: Mapping[str, str]) -> Response:
-    return Response(response.status, {**response.headers, **headers}, response.body)
+    return replace(response, headers={**response.headers, **headers})
 
 
 def resource(

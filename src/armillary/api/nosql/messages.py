@@ -1,5 +1,6 @@
 """A request and a response of the NoSQL API, without sockets: what `server/` gives and takes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -22,6 +23,14 @@ class Response:
     headers: dict[str, str] = field(default_factory=dict)
     """Without Content-Length, Date and Connection, which the server adds."""
     body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming(Response):
+    """An answer without an end. After its body the server sends what `more` says, asked again and
+    again in a thread, until the client goes."""
+
+    more: Callable[[], bytes] = field(default=bytes)
 
 
 class Service(Protocol):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.controls import ControlClient
+from tests.support.controls import ControlClient, EventReader, until
 from tests.support.schemas import complaints
 from tests.support.server_process import ServerProcess
 from tests.support.signed_http import SignedClient
@@ -83,6 +83,54 @@ def test_the_clock_is_ahead_in_every_worker(controls: ControlClient) -> None:
         assert list_databases(controls) == 200  # signatures are judged by the real time
 
 
+def test_a_snapshot_is_restored_for_every_worker(controls: ControlClient) -> None:
+    assert controls.ask("PUT", "snapshots/base").status == 200
+    clients = [SignedClient(controls.port) for _ in range(8)]  # of both workers, most likely
+    for number, client in enumerate(clients):
+        assert client.create(COLL, {"id": f"later{number}", "pk": "k1"}).status == 201
+    assert clients[0].ask("POST", "/dbs", {"id": "later"}).status == 201
+    assert controls.ask("POST", "snapshots/base/restore").status == 200
+    for number, client in enumerate(clients):
+        assert client.read(COLL, "1", "k1").status == 200
+        assert client.read(COLL, f"later{number}", "k1").status == 404
+        assert client.ask("GET", "/dbs").json()["_count"] == 1
+        assert client.create(COLL, {"id": f"later{number}", "pk": "k1"}).status == 201
+        client.close()
+    lines = controls.ask("GET", f"{COLL}/partitions").json()["partitions"]
+    assert sum(one["items"] for one in lines) == 28
+
+
+def test_events_tell_of_splits_and_refusals_of_any_worker(controls: ControlClient) -> None:
+    with EventReader(controls.port) as events:
+        accepted = controls.ask("POST", f"{COLL}/split", {"id": "0"})
+        operation = accepted.json()["operation"]
+        assert controls.ended(operation)["status"] == "succeeded"
+        name, started = events.next()
+        assert (name, started["status"], started["parents"]) == ("split", "started", ["0"])
+        name, done = events.next()
+        assert (name, done["status"], done["children"]) == ("split", "succeeded", ["1", "2"])
+        assert (done["database"], done["container"]) == ("d", "c")
+        signed = SignedClient(controls.port)
+        large = {"id": "large", "pk": "k1", "text": "x" * 1_000_000}  # a debt of many seconds
+        assert signed.create(COLL, large).status == 201
+        until(lambda: signed.create(COLL, {"id": "one more", "pk": "k1"}).status == 429)
+        name, refused = events.next()
+        assert (name, refused["container"]) == ("throttled", "c")
+        assert refused["count"] >= 1
+        signed.close()
+
+
+def test_an_open_stream_does_not_keep_a_server_from_its_end(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", real=True)
+    try:
+        server.wait_until_ready()
+        with EventReader(server.port):
+            server.terminate()
+            assert server.end()[0] == 0
+    finally:
+        server.close()
+
+
 def test_the_description_names_every_route(controls: ControlClient) -> None:
     found = controls.ask("GET", "openapi.json").json()
     described = {(m.upper(), path) for path, one in found["paths"].items() for m in one}
@@ -107,6 +155,10 @@ SAMPLES: dict[str, tuple[str, Any]] = {
     "writeKeySpec": ("dbs/d/colls/empty/key-spec", {"version": 1, "path": "/pk", "parts": ["/a"]}),
     "readMetrics": ("metrics", None),
     "readDescription": ("openapi.json", None),
+    "takeSnapshot": ("snapshots/base", None),
+    "listSnapshots": ("snapshots", None),
+    "restoreSnapshot": ("snapshots/base/restore", None),
+    "deleteSnapshot": ("snapshots/base", None),
     "reset": ("reset", None),
 }
 
@@ -121,7 +173,7 @@ def test_every_route_answers_as_described(controls: ControlClient) -> None:
         for path in controls.ask("GET", "openapi.json").json()["paths"].values()
         for method, one in path.items()
     }
-    assert set(described) == set(SAMPLES)
+    assert set(described) == {*SAMPLES, "readEvents"}  # which has no end, and a test of its own
     operation = ""
     for name, (path, body) in SAMPLES.items():
         method, told = described[name]
@@ -141,7 +193,7 @@ def test_every_route_answers_as_described(controls: ControlClient) -> None:
 
 def test_every_route_refuses_as_described(controls: ControlClient) -> None:
     error = controls.ask("GET", "openapi.json").json()["components"]["schemas"]["Error"]
-    for method, path, body, status in [
+    cases: list[tuple[str, str, Any, int]] = [
         ("GET", "dbs/d/colls/none/partitions", None, 404),
         ("POST", f"{COLL}/split", {"id": "99"}, 404),
         ("POST", f"{COLL}/merge", {}, 400),
@@ -149,7 +201,10 @@ def test_every_route_refuses_as_described(controls: ControlClient) -> None:
         ("PUT", "faults", {}, 400),
         ("POST", "clock", {}, 400),
         ("PUT", f"{COLL}/key-spec", [], 400),
-    ]:
+        ("POST", "snapshots/none/restore", None, 404),
+        ("PUT", "snapshots/..%2Fx", None, 400),
+    ]
+    for method, path, body, status in cases:
         answer = controls.ask(method, path, body)
         assert answer.status == status
         assert complaints(answer.json(), error) == []
