@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -28,6 +28,7 @@ from armillary.store.recount import problems
 
 DATABASE, ITEMS = "storm", "items"
 KEYS_PER_WRITER = 60
+RECENT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,10 @@ class Storm:
         self.found = Findings()
         self.states: list[dict[tuple[str, str], int]] = [{} for _ in range(size.writers)]
         """What each writer has acknowledged: (key, id) → number of the write."""
+        self.recent: list[deque[tuple[str, str]]] = [
+            deque(maxlen=RECENT) for _ in range(size.writers)
+        ]
+        """Of them the last ones, for readers to choose from."""
         self._written = 0
         self._end = threading.Event()
         self._lock = threading.Lock()
@@ -150,6 +155,7 @@ class Storm:
         body = {"id": id, "pk": key, "v": turn, "text": "x" * self.size.item_bytes}
         container.upsert_item(body)
         state[key, id] = turn
+        self.recent[int(name)].append((key, id))
         self._written += self.size.item_bytes
         self.count("writes")
 
@@ -157,12 +163,14 @@ class Storm:
         random = Random(f"{self.seed} {name}")
         container = self.container()
         while not self._end.is_set():
-            state = random.choice(self.states)
-            slots = list(state.items())[-200:]
-            if not slots:
-                time.sleep(0.01)
+            number = random.randrange(self.size.writers)
+            state, recent = self.states[number], list(self.recent[number])
+            slot = random.choice(recent) if recent else ("", "")
+            value = state.get(slot)
+            if value is None:  # nothing yet, or deleted since
+                time.sleep(0.002)
                 continue
-            (key, id), value = random.choice(slots)
+            key, id = slot
             try:
                 found = container.read_item(id, key)["v"]
             except NotFound:
