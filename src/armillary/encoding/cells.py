@@ -84,7 +84,7 @@ def _place(value: float, low: float, high: float) -> int:
         return 0
     if value >= high:
         return (1 << LEVELS) - 1
-    share = (value - low) / (high - low)
+    share = (value / 2 - low / 2) / (high / 2 - low / 2)  # halves: no difference is infinite
     return min((1 << LEVELS) - 1, int(share * (1 << LEVELS)))
 
 

@@ -35,12 +35,12 @@ def boxes_of(value: JSON, *, geometry: bool = False) -> list[Box]:
         return []
     try:
         lines = _lines(value["type"], value.get("coordinates"))
+        if geometry:
+            return [_around(line) for line in lines]
+        is_area = value["type"].endswith("Polygon")
+        return [box for line in lines for box in _on_earth(line, is_area)]
     except (TypeError, ValueError, IndexError, OverflowError):
         return []  # not the numbers of a shape
-    if geometry:
-        return [_around(line) for line in lines]
-    is_area = value["type"].endswith("Polygon")
-    return [box for line in lines for box in _on_earth(line, is_area)]
 
 
 def widened(boxes: list[Box], distance: float, *, geometry: bool = False) -> list[Box]:
@@ -61,13 +61,19 @@ def _lines(kind: str, coordinates: Any) -> list[Line]:
     if kind == "Point":
         return [[_position(coordinates)]]
     if kind == "LineString":
-        return [[_position(each) for each in coordinates]]
-    polygons = coordinates if kind == "MultiPolygon" else [coordinates]
-    return [[_position(each) for each in polygon[0]] for polygon in polygons]
+        return [[_position(each) for each in _array(coordinates)]]
+    polygons = _array(coordinates) if kind == "MultiPolygon" else [coordinates]
+    return [[_position(each) for each in _array(_array(polygon)[0])] for polygon in polygons]
+
+
+def _array(value: Any) -> list[Any]:
+    if type(value) is not list or not value:
+        raise TypeError
+    return value
 
 
 def _position(value: Any) -> tuple[float, float]:
-    x, y = float(value[0]), float(value[1])
+    x, y = (float(each) for each in _array(value)[:2])
     if not math.isfinite(x) or not math.isfinite(y):
         raise ValueError
     return x, y

@@ -24,6 +24,8 @@ from armillary.errors import Forbidden, Unauthorized
 HEADER_BYTES_MAX: Final = {"master": 1024, "resource": 8 * 1024, "aad": 16 * 1024}
 SKEW_SECONDS: Final = 15 * 60
 DATES_KEPT_MAX: Final = 256
+FIRST_SECOND: Final = -62_135_596_800  # of the year 1
+LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
 FORMAT_TEXT: Final = (
     "Authorization header doesn't confirm to the required format. Please verify and try again."
@@ -157,8 +159,12 @@ def payload_of(method: str, form: Signed, dates: str) -> str:
 
 def check_time(start_s: int, end_s: int, now_s: int) -> None:
     if not start_s <= now_s <= end_s:
-        shown = (formatdate(one, usegmt=True) for one in (start_s, end_s, now_s))
-        raise Forbidden(CLOCK_TEXT.format(*shown))
+        raise Forbidden(CLOCK_TEXT.format(*map(_shown, (start_s, end_s, now_s))))
+
+
+def _shown(moment_s: int) -> str:
+    """A client may say any time; a calendar has an end."""
+    return formatdate(min(max(moment_s, FIRST_SECOND), LAST_SECOND), usegmt=True)
 
 
 def _moment(text: str) -> int:
