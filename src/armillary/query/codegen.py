@@ -393,7 +393,7 @@ class Writer:
                 return Test(f"type({first}) is str", test)
         given = [self.as_value(code) for code in codes]
         if function.context:
-            given.insert(0, self.fixed(self._scope.context))
+            given.insert(0, self.fixed(self._scope.context_for(expr)))
         return Text(f"{self.fixed(function.run)}({', '.join(given)})")
 
     # --- the rest ---

@@ -102,6 +102,17 @@ class Scope:
         slot = self.names[expr.base.name]
         return (found, slot) if slot in self.items else None
 
+    def context_for(self, call: ast.Call) -> Context:
+        """What a function may know: the policies of the container speak of paths of its items."""
+        context = self.context
+        if not context.languages and not context.metrics:
+            return context
+        for arg in call.args[:2]:
+            path = ast.property_path(arg)
+            if path is not None and self.names.get(path[0]) in self.items:
+                return context.at(path[1:])
+        return context
+
 
 class Made(NamedTuple):
     run: Expression
@@ -331,7 +342,7 @@ def _call(expr: ast.Call, scope: Scope) -> Made:
         raise NotSupported(f"{expr.name} can't be computed here.")
     parts = [make(arg, scope) for arg in expr.args]
     runs = [part.run for part in parts]
-    context = scope.context
+    context = scope.context_for(expr) if function.context else scope.context
     if function.context:
         run: Expression = lambda row: compute(context, *[inner(row) for inner in runs])  # noqa: E731
     elif len(runs) == 1:

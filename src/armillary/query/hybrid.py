@@ -18,10 +18,12 @@ from typing import Final
 from armillary.query.evaluate import Scope, constant
 from armillary.query.nested import output_of
 from armillary.query.plan_json import HybridInfo, QueryInfo
+from armillary.query.policies import metrics_of
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
 from armillary.query.sql.printer import print_expression, print_query
 from armillary.query.vector_order import is_ascending
+from armillary.query.weights import fusion_weights
 from armillary.values import JSON
 
 _HYBRID: Final = "{{documentdb-formattablehybridsearchquery-{}}}"
@@ -53,13 +55,15 @@ def hybrid_info(
     is_fusion = rank.score.function == "RRF"
     args = rank.score.args if is_fusion else (rank.score,)
     scores = [arg for arg in args if isinstance(arg, ast.Call)]
-    signed = _weights(args[-1], scope) if is_fusion else ()
+    signed = fusion_weights(rank.score, scope) if is_fusion else ()
     texts = [call for call in scores if call.function == "FULLTEXTSCORE"]
+    metrics = metrics_of(vector_policy)
     components: list[_Component] = []
     for number, call in enumerate(scores):
         is_falling = not signed or signed[number] >= 0
         at = texts.index(call) if call in texts else None
-        components.append(_component(call, at, is_falling, scope, vector_policy))
+        is_low_best = at is None and is_ascending(call, scope, bound.container, metrics)
+        components.append(_component(call, at, is_falling, scope, is_low_best))
     rows = None if take is None else max(2 * ((skip or 0) + take), COMPONENT_ROWS_MIN)
     skips = SKIP_REWRITE in features
     is_single = len(components) == 1
@@ -72,15 +76,8 @@ def hybrid_info(
     return HybridInfo(statistics, infos, weights, skip, take, bool(texts))
 
 
-def _weights(expr: ast.Expr, scope: Scope) -> tuple[float, ...]:
-    if not isinstance(expr, ast.ArrayLiteral):
-        return ()
-    _, values = constant(expr, scope)
-    return tuple(float(value) for value in values)
-
-
 def _component(
-    call: ast.Call, at: int | None, is_falling: bool, scope: Scope, vector_policy: JSON
+    call: ast.Call, at: int | None, is_falling: bool, scope: Scope, is_low_best: bool
 ) -> _Component:
     """A negative weight wants the worst first."""
     if at is not None:
@@ -90,7 +87,7 @@ def _component(
         score = ast.Call("_FullTextScore", (path, ast.ArrayLiteral(terms), *holes))
         worst: ast.Expr = _number(_NO_TEXT_SCORE if is_falling else _NO_VECTOR_SCORE)
         return _Component(score, not is_falling, worst)
-    ascending = is_ascending(call, scope, vector_policy) is is_falling
+    ascending = is_low_best is is_falling
     limit = _NO_VECTOR_SCORE if ascending else -_NO_VECTOR_SCORE
     return _Component(replace(call, name="VectorDistance"), ascending, _number(limit))
 

@@ -179,6 +179,10 @@ def path_at(expr: ast.Expr, places: Places) -> Path | None:
     return (*places[expr.name], *reversed(names))
 
 
+def _names(path: Path) -> tuple[str, ...]:
+    return tuple(each for each in path if isinstance(each, str))
+
+
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _NEGATED: Final = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 
@@ -355,7 +359,7 @@ class _Reading:
         path, values = path_at(call.args[0], places), self._constants(call.args[1:])
         if not path or ARRAY in path or values is None:
             return None
-        found = every(values, self.scope.context.language)
+        found = every(values, self.scope.context.at(_names(path)).language)
         if found is None:
             return None
         parts = [self._words(path, each) for each in found]

@@ -22,10 +22,9 @@ from armillary.query.index_access import Access, Both, Either, Lookup
 from armillary.query.special_access import Near
 from armillary.query.term_ranges import ANYTHING, union
 from armillary.store import layout
-from armillary.store.container_policies import languages
 from armillary.store.index_path import Path, path_text
 from armillary.store.index_plan import path_hash
-from armillary.store.other_indexes import Other, SpatialIndex, TextIndex
+from armillary.store.other_indexes import Other, SpatialIndex
 from armillary.store.plans import plan_from
 from armillary.store.rows import logical_key, unpack_logical
 from armillary.store.shapes import items_with_path
@@ -76,8 +75,6 @@ def other_index(view: StoreView, kind: bytes, path: Path) -> Other | None:
     found = state.plan.other(kind, path)
     if found is None or path[0] in view.computed:
         return None
-    if isinstance(found, TextIndex) and found.language != languages(state.definition.document)[0]:
-        return None  # the functions know the language of the container only
     if view.meta.stale_items:
         others = (plan_from(policy).other(kind, path) for _, policy in state.policies)
         return found if all(other == found for other in others) else None

@@ -54,7 +54,7 @@ def needed_features(bound: BoundQuery) -> list[str]:
         "NonStreamingOrderBy": any(map(is_vector, items)),
         "HybridSearch": rank is not None,
         "WeightedRankFusion": rank is not None
-        and any(isinstance(arg, ast.ArrayLiteral) for arg in rank.args)
+        and any(isinstance(arg, ast.ArrayLiteral | ast.Parameter) for arg in rank.args)
         and isinstance(rank, ast.Call)
         and rank.function == "RRF",
         "OffsetAndLimit": query.page is not None,

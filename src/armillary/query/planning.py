@@ -14,7 +14,6 @@ from armillary.errors import BadInput
 from armillary.limits import QUERY_COUNT_MAX
 from armillary.query.evaluate import Frame, Scope, constant
 from armillary.query.functions import Context
-from armillary.query.functions.vectors import metric_of
 from armillary.query.nested import output_of
 from armillary.query.plan import Fold, Plan, Rank, SortKey
 from armillary.query.sql import ast
@@ -32,7 +31,7 @@ def make_plan(bound: BoundQuery, parameters: Mapping[str, JSON]) -> Plan:
     order: tuple[SortKey, ...] = ()
     rank = None
     if isinstance(query.order_by, ast.OrderBy):
-        order = tuple(_sort_key(item, scope) for item in query.order_by.items)
+        order = tuple(SortKey(item.expr, item.descending) for item in query.order_by.items)
     elif query.order_by is not None:
         assert isinstance(query.order_by.score, ast.Call), "the binder lets only scores through"
         rank = Rank(query.order_by.score)
@@ -76,21 +75,6 @@ def _without_base(
         return replace(bound, sources=(item, *rest)), make_plan(first.query, parameters)
     inner, base = _without_base(first.query, parameters)
     return replace(bound, sources=(replace(first, query=inner), *rest)), base
-
-
-def _sort_key(item: ast.OrderItem, scope: Scope) -> SortKey:
-    """The most alike come first, whatever the direction says (reference 5.4)."""
-    expr = item.expr
-    if isinstance(expr, ast.Call) and expr.function == "VECTORDISTANCE":
-        return SortKey(expr, not is_euclidean(expr, scope))
-    return SortKey(expr, item.descending)
-
-
-def is_euclidean(call: ast.Call, scope: Scope) -> bool:
-    if len(call.args) < 4:
-        return False
-    known, options = constant(call.args[3], scope)
-    return known and metric_of(options) == "euclidean"
 
 
 def _slice(query: ast.Query, scope: Scope) -> tuple[int, int | None]:

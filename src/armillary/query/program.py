@@ -38,6 +38,8 @@ ELEMENTS_BETWEEN_LOOKS = 10_000  # at the clock; most items have none
 class Program:
     def __init__(self, plan: Plan, parameters: Mapping[str, JSON], context: Context) -> None:
         self.plan = plan
+        if plan.base is not None:
+            context = context.beyond_items()
         frame = Frame()
         scope = Scope(frame, parameters, context, bound=plan.bound, computed=plan.computed)
         self.item_slot = frame.slot()

@@ -19,8 +19,9 @@ from armillary.query.evaluate import Frame, Scope, constant
 from armillary.query.functions import Context
 from armillary.query.functions.full_text import fuse
 from armillary.query.plan import Fold, Plan, SortKey
-from armillary.query.planning import is_euclidean
 from armillary.query.sql import ast
+from armillary.query.vector_order import is_ascending
+from armillary.query.weights import fusion_weights
 from armillary.values import JSON, UNDEFINED
 
 SCORES = "@ scores"  # no text can name it
@@ -48,13 +49,12 @@ def ranked(plan: Plan, asking: Asking) -> tuple[Plan, Mapping[str, JSON]]:
     if score.function != "RRF":
         key = SortKey(ast.Unary("-", _score(plan, score, asking)))
         return replace(plan, rank=None, order=(key,)), asking.parameters
+    factors = fusion_weights(score, Scope(Frame(), asking.parameters, asking.context))
     components = [arg for arg in score.args if isinstance(arg, ast.Call)]
-    weights = [arg for arg in score.args if not isinstance(arg, ast.Call)]
     rid = ast.Member(ast.Identifier(_alias(plan)), "_rid")
     output = ast.ArrayLiteral((rid, *(_score(plan, each, asking) for each in components)))
     gathered = asking.rows(replace(plan, rank=None, output=output, offset=0, limit=None))
     columns = [[row[number + 1] for row in gathered] for number in range(len(components))]
-    factors = _constant(weights[0], asking) if weights else None
     fused = fuse(columns, factors) if gathered else []
     scores = {row[0]: value for row, value in zip(gathered, fused, strict=True)}
     key = SortKey(ast.Unary("-", ast.Index(ast.Parameter(SCORES), rid)))
@@ -71,7 +71,8 @@ def _score(plan: Plan, call: ast.Call, asking: Asking) -> ast.Expr:
     """A number for each row, larger is better."""
     if call.function == "VECTORDISTANCE":
         scope = Scope(Frame(), asking.parameters, asking.context)
-        closeness = ast.Unary("-", call) if is_euclidean(call, scope) else call
+        is_smaller_better = is_ascending(call, scope, _alias(plan), asking.context.metrics)
+        closeness = ast.Unary("-", call) if is_smaller_better else call
         return ast.Binary("??", closeness, ast.Literal(FARTHEST))
     path, *terms = call.args
     words = [_constant(term, asking) for term in terms]

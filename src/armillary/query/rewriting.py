@@ -34,6 +34,7 @@ from armillary.query.plan_features import (
     refused,
 )
 from armillary.query.plan_json import AGGREGATE_NAMES, DistinctType, QueryInfo, plan_document
+from armillary.query.policies import metrics_of
 from armillary.query.sql import ast
 from armillary.query.sql.aggregates import is_aggregate
 from armillary.query.sql.bound import BoundQuery
@@ -157,7 +158,8 @@ class _Rewriter:
     def _is_descending(self, item: ast.OrderItem) -> bool:
         if is_vector(item):
             assert isinstance(item.expr, ast.Call)
-            return not is_ascending(item.expr, self.scope, self.vector_policy)
+            metrics = metrics_of(self.vector_policy)
+            return not is_ascending(item.expr, self.scope, self.bound.container, metrics)
         return item.descending
 
     def _distinct_type(self, order: ast.OrderBy) -> DistinctType:

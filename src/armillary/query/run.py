@@ -52,12 +52,14 @@ from armillary.query.order import Place, Sorter, digest_of
 from armillary.query.ordered import has_order_index
 from armillary.query.plan import Piece, Plan
 from armillary.query.planning import make_plan
+from armillary.query.policies import context_of
 from armillary.query.program import Program
 from armillary.query.ranking import Asking, ranked
 from armillary.query.sql.binder import bind
 from armillary.query.sql.bound import BoundQuery
 from armillary.query.sql.errors import QueryError, RefusedQuery
 from armillary.query.sql.parser import parse
+from armillary.query.vector_order import directed
 from armillary.store import layout
 from armillary.store.containers import ContainerStore
 from armillary.store.paging import check_page_size
@@ -169,7 +171,9 @@ def run_plan(
     now_ms = store.engine.now_ms()
     state = store.state
     plan = with_computed(plan, computed_of(state.definition.document))
-    context = _context(state, now_ms, random or Random(now_ms))
+    chance = random or Random(now_ms)
+    context = context_of(state.definition.document, now_ms * 10_000, chance.random)
+    plan = directed(plan, parameters, context)
     metrics = QueryMetrics()
     scope = Scope(Frame(), parameters, context, bound=plan.bound)
     _check_order(plan, store)
@@ -200,17 +204,6 @@ def _check_order(plan: Plan, store: ContainerStore) -> None:
     known = has_order_index(plan, store.state.plan)
     if not known and not has_order_index(plan, store.refresh().plan):
         raise RefusedQuery.of([QueryError(None, NO_COMPOSITE)])
-
-
-def _context(state: ContainerState, now_ms: int, random: Random) -> Context:
-    document = state.definition.document
-    language = (document.get("fullTextPolicy") or {}).get("defaultLanguage", "en-US")
-    return Context(
-        now_ticks=now_ms * 10_000,
-        random=random.random,
-        geography=document["geospatialConfig"].get("type") != "Geometry",
-        language=language,
-    )
 
 
 def _asked(

@@ -6,33 +6,48 @@ cosine (recorded plans of the original, with a policy and with an option that co
 
 from __future__ import annotations
 
-from armillary.encoding.paths import parse_path
-from armillary.query.evaluate import Scope, constant
+from collections.abc import Mapping
+from dataclasses import replace
+
+from armillary.query.evaluate import Frame, Scope, constant
+from armillary.query.functions import Context
 from armillary.query.functions.vectors import metric_of
+from armillary.query.plan import Plan, SortKey
 from armillary.query.sql import ast
 from armillary.values import JSON
 
 
-def is_ascending(call: ast.Call, scope: Scope, policy: JSON = None) -> bool:
+def is_ascending(
+    call: ast.Call, scope: Scope, container: str | None, metrics: Mapping[tuple[str, ...], str]
+) -> bool:
+    """`container` is the name of the item, `metrics` what its paths are compared by."""
     if len(call.args) > 3:
-        known, options = constant(call.args[3], scope)
-        if known and isinstance(options, dict) and "distanceFunction" in options:
+        options = _options(call.args[3], scope)
+        if isinstance(options, dict) and "distanceFunction" in options:
             return metric_of(options) == "euclidean"
-    metrics = _metrics(policy)
-    return any(metrics.get(_path(arg)) == "euclidean" for arg in call.args[:2])
+    paths = (ast.property_path(arg) for arg in call.args[:2])
+    found = (metrics.get(path[1:]) for path in paths if path and path[0] == container)
+    return next((each for each in found if each is not None), "cosine") == "euclidean"
 
 
-def _metrics(policy: JSON) -> dict[tuple[str, ...], str]:
-    embeddings = policy.get("vectorEmbeddings") if isinstance(policy, dict) else None
-    return {
-        parse_path(each["path"]): str(each.get("distanceFunction", "cosine")).lower()
-        for each in embeddings or ()
-    }
+def _options(expr: ast.Expr, scope: Scope) -> JSON:
+    if any(isinstance(node, ast.Identifier | ast.Subquery) for node in ast.walk(expr)):
+        return None  # they differ from row to row; there is one direction
+    return constant(expr, scope)[1]
 
 
-def _path(expr: ast.Expr) -> tuple[str, ...]:
-    names: list[str] = []
-    while isinstance(expr, ast.Member):
-        names.append(expr.name)
-        expr = expr.base
-    return tuple(reversed(names))
+def directed(plan: Plan, parameters: Mapping[str, JSON], context: Context) -> Plan:
+    """The plan with its vectors sorted the right way, whatever direction the query says. Rows of an
+    inner plan are no items: the policy says nothing of them.
+    """
+    scope = Scope(Frame(), parameters, context)
+    metrics = {} if plan.base is not None else context.metrics
+
+    def turned(key: SortKey) -> SortKey:
+        if not isinstance(key.expr, ast.Call) or key.expr.function != "VECTORDISTANCE":
+            return key
+        return replace(
+            key, descending=not is_ascending(key.expr, scope, plan.bound.container, metrics)
+        )
+
+    return replace(plan, order=tuple(map(turned, plan.order))) if plan.order else plan

@@ -99,7 +99,7 @@ def _wanted(program: Program) -> Wanted | None:
         if not known or (number == 0 and value is not False):
             return None
         options = value if number == 1 else options
-    metric = metric_of(options)
+    metric = metric_of(options, program.scope.context_for(call).metric)
     for one, other in (call.args[:2], call.args[1::-1]):
         path = path_at(one, {alias: ()})
         known, vector = _constant(other, program.scope)

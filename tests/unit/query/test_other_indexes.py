@@ -103,20 +103,6 @@ def test_an_index_is_paid_for_like_one_more_leaf() -> None:
         assert leaves[1] == leaves[0] + 2
 
 
-def test_a_path_in_another_language_is_read_without_the_index() -> None:
-    with open_world(":memory:") as world:
-        container = world.container("items", "/pk")
-        policy = {
-            "defaultLanguage": "en-US",
-            "fullTextPaths": [{"path": "/text", "language": "de-DE"}],
-        }
-        world.database.replace_container("items", fullTextPolicy=policy, indexingPolicy=TEXT)
-        container.create_item({"id": "1", "pk": "a", "text": "running"})
-        page = container.query_page("SELECT VALUE c.id FROM c WHERE FullTextContains(c.text,'run')")
-        assert page.rows == ["1"]
-        check(container)
-
-
 def test_the_nearest_vectors_are_found_without_loading_the_others() -> None:
     embedding = {
         "path": "/v",

@@ -99,10 +99,7 @@ GAPS: Final[tuple[str, ...]] = (
     "Tuple index paths are kept and given back, and not built. Composite indexes serve order, not "
     "filters.",
     "Vector indexes of every type are searched exactly: results are those of a scan.",
-    "A full-text path in another language than the container's default is read without its index, "
-    "in the default language.",
     "`x-ms-indexing-directive` is ignored; the indexing policy decides.",
-    "Plans for clients do not cover `ORDER BY RANK`; with a partition key it runs here.",
 )
 
 #: Where documents and SDKs disagree, and the SDKs were followed.

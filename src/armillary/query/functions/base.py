@@ -5,8 +5,8 @@ A function takes JSON values and gives a JSON value or UNDEFINED; it never raise
 sensible bound, which end in `BadInput`.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from armillary.errors import BadInput
@@ -26,7 +26,23 @@ class Context:
     now_ticks: int  # 100 ns since 1970, UTC
     random: Callable[[], float]  # the next number in [0, 1)
     geography: bool = True  # the container's geospatialConfig; False means planar geometry
-    language: str = "en-US"  # of the container's full-text policy
+    language: str = "en-US"  # of the text at hand, by the container's full-text policy
+    metric: str = "cosine"  # of the vectors at hand, by the container's vector policy
+    languages: Mapping[tuple[str, ...], str] = field(default_factory=dict)  # of paths
+    metrics: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+
+    def at(self, path: tuple[str, ...]) -> "Context":
+        """For values that stand at a path of the item."""
+        if path not in self.languages and path not in self.metrics:
+            return self
+        language = self.languages.get(path, self.language)
+        return replace(self, language=language, metric=self.metrics.get(path, self.metric))
+
+    def beyond_items(self) -> "Context":
+        """For rows that are no items: policies speak of none of their paths."""
+        if not self.languages and not self.metrics:
+            return self
+        return replace(self, languages={}, metrics={})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """VectorDistance (reference 6.8). Cosine and dot product say "more alike" with larger numbers,
-euclidean with smaller ones. Computed in doubles whatever the stored type. The third argument asks
-to ignore a vector index and changes no result.
+euclidean with smaller ones. The metric is an option of the call, else what the container's vector
+policy says of the path, else cosine. Computed in doubles whatever the stored type. The third
+argument asks to ignore a vector index and changes no result.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from armillary.query.functions.base import Function, is_number
+from armillary.query.functions.base import Context, Function, is_number
 from armillary.values import JSON, UNDEFINED
 
 if TYPE_CHECKING:
@@ -25,10 +26,14 @@ _NO_OPTIONS: dict[str, JSON] = {}
 
 
 def distance(
-    left: JSON, right: JSON, brute_force: JSON = False, options: JSON = _NO_OPTIONS
+    context: Context,
+    left: JSON,
+    right: JSON,
+    brute_force: JSON = False,
+    options: JSON = _NO_OPTIONS,
 ) -> JSON:
     """Different lengths or something that is no vector: undefined (unverified)."""
-    metric = metric_of(options)
+    metric = metric_of(options, context.metric)
     if metric is None or type(brute_force) is not bool:
         return UNDEFINED
     if not is_vector(left) or not is_vector(right) or len(left) != len(right):
@@ -48,11 +53,11 @@ def distance(
     )  # nothing points nowhere (unverified)
 
 
-def metric_of(options: JSON) -> str | None:
+def metric_of(options: JSON, default: str = "cosine") -> str | None:
     """The distance function an options object asks for, or None when it asks for nonsense."""
     if type(options) is not dict:
         return None
-    metric, kind = options.get("distanceFunction", "cosine"), options.get("dataType", "float32")
+    metric, kind = options.get("distanceFunction", default), options.get("dataType", "float32")
     if type(metric) is not str or type(kind) is not str or kind.lower() not in _TYPES:
         return None
     for name in _MULTIPLIERS:
@@ -70,4 +75,4 @@ def _dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float(a.dot(b))
 
 
-FUNCTIONS = (Function("VectorDistance", 2, 4, distance),)
+FUNCTIONS = (Function("VectorDistance", 2, 4, distance, context=True),)

@@ -304,6 +304,8 @@ class From(Node):
 class OrderItem(Node):
     expr: Expr
     descending: bool = False
+    has_direction: bool = field(default=False, compare=False, repr=False)
+    """Whether one was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,3 +375,12 @@ def path_root(expr: Expr) -> Identifier | None:
     while isinstance(expr, Member | Index):
         expr = expr.base
     return expr if isinstance(expr, Identifier) else None
+
+
+def property_path(expr: Expr) -> tuple[str, ...] | None:
+    """`c.a["b"]` → c, a, b: a name and the properties below it; None when it is no such path."""
+    names: list[str] = []
+    while isinstance(expr, Member):
+        names.append(expr.name)
+        expr = expr.base
+    return (expr.name, *reversed(names)) if isinstance(expr, Identifier) else None

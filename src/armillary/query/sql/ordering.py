@@ -20,6 +20,14 @@ NOT_A_PATH: Final = QueryError(
     "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.",
 )
 CORRELATED: Final = QueryError(None, "Order-by over correlated collections is not supported.")
+#: The most alike come first; nobody may ask for the others (azure-cosmos 4.17, its tests).
+VECTOR_DIRECTION: Final = QueryError(
+    None,
+    "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.",
+)
+RANK_DIRECTION: Final = QueryError(
+    None, "Specifying a sort order (ASC or DESC) in the ORDER BY RANK clause is not allowed."
+)
 #: Functions whose value can be a key; the second is what the rewriter makes of a full-text score.
 _SORTABLE: Final = frozenset({"VECTORDISTANCE", "_FULLTEXTSCORE"})
 _SCORES: Final = frozenset({"VECTORDISTANCE", "FULLTEXTSCORE"})
@@ -31,12 +39,20 @@ def order_errors(bound: BoundQuery) -> tuple[list[QueryError], list[QueryError]]
     if clause is None:
         return [], []
     if isinstance(clause, ast.OrderByRank):
-        return list(_rank_source_errors(bound.query.source)), []
+        refused = [] if clause.descending is None else [RANK_DIRECTION]
+        return list(_rank_source_errors(bound.query.source)), refused
     sources = {source.alias: source for source in bound.sources}
     found = [_key_error(item.expr, bound, sources) for item in clause.items]
     # One of each is enough: none of them says which key it means.
     errors = list(dict.fromkeys(each for each in found if each and each is not CORRELATED))
-    return errors, [CORRELATED] if CORRELATED in found else []
+    refused = [CORRELATED] if CORRELATED in found else []
+    if any(item.has_direction and _is_distance(item.expr) for item in clause.items):
+        refused.append(VECTOR_DIRECTION)
+    return errors, refused
+
+
+def _is_distance(key: ast.Expr) -> bool:
+    return isinstance(key, ast.Call) and key.function == "VECTORDISTANCE"
 
 
 def _key_error(
@@ -101,16 +117,21 @@ def _fusion_errors(fusion: ast.Call) -> RankedCalls:
     if len(others) > len(weights) or scores == 0:
         errors.append(_not_a_score(fusion))
     elif weights and not _are_weights(weights[0], scores):
-        message = (
-            "The last parameter of the RRF function is an optional array of weights. It must be "
-            "an array of literal numbers, one for each scoring function."
-        )
-        errors.append(QueryError("SC2229", message, fusion.start, fusion.end))
+        errors.append(wrong_weights(fusion))
     return RankedCalls(errors, arguments)
 
 
+def wrong_weights(fusion: ast.Call) -> QueryError:
+    message = (
+        "The last parameter of the RRF function is an optional array of weights. It must be "
+        "an array of literal numbers, one for each scoring function."
+    )
+    return QueryError("SC2229", message, fusion.start, fusion.end)
+
+
 def _are_weights(expr: ast.Expr, count: int) -> bool:
-    return (
+    """A parameter may be (azure-cosmos 4.17, its hybrid tests); whoever knows its value looks."""
+    return isinstance(expr, ast.Parameter) or (
         isinstance(expr, ast.ArrayLiteral)
         and len(expr.items) == count
         and all(number(item) is not None for item in expr.items)

@@ -194,8 +194,9 @@ class _Parser(ExpressionParser):
 
     def _order_item(self) -> ast.OrderItem:
         start = self.token.start
-        expr = self.expression()
-        return ast.OrderItem(expr, self._direction() or False, start=start, end=self.end)
+        expr, direction = self.expression(), self._direction()
+        given = direction is not None
+        return ast.OrderItem(expr, direction or False, given, start=start, end=self.end)
 
     def _direction(self) -> bool | None:
         if self.accept("DESC"):
