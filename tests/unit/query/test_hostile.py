@@ -1,7 +1,8 @@
 """Texts made to hurt: each is answered or refused in bounded time, and with a plain reason.
 
 Times are bounds against work that explodes, far above what the work takes: without the rule under
-test these queries take minutes, hours, or all memory.
+test these queries take minutes, hours, or all memory. They are times of the processor, so that
+nothing depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ def listed(template: str, count: int, joint: str) -> str:
 
 
 def in_time(work: Callable[[], Any]) -> Any:
-    began = time.monotonic()
+    began = time.process_time()
     try:
         return work()
     finally:
-        assert time.monotonic() - began < SECONDS_MAX
+        assert time.process_time() - began < SECONDS_MAX
 
 
 def refusal(container: Container, text: str) -> BadInput:
@@ -135,9 +136,11 @@ def test_a_long_or_deep_text_within_the_bounds_is_answered(
 
 
 def test_parsing_the_longest_text_takes_bounded_memory(container: Container) -> None:
+    text = filled("SELECT VALUE 1", "+1", "")
     tracemalloc.start()
     try:
-        refusal(container, filled("SELECT VALUE 1", "+1", ""))
+        with pytest.raises(BadQuery):  # tracing takes its own time: nothing is timed here
+            container.query_page(text)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -276,6 +279,7 @@ def test_the_bound_is_for_one_item_and_not_for_the_query(
 # --- nothing of the user's is ever program text ---------------------------------------------------
 
 BAIT = "zq_bait"
+NOT_INDEXED = {"indexingMode": "none", "automatic": False}
 HOSTILE = (
     f"{BAIT}",
     f"{BAIT}); import os; os.system('true') #",
@@ -288,16 +292,39 @@ HOSTILE = (
     f"lambda: {BAIT}",
     f"ünï_{BAIT}",
 )
-WORDS = re.compile(r"[^\W\d]\w*")
-ALLOWED = (
-    {*NAMES, "def", "return", "if", "is", "not", "and", "or", "else", "in", "make", "run", "row"}
-    | {"made", "get", "startswith", "endswith", "True", "False", "None", "decode", "text", "v"}
-    | {"U", "type"}
-    # what a loop is made of
-    | {"for", "continue", "elif", "rows", "keep", "key", "value", "s", "t", "found", "known"}
-    | {"states", "state", "add", "count", "total", "spoiled"}
+#: Words that generated texts use themselves: as the name of a property, none may change a text.
+OWN_WORDS = (
+    "count",
+    "add",
+    "states",
+    "keep",
+    "rows",
+    "row",
+    "U",
+    "type",
+    "k0",
+    "f1",
+    "made",
+    "text",
 )
+ARGUMENTS = frozenset({"row", "rows", "keep", "found", "made", "decode", "text", "U", "type"})
+LOCALS = frozenset(
+    {"make", "run", "made", "v", "key", "value", "text", "s", "t", "known", "states", "state"}
+)
+ATTRIBUTES = frozenset({"get", "startswith", "endswith", "count", "total", "spoiled", "add"})
 OURS = re.compile(r"[kvtsdfg]\d+")
+NUMBERS = re.compile(r"\d+")
+SIGNS = re.compile(r"\w+|[^\w\s]")
+#: What a generated program may be made of, beside names and constants. No imports, no `lambda`,
+#: no classes, no formatted texts.
+GRAMMAR = frozenset(
+    {python.Module, python.arguments, python.Return, python.Assign, python.AugAssign, python.For}
+    | {python.If, python.Continue, python.Expr, python.Load, python.Store, python.Call}
+    | {python.IfExp, python.Compare, python.BoolOp, python.UnaryOp, python.BinOp, python.NamedExpr}
+    | {python.Subscript, python.Slice, python.Tuple, python.List, python.Dict, python.Starred}
+    | {python.And, python.Or, python.Not, python.Is, python.IsNot, python.In, python.NotIn}
+    | {python.Eq, python.NotEq, python.Lt, python.LtE, python.Gt, python.GtE, python.Add}
+)
 
 
 def quoted(text: str) -> str:
@@ -317,7 +344,7 @@ def shapes(word: str) -> list[str]:
         f"SELECT * FROM c WHERE CONTAINS(c[{name}], {name}) OR STARTSWITH(c.n, @p) OR c.n = 1",
         f"SELECT * FROM c WHERE (c[{name}] BETWEEN {name} AND @p) OR IS_DEFINED(c[{name}].x)",
         f"SELECT VALUE (c[{name}] ?? {name}) || @p FROM c WHERE c.n = 1 ? true : c[{name}]",
-        f"SELECT VALUE CONCAT({name}, c[{name}], @p) FROM c WHERE RegexMatch(c[{name}], 'a')",
+        f"SELECT VALUE CONCAT({name}, c[{name}], @p) FROM c WHERE RegexMatch(c[{name}], '.')",
         f"SELECT c[{name}], COUNT(1) AS n FROM c WHERE c.n >= 0 GROUP BY c[{name}]",
         f"SELECT VALUE t FROM c JOIN t IN c[{name}] WHERE t = {name} AND t != @p",
         f"SELECT * FROM c WHERE EXISTS(SELECT 1 FROM t IN c[{name}] WHERE t = {name} AND t = @p)",
@@ -357,23 +384,69 @@ def test_texts_become_programs_in_queries_only() -> None:
     assert found == {"query"}
 
 
-@pytest.mark.parametrize("word", HOSTILE)
-def test_no_text_of_a_user_is_compiled(world: World, written: list[str], word: str) -> None:
-    """Names, literals and parameters reach the generated functions as arguments only."""
-    made = world.database.create_container_if_not_exists("bait", "/pk")
+def texts_for(world: World, written: list[str], word: str) -> list[str]:
+    """Everything that is compiled for a container and queries full of a word."""
+    written.clear()
+    compile._factory.cache_clear()
+    decoding.decoder_for.cache_clear()
     items = [{"id": "1", "pk": "p", "n": 1, word: word}, {"id": "2", "pk": "p", "n": 2, word: [1]}]
-    for item in items:
-        made.upsert_item(item)
-    for text in shapes(word):
-        list(made.query(text, {"@p": word}))
-    functions = [text for text in written if " def run(" in text]
+    for name, policy in (("bait", None), ("bare", NOT_INDEXED)):
+        made = world.database.create_container_if_not_exists(name, "/pk", indexing_policy=policy)
+        for item in items:
+            made.upsert_item(item)
+        for text in shapes(word):
+            list(made.query(text, {"@p": word}))
+    return list(written)
+
+
+@pytest.mark.parametrize("word", [*HOSTILE, *OWN_WORDS])
+def test_no_text_of_a_user_is_compiled(world: World, written: list[str], word: str) -> None:
+    """Names, literals and parameters reach the generated functions as arguments only: the program
+    speaks of names of ours, and has no constants but places in rows and headers.
+    """
+    texts = texts_for(world, written, word)
+    functions = [text for text in texts if " def run(" in text]
     assert len(functions) >= len(shapes(word)), "nothing was compiled, so nothing was tested"
-    for text in written:
+    for text in texts:
         assert BAIT not in text
-        assert '"' not in text
-        assert "'" not in text
-        strange = {name for name in WORDS.findall(text) if not OURS.fullmatch(name)} - ALLOWED
-        assert not strange
+        for node in python.walk(python.parse(text)):
+            match node:
+                case python.Name(name) | python.arg(name) | python.FunctionDef(name):
+                    known = name in NAMES or name in ARGUMENTS or name in LOCALS
+                    assert known or OURS.fullmatch(name), name
+                case python.Attribute(_, name):
+                    assert name in ATTRIBUTES or OURS.fullmatch(name), name
+                case python.Constant(value):
+                    assert value is None or type(value) in (bool, int), value
+                case _:
+                    assert type(node) in GRAMMAR, node
+
+
+@pytest.mark.parametrize("word", [*HOSTILE, *OWN_WORDS])
+def test_programs_are_the_same_whatever_the_words(
+    world: World, written: list[str], word: str
+) -> None:
+    """Should a name or a value find a way that the test above does not think of, it would show as
+    a difference. Fields are numbered in no certain order, so numbers are not compared. Names that
+    JSON would escape are decoded in another way, and texts beyond ASCII ordered in another.
+    """
+    like = "plain" if decoding._can_be_field(word) else 'plain"'
+    like += "" if word.isascii() else "é"
+
+    def signs(texts: list[str]) -> set[tuple[str, ...]]:
+        return {tuple(sorted(SIGNS.findall(NUMBERS.sub("0", text)))) for text in texts}
+
+    plain = signs(texts_for(world, written, like))
+    assert plain == signs(texts_for(world, written, word))
+
+
+def test_every_kind_of_loop_is_among_the_watched_programs(world: World, written: list[str]) -> None:
+    """A loop that no query here has would be tested by nobody."""
+    texts = "\n".join(texts_for(world, written, BAIT))
+    for mark in ("keep((key, text))", "keep((key, made))", "keep((key, v))", "keep((key, text, ("):
+        assert mark in texts
+    assert "states = found[known] = made(" in texts
+    assert "return d0" in texts
 
 
 def test_the_same_values_reach_the_answer(world: World, written: list[str]) -> None:

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from armillary.query.functions.full_text import bm25, edits, fuse, tokens
+from armillary.encoding.text_tokens import tokens
+from armillary.query.functions.full_text import bm25, edits, fuse
 from armillary.values import UNDEFINED
 
 
