@@ -29,6 +29,8 @@ Durability: TypeAlias = Literal["full", "relaxed"]
 Enforce: TypeAlias = Literal["on", "report", "off"]
 Profile: TypeAlias = Literal["default", "classic"]
 #: Strongest first.
+LogFormat: TypeAlias = Literal["text", "json"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 Consistency: TypeAlias = Literal[
     "Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"
 ]
@@ -123,6 +125,23 @@ class ServerSettings:
     """Take the public key of the emulator on addresses that others can reach."""
 
 
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    format: LogFormat = "text"
+    """How the log on standard error looks: `text`, or `json`, an object per line. Account keys,
+    signatures and tokens are taken out of both."""
+    level: LogLevel = "warning"
+    """The least that is worth a line: `debug`, `info`, `warning` or `error`."""
+    requests: bool = False
+    """A line for every request."""
+    traces: bool = False
+    """A span for every request, to OpenTelemetry. Needs `armillary[otel]`."""
+
+    def __post_init__(self) -> None:
+        _check_choice("log.format", self.format, get_args(LogFormat))
+        _check_choice("log.level", self.level, get_args(LogLevel))
+
+
 def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         choices = ", ".join(map(repr, allowed[:-1])) + f" or {allowed[-1]!r}"
@@ -137,6 +156,7 @@ class Settings:
     api: ApiSettings = field(default_factory=ApiSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     server: ServerSettings = field(default_factory=ServerSettings)
+    log: LogSettings = field(default_factory=LogSettings)
 
     @classmethod
     def default(cls) -> Settings:
@@ -260,4 +280,8 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_SERVER_KEY_FILE": ("server", "key_file", str),
     "ARMILLARY_SERVER_ALLOW_HOSTS": ("server", "allow_hosts", parse_list),
     "ARMILLARY_SERVER_ALLOW_EMULATOR_KEY": ("server", "allow_emulator_key", parse_switch),
+    "ARMILLARY_LOG_FORMAT": ("log", "format", str),
+    "ARMILLARY_LOG_LEVEL": ("log", "level", str),
+    "ARMILLARY_LOG_REQUESTS": ("log", "requests", parse_switch),
+    "ARMILLARY_LOG_TRACES": ("log", "traces", parse_switch),
 }

@@ -9,6 +9,7 @@ from armillary.config import (
     VARIABLES,
     ApiSettings,
     EngineSettings,
+    LogSettings,
     PartitionSettings,
     QuerySettings,
     ServerSettings,
@@ -62,6 +63,7 @@ def test_every_setting_has_a_variable() -> None:
         "api": ApiSettings,
         "query": QuerySettings,
         "server": ServerSettings,
+        "log": LogSettings,
     }
     expected = {
         f"ARMILLARY_{section}_{key.name}".upper(): (section, key.name)

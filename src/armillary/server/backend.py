@@ -17,6 +17,7 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from armillary.api.nosql.messages import Service
+from armillary.config import LogSettings
 from armillary.engine.base import Engine
 from armillary.engine.writer_process import WriterAddress, WriterProcess
 from armillary.errors import Unavailable
@@ -45,7 +46,8 @@ class Backend:
             if first and plan.databases:
                 _declare(plan, self.engine)
             make = load(plan.factory)
-            self.service: Service = make(self.engine, plan.settings, keys=plan.keys, first=first)
+            service: Service = make(self.engine, plan.settings, keys=plan.keys, first=first)
+            self.service, self._end_traces = _observed(service, plan.settings.log)
         except BaseException:
             self.engine.close()
             raise
@@ -54,7 +56,22 @@ class Backend:
         close = getattr(self.service, "close", None)
         if close is not None:
             close()
+        self._end_traces()
         self.engine.close()
+
+
+def _observed(service: Service, asked: LogSettings) -> tuple[Service, Callable[[], None]]:
+    """Watched, if anybody asked for that."""
+    if not (asked.requests or asked.traces):
+        return service, lambda: None
+    from armillary.server.observing import Observed
+
+    if not asked.traces:
+        return Observed(service, logged=True), lambda: None
+    from armillary.server.tracing import open_tracer
+
+    tracer, end = open_tracer()
+    return Observed(service, logged=asked.requests, tracer=tracer), end
 
 
 def _open(plan: Plan, address: WriterAddress | None) -> Engine:

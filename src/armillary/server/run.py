@@ -12,7 +12,6 @@ Imports are late on purpose: what the first steps do not need is read while the 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import threading
@@ -22,8 +21,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.engine.writer_process import WriterProcess
 from armillary.errors import DbError
+from armillary.server import logs
 from armillary.server.backend import Backend, WriterWatch, load, start_writer
 from armillary.server.listen import PortBusy, address_of, bind, check_free
 from armillary.server.plan import Plan
@@ -40,7 +41,7 @@ Say = Callable[[str], None]
 
 def run(plan: Plan, say: Say, complain: Say) -> int:
     """Serve until told to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it)."""
-    logging.basicConfig(format="%(levelname)s %(message)s")
+    logs.configure(plan.settings.log, plan.keys or (EMULATOR_KEY,))
     say(f"Armillary {VERSION} · {_place(plan)}")
     if not plan.keys:
         say("The key is the public one of the emulator; only this machine can connect.")

@@ -22,9 +22,10 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
+from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.engine.writer_process import WriterAddress
 from armillary.errors import Unavailable
-from armillary.server import listen
+from armillary.server import listen, logs
 from armillary.server.backend import Backend, WriterWatch, start_writer
 from armillary.server.listen import address_of, bind
 from armillary.server.plan import Plan
@@ -46,7 +47,7 @@ def serve_worker(
     lifeline: Pipe,
 ) -> None:
     """The main function of a worker process."""
-    logging.basicConfig(format=f"%(levelname)s worker {number}: %(message)s")
+    logs.configure(plan.settings.log, plan.keys or (EMULATOR_KEY,), f"worker {number}: ")
     try:
         backend = Backend(plan, address, first=number == 0)
     except BaseException as error:
