@@ -104,10 +104,12 @@ def usable(view: StoreView, access: Access) -> Access | None:
 
 def choose(view: StoreView, accesses: Sequence[Access], most: int = MANY) -> Choice | None:
     """The access with the fewest entries, None when reading all items is as good."""
+    everything = _items(view)
+    if everything < min(map(_seeks, accesses), default=0):
+        return None
     found = [each for access in accesses if (each := usable(view, access)) is not None]
     if not found:
         return None
-    everything = _items(view)
     for bound in (FEW, most):
         counted = [(count(view, access, bound), number) for number, access in enumerate(found)]
         entries, number = min(counted)
@@ -130,6 +132,21 @@ def _items(view: StoreView) -> int:
     found = unpack_logical(row)
     # Another key with this hash may live here; entries of the index know the hash only.
     return found.items if found.identity == view.piece.key.identity else 0
+
+
+def _seeks(access: Access) -> int:
+    """How often the index has to be asked at least. A thousand keys, each with its id, are a
+    thousand small pieces of the ring and a thousand alternatives in each: counting entries in
+    every piece would take a million seeks to find a thousand items."""
+    match access:
+        case Lookup():
+            return len(access.ranges)
+        case Either(parts):
+            return len(parts)
+        case Both(parts):
+            return min(map(_seeks, parts))
+        case Near():
+            return 0
 
 
 def count(view: StoreView, access: Access, bound: int) -> int:

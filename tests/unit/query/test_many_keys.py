@@ -1,0 +1,30 @@
+"""Without this, reading a thousand items by id and key in one query, as SDKs do for `read_items`,
+would ask the index a million times: once for each pair in each key's piece of the ring."""
+
+from unittest.mock import patch
+
+import pytest
+
+from armillary.account import open_account
+from armillary.query import index_read
+
+COUNT = 60
+PAIRS = "SELECT * FROM c WHERE ( {} )".format(
+    " OR ".join(f"( c.id = @i{n} AND c.pk = @k{n} )" for n in range(COUNT))
+)
+KEYS = "SELECT * FROM c WHERE c.pk IN ({})".format(", ".join(f"@k{n}" for n in range(COUNT)))
+
+
+@pytest.mark.parametrize("text", [PAIRS, KEYS])
+def test_the_index_is_not_asked_for_every_pair_in_every_key(text: str) -> None:
+    parameters = {f"@i{n}": f"i{n}" for n in range(COUNT)} | {
+        f"@k{n}": f"k{n}" for n in range(COUNT)
+    }
+    with open_account(":memory:", housekeeping=False) as account:
+        items = account.create_database("d").create_container("c", "/pk", throughput=12_000)
+        items.bulk(("create", ({"id": f"i{n}", "pk": f"k{n}"},)) for n in range(2 * COUNT))
+        used = {name: value for name, value in parameters.items() if name in text}
+        with patch.object(index_read, "count", wraps=index_read.count) as counting:
+            found = {str(one["id"]) for one in items.query(text, used)}
+    assert found == {f"i{n}" for n in range(COUNT)}
+    assert counting.call_count < COUNT
