@@ -3,11 +3,14 @@
 What our servers are measured against, in one run on one machine (design.md, section 10). It parses
 as ours do and knows nothing else: no bounds, no order of answers, no deadlines, no Date.
 
-    python -m bench.bare_server 9000 600      port, bytes of the body
+    python -m bench.bare_server 9000 600                 port, bytes of the body
+    python -m bench.bare_server 9000 FILE [SERVER.PEM]   port, a whole answer; with TLS
 """
 
 import asyncio
+import ssl
 import sys
+from pathlib import Path
 from typing import cast
 
 import httptools
@@ -57,13 +60,24 @@ class Bare(asyncio.Protocol):
         self._transport.write(self._answer)
 
 
-async def serve(port: int, body_bytes: int) -> None:
-    answer = fixed_answer(body_bytes)
+def tls_context(server_pem: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server_pem)
+    return context
+
+
+async def serve(port: int, answer: bytes, context: ssl.SSLContext | None) -> None:
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Bare(answer), "127.0.0.1", port)
+    server = await loop.create_server(lambda: Bare(answer), "127.0.0.1", port, ssl=context)
     print(f"ready http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 
 
+def run(port: str, answer: str, server_pem: str = "") -> None:
+    told = fixed_answer(int(answer)) if answer.isdecimal() else Path(answer).read_bytes()
+    context = tls_context(Path(server_pem)) if server_pem else None
+    new_loop().run_until_complete(serve(int(port), told, context))
+
+
 if __name__ == "__main__":
-    new_loop().run_until_complete(serve(int(sys.argv[1]), int(sys.argv[2])))
+    run(*sys.argv[1:])

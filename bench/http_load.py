@@ -7,8 +7,10 @@ of one run mean something.
 """
 
 import asyncio
+import contextlib
 import itertools
 import re
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -40,6 +42,7 @@ class _Client(asyncio.Protocol):
         self._buffer = b""
         self._need = 0
         self.failures = 0
+        self.done = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -59,27 +62,80 @@ class _Client(asyncio.Protocol):
             self._buffer, self._need = b"", 0
             self._send()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.done.set()
+
     def _send(self) -> None:
         self._sent = time.perf_counter()
-        self.transport.write(next(self._requests))
+        request = next(self._requests, None)
+        if request is None:
+            self.done.set()
+        else:
+            self.transport.write(request)
 
 
 def load(
-    port: int, requests: Callable[[], Iterator[bytes]], *, connections: int, seconds: float
+    port: int,
+    requests: Callable[[], Iterator[bytes]],
+    *,
+    connections: int,
+    seconds: float,
+    secure: bool = False,
 ) -> Load:
     """Ask the server on `port` for a while; each connection has its own iterator of requests."""
-    return new_loop().run_until_complete(_load(port, requests, connections, seconds))
+    return new_loop().run_until_complete(_load(port, requests, connections, seconds, secure))
+
+
+def send_all(
+    port: int, requests: Iterator[bytes], *, connections: int, seconds_max: float, secure: bool
+) -> int:
+    """Send them once, the connections taking turns; how many were answered well in that time."""
+    return new_loop().run_until_complete(
+        _send_all(port, requests, connections, seconds_max, secure)
+    )
+
+
+def _trusting() -> ssl.SSLContext:
+    """For servers with certificates of their own making, on this machine."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+async def _connect(
+    port: int, make: Callable[[], _Client], connections: int, secure: bool
+) -> list[_Client]:
+    loop = asyncio.get_running_loop()
+    context = _trusting() if secure else None
+    return [
+        (await loop.create_connection(make, "127.0.0.1", port, ssl=context))[1]
+        for _ in range(connections)
+    ]
+
+
+async def _send_all(
+    port: int, requests: Iterator[bytes], connections: int, seconds_max: float, secure: bool
+) -> int:
+    times: list[float] = []
+    clients = await _connect(port, lambda: _Client(requests, times), connections, secure)
+    ends = asyncio.gather(*(client.done.wait() for client in clients))
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(ends, seconds_max)
+    for client in clients:
+        client.transport.abort()
+    return len(times) - sum(client.failures for client in clients)
 
 
 async def _load(
-    port: int, requests: Callable[[], Iterator[bytes]], connections: int, seconds: float
+    port: int,
+    requests: Callable[[], Iterator[bytes]],
+    connections: int,
+    seconds: float,
+    secure: bool,
 ) -> Load:
-    loop = asyncio.get_running_loop()
     times: list[float] = []
-    clients = [
-        (await loop.create_connection(lambda: _Client(requests(), times), "127.0.0.1", port))[1]
-        for _ in range(connections)
-    ]
+    clients = await _connect(port, lambda: _Client(requests(), times), connections, secure)
     await asyncio.sleep(seconds / 4)  # warm
     times.clear()
     begin = time.perf_counter()

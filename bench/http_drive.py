@@ -1,0 +1,99 @@
+"""Load on one server for some seconds: by wrk, or where there is none by bench/http_load.py.
+
+wrk is written in C and costs a fraction of what it measures; the other costs as much as the bare
+server. `cpu_us` is the server's processor time per request: the number that a busy machine, or one
+with few cores, disturbs least.
+"""
+
+import itertools
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.http_load import load
+from bench.http_servers import Running
+
+CONNECTIONS = 32
+WARM_SECONDS = 1
+SLOW_SECONDS = 10
+SCRIPT = Path(__file__).with_name("http_wrk.lua")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    rate: float
+    p50_ms: float
+    p99_ms: float
+    cpu_us: float
+    failures: int
+    connections: int = CONNECTIONS
+
+    @property
+    def per_cpu_s(self) -> float:
+        """Requests that a processor second of the server answers."""
+        return 1e6 / self.cpu_us if self.cpu_us else 0.0
+
+
+def generator() -> str:
+    return "wrk" if shutil.which("wrk") else "bench/http_load.py"
+
+
+def drive(server: Running, requests: Sequence[bytes], folder: Path, seconds: int) -> Seen:
+    """The first half of the requests warms the server up, the measured ones go on from there."""
+    if generator() != "wrk":
+        return _drive_ourselves(server, requests, seconds)
+    path = folder / "requests.bin"
+    with path.open("wb") as file:
+        for one in requests:
+            file.write(b"%d\n%b" % (len(one), one))
+    _wrk(server, path, 0, WARM_SECONDS)
+    server.settle()
+    for connections, for_s in ((CONNECTIONS, seconds), (1, SLOW_SECONDS)):
+        before = server.cpu_s()
+        found = _wrk(server, path, len(requests) // 2, for_s, connections)
+        spent_s = server.cpu_s() - before
+        server.settle()
+        if found["requests"]:
+            break  # else it is so slow that none of the first ones was answered in time
+    count = found["requests"]
+    return Seen(
+        count / found["duration_us"] * 1e6,
+        found["p50_us"] / 1000,
+        found["p99_us"] / 1000,
+        spent_s / count * 1e6 if count else 0.0,
+        found["failures"] + found["broken"],
+        connections,
+    )
+
+
+def _wrk(
+    server: Running, path: Path, start: int, seconds: int, connections: int = CONNECTIONS
+) -> dict[str, int]:
+    url = f"{'https' if server.secure else 'http'}://127.0.0.1:{server.port}"
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s"]
+    command += ["-s", str(SCRIPT), url, "--", str(path), str(start)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    last = done.stdout.strip().rpartition("\n")[2]
+    if done.returncode or not last.startswith("{"):
+        raise SystemExit(f"wrk failed: {done.stdout}{done.stderr}")
+    found: dict[str, int] = json.loads(last)
+    return found
+
+
+def _drive_ourselves(server: Running, requests: Sequence[bytes], seconds: int) -> Seen:
+    # One iterator for all connections: what one of them sends, no other does.
+    each = itertools.cycle(requests)
+    before = server.cpu_s()
+    found = load(
+        server.port,
+        lambda: each,
+        connections=CONNECTIONS,
+        seconds=seconds,
+        secure=server.secure,
+    )
+    whole = seconds * 1.25  # with the warming
+    cpu_us = (server.cpu_s() - before) / (found.answers_per_s * whole) * 1e6
+    return Seen(found.answers_per_s, found.p50_ms, found.p99_ms, cpu_us, found.failures)
