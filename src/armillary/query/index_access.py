@@ -305,7 +305,9 @@ class _Reading:
     def _constants(self, exprs: Sequence[ast.Expr]) -> list[JSON] | None:
         values: list[JSON] = []
         for expr in exprs:
-            if any(isinstance(node, _VARYING) for node in ast.walk(expr)):
+            if isinstance(expr, ast.Literal | ast.Parameter):
+                pass  # nearly every constant: no need to look inside
+            elif any(isinstance(node, _VARYING) for node in ast.walk(expr)):
                 return None
             known, value = constant(expr, self.scope)
             if not known or not ranges.can_compare(value):

@@ -17,7 +17,7 @@ from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.errors import BadInput
 from armillary.limits import QUERY_KEYS_MAX
 from armillary.query.evaluate import Scope, constant
-from armillary.query.plan import Piece, Plan, conjuncts
+from armillary.query.plan import Piece, Plan, conjuncts, fact
 from armillary.query.sql import ast
 from armillary.store.definitions import ContainerDefinition
 from armillary.store.state import make_key
@@ -52,9 +52,9 @@ def narrow(plan: Plan, scope: Scope, definition: ContainerDefinition) -> list[Pi
     """The pieces of the hash space that a filter allows, in the order of hashes; None for all."""
     if plan.base is not None or not plan.sources or plan.where is None:
         return None
-    terms = list(conjuncts(plan.where))
-    for term in terms:
-        known, value = constant(term, scope) if _is_plain(term) else (False, None)
+    terms, plain = fact(plan, "terms", _terms)
+    for term in plain:
+        known, value = constant(term, scope)
         if known and value is not True:
             return []
     alias = plan.bound.container
@@ -70,6 +70,12 @@ def narrow(plan: Plan, scope: Scope, definition: ContainerDefinition) -> list[Pi
     if not allowed:
         return None
     return _pieces(allowed, definition)
+
+
+def _terms(plan: Plan) -> tuple[list[ast.Expr], list[ast.Expr]]:
+    """The conjuncts of the filter, and those of them that speak of no name."""
+    terms = list(conjuncts(plan.where))
+    return terms, [term for term in terms if _is_plain(term)]
 
 
 def _pieces(allowed: list[list[JSON]], definition: ContainerDefinition) -> list[Piece] | None:
@@ -136,5 +142,7 @@ def _constants(exprs: list[ast.Expr] | tuple[ast.Expr, ...], scope: Scope) -> li
 
 def _is_plain(expr: ast.Expr) -> bool:
     """Whether it speaks of no name: only then can it be computed without a row."""
+    if isinstance(expr, ast.Literal | ast.Parameter):
+        return True
     varying = ast.Identifier | ast.Subquery | ast.UdfCall | ast.Let
     return not any(isinstance(node, varying) for node in ast.walk(expr))

@@ -12,14 +12,17 @@ that asks for items of one container by a filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.query.evaluate import Computed
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery, BoundSource
 from armillary.store.requests import Key
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,9 @@ class Plan:
     base: Plan | None = None
     computed: Mapping[str, Computed] = field(default_factory=dict)
     """Properties of items that are expressions."""
+    known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What has been found out about this plan and holds for every run of it; see `fact`. A plan
+    made by `replace` begins with nothing."""
 
     @property
     def sources(self) -> tuple[BoundSource, ...]:
@@ -83,6 +89,16 @@ class Plan:
     def blocks(self) -> bool:
         """Whether its rows are known only when all of its input has been seen."""
         return self.fold is not None or self.distinct
+
+
+def fact(plan: Plan, name: str, find: Callable[[Plan], T]) -> T:
+    """What `find` says of the plan, found once: plans of repeated queries are kept, and looking
+    through their expressions takes longer than a short answer. Two threads may both find it.
+    """
+    if name not in plan.known:
+        plan.known[name] = find(plan)
+    found: T = plan.known[name]
+    return found
 
 
 def conjuncts(where: ast.Expr | None) -> Iterator[ast.Expr]:

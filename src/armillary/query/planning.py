@@ -54,6 +54,18 @@ def make_plan(bound: BoundQuery, parameters: Mapping[str, JSON]) -> Plan:
     )
 
 
+def is_fixed(bound: BoundQuery) -> bool:
+    """Whether the plan is the same whatever the parameters: none is where a plan has numbers (in
+    TOP, OFFSET, LIMIT and the options of a distance), here or in a query that FROM begins with.
+    """
+    query = bound.query
+    for part in (query.top, query.page, query.order_by):
+        if part is not None and any(isinstance(node, ast.Parameter) for node in ast.walk(part)):
+            return False
+    inner = bound.sources[0].query if bound.sources else None
+    return inner is None or is_fixed(inner)
+
+
 def _without_base(
     bound: BoundQuery, parameters: Mapping[str, JSON]
 ) -> tuple[BoundQuery, Plan | None]:

@@ -27,7 +27,7 @@ from armillary.query.loops import (
 )
 from armillary.query.nested import filtered, make_steps, new_state
 from armillary.query.output import output
-from armillary.query.plan import Plan
+from armillary.query.plan import Plan, fact
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
 from armillary.values import JSON
@@ -63,32 +63,23 @@ class Program:
         self.scope = scope
         self.accesses = accesses(plan, scope)
         """Ways into the index, one for each part of the filter that has one."""
-        self.is_simple = len(plan.sources) == 1 and plan.sources[0].yields == "item"
-        """One row for each item: nothing is joined or cut out."""
-        self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)
         self.row: Row = frame.row()
-        wanted = widened(_wanted(plan), plan.computed)
-        self.decode = decoder_for(wanted)
-        self.filter_decode: Decoder | None = None
-        if wanted is None and self.is_simple and plan.where is not None:
-            few = widened(paths_in(plan.where, container_names(plan.bound)), plan.computed)
-            if few is not None:
-                self.filter_decode = decoder_for(few)
-        self.filter_calls = 0 if plan.where is None else _calls(plan.where)
-        self.output_calls = _calls(plan.output)
-        is_stored = self.gives_item
-        if self.is_simple and plan.base is None and not plan.computed:
-            is_stored = is_stored or _is_stored(plan.output)
-        self.finish: Callable[[JSON], JSON] = _as_it_is if is_stored else output
-        self.may_loop = may_loop(plan)
-        """Whether long scans may be done by a compiled loop; it is made when it is asked for."""
+        facts = fact(plan, "program", _Facts)
+        self.is_simple = facts.is_simple
+        self.gives_item = facts.gives_item
+        self.decode = facts.decode
+        self.filter_decode = facts.filter_decode
+        self.filter_calls = facts.filter_calls
+        self.output_calls = facts.output_calls
+        self.finish = facts.finish
+        self.may_loop = facts.may_loop
         self.rows_seen = 0
 
     # Made when they are asked for: most queries never see so many rows.
 
-    @cached_property
+    @property
     def is_quick(self) -> bool:
-        return is_quick(self.plan)
+        return fact(self.plan, "is quick", is_quick)
 
     @cached_property
     def loop_of_rows(self) -> Loop | None:
@@ -136,6 +127,30 @@ class Program:
     def every_row(self, row: Row) -> Iterator[Row]:
         for _ in self.every_step(row):
             yield row
+
+
+class _Facts:
+    """What a program needs to know of its plan, whatever the parameters are."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.is_simple = len(plan.sources) == 1 and plan.sources[0].yields == "item"
+        """One row for each item: nothing is joined or cut out."""
+        self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)
+        wanted = widened(_wanted(plan), plan.computed)
+        self.decode = decoder_for(wanted)
+        self.filter_decode: Decoder | None = None
+        if wanted is None and self.is_simple and plan.where is not None:
+            few = widened(paths_in(plan.where, container_names(plan.bound)), plan.computed)
+            if few is not None:
+                self.filter_decode = decoder_for(few)
+        self.filter_calls = 0 if plan.where is None else _calls(plan.where)
+        self.output_calls = _calls(plan.output)
+        is_stored = self.gives_item
+        if self.is_simple and plan.base is None and not plan.computed:
+            is_stored = is_stored or _is_stored(plan.output)
+        self.finish: Callable[[JSON], JSON] = _as_it_is if is_stored else output
+        self.may_loop = may_loop(plan)
+        """Whether long scans may be done by a compiled loop; it is made when it is asked for."""
 
 
 # --- how much of an item is needed ----------------------------------------------------------------

@@ -11,7 +11,7 @@ moments of its own, as the original does.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
@@ -20,7 +20,9 @@ from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput
 from armillary.limits import (
     PAGE_ITEMS_MAX,
+    QUERIES_KEPT_MAX,
     QUERY_GROUPS_MAX,
+    QUERY_KEPT_CHARACTERS_MAX,
     QUERY_PAGE_SECONDS,
     QUERY_SNAPSHOT_SECONDS,
 )
@@ -51,7 +53,7 @@ from armillary.query.optimize import narrow, pieces_of_key
 from armillary.query.order import Place, Sorter, digest_of
 from armillary.query.ordered import has_order_index
 from armillary.query.plan import Piece, Plan
-from armillary.query.planning import make_plan
+from armillary.query.planning import is_fixed, make_plan
 from armillary.query.policies import context_of
 from armillary.query.program import Program
 from armillary.query.ranking import Asking, ranked
@@ -86,10 +88,29 @@ class QueryPage:
         return explain(self.plan, self.pieces, self.metrics)
 
 
-@lru_cache(maxsize=512)
 def bound_query(text: str) -> BoundQuery:
     """The text parsed and bound. Raises BadQuery."""
+    return _bound_query(text) if len(text) <= QUERY_KEPT_CHARACTERS_MAX else bind(parse(text))
+
+
+@lru_cache(maxsize=QUERIES_KEPT_MAX)
+def _bound_query(text: str) -> BoundQuery:
     return bind(parse(text))
+
+
+@lru_cache(maxsize=QUERIES_KEPT_MAX)
+def _fixed_plan(text: str) -> Plan | None:
+    """The plan of a text, if it is the same for all parameters. Literals are part of a text: who
+    asks often with other values gives parameters.
+    """
+    bound = bound_query(text)
+    return make_plan(bound, NO_PARAMETERS) if is_fixed(bound) else None
+
+
+def plan_of(text: str, parameters: Mapping[str, JSON]) -> Plan:
+    """Kept with what is known about it, so that a repeated query pays for its execution only."""
+    kept = _fixed_plan(text) if len(text) <= QUERY_KEPT_CHARACTERS_MAX else None
+    return kept or make_plan(bound_query(text), parameters)
 
 
 def run_query(
@@ -108,7 +129,7 @@ def run_query(
     of a hierarchical one). `page_per_range`: no page has rows of two physical partitions, unless
     they have to be merged.
     """
-    plan = make_plan(bound_query(text), parameters)
+    plan = plan_of(text, parameters)
     return run_plan(
         store,
         plan,
@@ -124,7 +145,7 @@ def run_query(
 
 def run_range(
     store: ContainerStore,
-    query: str | BoundQuery,
+    text: str,
     parameters: Mapping[str, JSON] = NO_PARAMETERS,
     *,
     start: bytes,
@@ -136,10 +157,9 @@ def run_range(
     random: Random | None = None,
 ) -> QueryPage:
     """One page of the query's answer over the hashes from `start` to `end` alone."""
-    bound = query if isinstance(query, BoundQuery) else bound_query(query)
     return run_plan(
         store,
-        make_plan(bound, parameters),
+        plan_of(text, parameters),
         parameters,
         start=start,
         end=end,
@@ -171,8 +191,8 @@ def run_plan(
     now_ms = store.engine.now_ms()
     state = store.state
     plan = with_computed(plan, computed_of(state.definition.document))
-    chance = random or Random(now_ms)
-    context = context_of(state.definition.document, now_ms * 10_000, chance.random)
+    chance = random.random if random is not None else _chance(now_ms)
+    context = context_of(state.definition.document, now_ms * 10_000, chance)
     plan = directed(plan, parameters, context)
     metrics = QueryMetrics()
     scope = Scope(Frame(), parameters, context, bound=plan.bound)
@@ -195,6 +215,18 @@ def run_plan(
         store.charge(pieces[0].start, rest, operation="query")
         metrics.charged_ru += rest
     return QueryPage(page.rows, token, metrics, plan, pieces)
+
+
+def _chance(seed: int) -> Callable[[], float]:
+    """Random numbers from a seed; most queries ask for none, and seeding takes its time."""
+    made: Random | None = None
+
+    def random() -> float:
+        nonlocal made
+        made = made or Random(seed)
+        return made.random()
+
+    return random
 
 
 def _check_order(plan: Plan, store: ContainerStore) -> None:

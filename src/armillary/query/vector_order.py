@@ -50,4 +50,5 @@ def directed(plan: Plan, parameters: Mapping[str, JSON], context: Context) -> Pl
             key, descending=not is_ascending(key.expr, scope, plan.bound.container, metrics)
         )
 
-    return replace(plan, order=tuple(map(turned, plan.order))) if plan.order else plan
+    order = tuple(map(turned, plan.order))
+    return plan if order == plan.order else replace(plan, order=order)

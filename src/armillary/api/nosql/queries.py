@@ -104,7 +104,7 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
     if part.owner is not None or options.epk_bounds is not None:
         return run_range(
             store,
-            asked.bound,
+            asked.text,
             asked.parameters,
             start=part.start,
             end=part.end,
