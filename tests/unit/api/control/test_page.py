@@ -1,0 +1,68 @@
+"""The examples of docs/controls.md, run: else a reader could paste what never worked."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.server_process import ServerProcess
+from tests.support.signed_http import SignedClient
+
+from armillary.api.control.faults import NAMES
+from armillary.api.control.metrics import FAMILIES
+from armillary.api.control.routes import ROUTES
+
+PAGE = (Path(__file__).parents[4] / "docs" / "controls.md").read_text("utf-8")
+BLOCK = re.compile(r"```(sh|json)\n(.*?)```", re.DOTALL)
+
+
+def shape(value: Any) -> Any:
+    """Names and kinds, without what differs from server to server."""
+    if isinstance(value, dict):
+        return {name: shape(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return float if isinstance(value, int | float) else type(value)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_examples_answer_as_shown(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data", real=True)
+    try:
+        server.wait_until_ready()
+        signed = SignedClient(server.port)
+        assert signed.ask("POST", "/dbs", {"id": "shop"}).status == 201
+        for name in ("orders", "empty"):
+            key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+            definition = {"id": name, "partitionKey": key}
+            assert signed.ask("POST", "/dbs/shop/colls", definition).status == 201
+        for number in range(20):
+            item = {"id": str(number), "pk": f"customer {number}"}
+            assert signed.create("dbs/shop/colls/orders", item).status == 201
+        signed.close()
+        blocks = BLOCK.findall(PAGE)
+        first = blocks.pop(0)[1].replace("localhost:8081", f"localhost:{server.port}")
+        shown = 0
+        for (kind, script), (next_kind, answer) in zip(blocks[::2], blocks[1::2], strict=True):
+            assert (kind, next_kind) == ("sh", "json")
+            done = subprocess.run(
+                ["sh", "-ec", first + script], capture_output=True, text=True, timeout=120
+            )
+            assert done.returncode == 0, (script, done.stdout, done.stderr)
+            last = done.stdout[max(0, done.stdout.rfind("}{") + 1) :]
+            assert shape(json.loads(last)) == shape(json.loads(answer)), script
+            shown += 1
+        assert shown > 5
+    finally:
+        server.close()
+
+
+def test_every_control_effect_and_metric_is_on_the_page() -> None:
+    words = [one.pattern.rsplit("/", 1)[-1] for one in ROUTES if "{" not in one.pattern[-1:]]
+    missing = [one for one in (*words, *NAMES, *FAMILIES) if one.strip("{}") not in PAGE]
+    assert missing == []

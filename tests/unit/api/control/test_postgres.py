@@ -1,0 +1,50 @@
+"""Controls of several servers on one PostgreSQL. Without this test a fault set on one of them would
+be for that one only, and clocks would go apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.support.postgres import fresh_url
+
+from armillary.api.nosql.messages import Request
+from armillary.api.nosql.service import NosqlService, make_service
+from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.config import EngineSettings, Settings
+from armillary.engine.opening import open_engine
+from armillary.store.commands import HANDLERS
+
+BEARER = {"authorization": f"Bearer {EMULATOR_KEY}"}
+
+
+def ask(service: NosqlService, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+    service.shared._looked_at = -1e9  # as after half a second
+    answer = service.handle(Request(method, f"/_armillary/{path}", BEARER, body))
+    return answer.status, answer.body
+
+
+@pytest.mark.postgres
+def test_servers_on_one_database_share_faults_and_clock() -> None:
+    url = fresh_url()
+    settings = replace(Settings(), engine=EngineSettings(url))
+    engines = [open_engine(url, HANDLERS) for _ in range(2)]
+    one, other = (make_service(engine, settings) for engine in engines)
+    try:
+        assert ask(one, "PUT", "faults", b'[{"effect": "503", "times": 2}]')[0] == 200
+        assert b'"times":2' in ask(other, "GET", "faults")[1]
+        assert other.shared.cells[0] > 0
+        before_ms = other.gateway.engine.now_ms()
+        assert ask(one, "POST", "clock", b'{"advance_ms": 3600000}')[0] == 200
+        ask(other, "GET", "clock")
+        assert other.gateway.engine.now_ms() >= before_ms + 3_600_000
+        assert ask(other, "POST", "reset")[0] == 200
+        ask(one, "GET", "clock")
+        assert list(one.shared.cells[:2]) == [0, 0]
+        status, body = ask(one, "PUT", "snapshots/x")
+        assert status == 400
+        assert b"pg_dump" in body
+    finally:
+        for service, engine in zip((one, other), engines, strict=True):
+            service.close()
+            engine.close()
