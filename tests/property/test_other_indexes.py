@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.accounts import check, open_world
 
@@ -15,6 +15,12 @@ SPATIAL = {"spatialIndexes": [{"path": "/at/?"}, {"path": "/deep/*"}]}
 TEXT = {"fullTextIndexes": [{"path": "/text"}]}
 WORDS = ["red", "bicycles", "run", "running", "the", "Runner", "mountain", "a", "X"]
 POLICY = {"fullTextPaths": [{"path": "/text"}]}
+#: What clients gather of each range before they rank, and the same inside one process.
+STATISTICS = (
+    'SELECT COUNT(1) AS documentCount, [{"totalWordCount": SUM(_FullTextWordCount(c.text)), '
+    '"hitCounts": [COUNTIF(FullTextContains(c.text, @t))]}] AS fullTextStatistics FROM c'
+)
+RANKED = "SELECT VALUE c.id FROM c ORDER BY RANK FullTextScore(c.text, @t)"
 
 coordinates = st.one_of(
     st.tuples(st.integers(-180, 180), st.integers(-90, 90)),
@@ -129,6 +135,9 @@ def test_a_full_text_index_finds_what_a_scan_finds(
                 f"SELECT VALUE c.id FROM c WHERE {call} OR c.id = '1'",
             ):
                 both(made, query, parameters)
+            for query in (STATISTICS, RANKED):
+                known = {"@t": listed[0]}
+                assert list(made[0].query(query, known)) == list(made[1].query(query, known))
         check(made[0])
 
 
@@ -183,6 +192,15 @@ def pages(container: Container, query: str, parameters: dict[str, Any], size: in
     top=st.integers(1, 6),
     size=st.integers(1, 4),
     where=st.sampled_from(["", "WHERE c.n > 4", "WHERE UPPER(c.id) != '2'"]),
+)
+@example(  # no distance, whether the index has them or not: their order is that of the rids
+    items=[[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0], None],
+    changed=[],
+    asked=[0, 0, 0],
+    metric="cosine",
+    top=1,
+    size=1,
+    where="",
 )
 def test_a_vector_index_gives_the_order_of_a_scan(
     items: list[Any],

@@ -4,6 +4,7 @@
     COUNT(1) WHERE c.a > 3      the number of entries, when the filter is exact
     COUNT(c.a)                  the items that have the path
     MIN(c.a), MAX(c.a)          the first and the last entry
+    words and holders of terms  `text_statistics.py`
 
 `shortcut` says for a plan whether it is one of these; `answer` fills the states from one view, or
 says that this view can't (an expired item, a path that is not indexed, a string that was cut).
@@ -12,7 +13,7 @@ says that this view can't (an expired item, a path that is not indexed, a string
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from armillary.encoding.terms import ARRAY_TERM, Partial, decode_term
 from armillary.query.evaluate import Scope, constant
@@ -28,15 +29,18 @@ from armillary.query.index_read import (
 from armillary.query.plan import Plan
 from armillary.query.sql import ast
 from armillary.query.term_ranges import ANYTHING
+from armillary.query.text_statistics import TextPart, measured, text_part
 from armillary.store.index_path import ARRAY, Path, path_text
 from armillary.values import UNDEFINED
+
+Part: TypeAlias = tuple[str, Path] | TextPart
 
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
     """For each aggregate its name and its path, () when it is about whole items."""
 
-    parts: tuple[tuple[str, Path], ...]
+    parts: tuple[Part, ...]
     access: Access | None
 
 
@@ -51,7 +55,7 @@ def shortcut(plan: Plan, scope: Scope) -> Shortcut | None:
         access = exact_filter(plan, scope)
         if access is None:
             return None
-    parts: list[tuple[str, Path]] = []
+    parts: list[Part] = []
     for call in fold.aggregates:
         part = _part(call, plan, access, scope)
         if part is None:
@@ -60,9 +64,7 @@ def shortcut(plan: Plan, scope: Scope) -> Shortcut | None:
     return Shortcut(tuple(parts), access)
 
 
-def _part(
-    call: ast.Call, plan: Plan, access: Access | None, scope: Scope
-) -> tuple[str, Path] | None:
+def _part(call: ast.Call, plan: Plan, access: Access | None, scope: Scope) -> Part | None:
     alias = plan.bound.container
     assert alias is not None
     path = path_at(call.args[0], {alias: ()})
@@ -80,7 +82,7 @@ def _part(
         return ("COUNT", ()) if same else None
     if call.function in ("MIN", "MAX") and path and access is None:
         return call.function, path
-    return None
+    return text_part(call, alias, scope) if access is None else None
 
 
 def answer(view: StoreView, found: Shortcut, states: list[Any]) -> bool:
@@ -88,22 +90,36 @@ def answer(view: StoreView, found: Shortcut, states: list[Any]) -> bool:
     if not nothing_expired(view):
         return False
     values: list[Any] = []
-    for name, path in found.parts:
-        value = _count(view, found, path) if name == "COUNT" else _edge(view, name, path)
+    for part in found.parts:
+        value = _value(view, found, part)
         if value is None:
             return False
         values.append(value)
-    for (name, path), state, value in zip(found.parts, states, values, strict=True):
-        if name == "COUNT":
-            state.count += value
+    for part, state, value in zip(found.parts, states, values, strict=True):
+        if isinstance(part, TextPart):
+            path: Path = part.path
+            state.count += value[1]
+            if part.is_total:
+                state.total += value[0]
         else:
-            state.add(*value)
+            name, path = part
+            if name == "COUNT":
+                state.count += value
+            else:
+                state.add(*value)
         if path:
             view.metrics.index_used[f"{path_text(path)}/?"] = None
     view.metrics.index_only = True
     if isinstance(found.access, Lookup):
         view.metrics.index_used[f"{path_text(found.access.path)}/?"] = None
     return True
+
+
+def _value(view: StoreView, found: Shortcut, part: Part) -> Any:
+    if isinstance(part, TextPart):
+        return measured(view, part)
+    name, path = part
+    return _count(view, found, path) if name == "COUNT" else _edge(view, name, path)
 
 
 def _count(view: StoreView, found: Shortcut, path: Path) -> int | None:

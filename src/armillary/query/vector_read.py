@@ -79,8 +79,8 @@ def nearest(
     if not is_complete and not sorter.ties_fall:
         return None
     rows = _best(view, program, sorter, after, need, found, sign)
-    if len(rows) < need and not is_complete:
-        return None
+    if not is_complete and (len(rows) < need or _has_no_key(rows[-1])):
+        return None  # items that the index does not know have no distance either
     view.metrics.index_used[path_text(wanted.path)] = None
     return rows
 
@@ -197,9 +197,13 @@ def _best(
     return best
 
 
+def _has_no_key(row: OrderedRow) -> bool:
+    return type(row.place.keys[0]) not in (int, float)
+
+
 def _key(row: OrderedRow, sign: int) -> float:
     """The sort key of a row, smaller is better; what has none comes last when larger is better."""
     value = row.place.keys[0]
-    if type(value) not in (int, float):
+    if _has_no_key(row):
         return float("inf") if sign < 0 else float("-inf")
     return float(sign * value)

@@ -61,6 +61,32 @@ def test_few_items_are_loaded(query: str, rows: list[Any], loaded: int) -> None:
         assert page.metrics.index_used
 
 
+STATISTICS = (
+    'SELECT COUNT(1) AS documentCount, [{"totalWordCount": SUM(_FullTextWordCount(c.text)), '
+    '"hitCounts": [COUNTIF(FullTextContains(c.text, "bicycle")), '
+    'COUNTIF(FullTextContains(c.text, "red bicycle")), COUNTIF(FullTextContains(c.text, "the"))]}] '
+    "AS fullTextStatistics FROM c"
+)
+
+
+def test_the_statistics_of_a_ranking_are_read_from_the_index() -> None:
+    """A client asks each range for them before it ranks; only phrases need a look at items."""
+    with open_world(":memory:") as world:
+        container = filled(world)
+        words = {"totalWordCount": COUNT * 3, "hitCounts": [3, 3, 0]}
+        for _ in range(2):
+            page = container.query_page(STATISTICS)
+            assert page.rows == [{"documentCount": COUNT, "fullTextStatistics": [words]}]
+            assert page.metrics.retrieved_items == 3
+            assert list(page.metrics.index_used) == ["/text/?"]
+            store = store_of(container)
+            begin_split(store, store.state.table.ranges[0].ordinal).run()
+        world.database.replace_container("items", indexingPolicy=None)
+        scanned = container.query_page(STATISTICS)
+        assert scanned.rows == page.rows
+        assert scanned.metrics.retrieved_items == COUNT
+
+
 def test_entries_follow_the_item_through_its_life() -> None:
     with open_world(":memory:") as world:
         container = filled(world)
