@@ -5,11 +5,12 @@ Immutable. When a fence says it is old, the holder loads a new one from the cata
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import orjson
 
 from armillary.encoding.hashing import epk_key, key_identity, locate
-from armillary.encoding.partition_key import KeyValues
+from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition, check_key
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Engine
 from armillary.errors import OwnerNotFound
@@ -111,6 +112,22 @@ def make_key(values: KeyValues, definition: ContainerDefinition) -> tuple[bytes,
         key_identity(values, definition.partition_key),
         key_json(values),
     )
+
+
+class KeyPlace(NamedTuple):
+    """Where a key value is, found once for clients that send the same one again."""
+
+    definition: PartitionKeyDefinition
+    epk: bytes
+    digest: bytes
+    row: bytes
+    """The EPK as it stands in the keys of rows."""
+    json: bytes
+
+
+def place_key(values: KeyValues, definition: PartitionKeyDefinition) -> KeyPlace:
+    epk, digest = locate(check_key(values, definition), definition)
+    return KeyPlace(definition, epk, digest, epk_key(epk, definition), key_json(values))
 
 
 def key_json(values: KeyValues) -> bytes:

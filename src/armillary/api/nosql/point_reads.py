@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import binascii
 import hmac
+import uuid
 from struct import Struct
 from typing import Final, NamedTuple, TypeVar
 
@@ -42,12 +43,10 @@ from armillary.partition.request_units import read_ru
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import FENCE_BYTES
 from armillary.store.reading import Stored
-from armillary.store.state import ContainerState
+from armillary.store.state import ContainerState, KeyPlace, place_key
 
 PREFIX: Final = "type%3dmaster%26ver%3d1.0%26sig%3d"
 KEPT_MAX: Final = 4096
-#: Headers that make a point read something else.
-UNUSUAL: Final = ("if-none-match", "if-match", "a-im")
 STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
 PROGRESS: Final = Struct(">Qi")  # LSN and session version, the first counters of a meta row
 
@@ -57,8 +56,12 @@ V = TypeVar("V")
 
 
 class _Template(NamedTuple):
+    """What answers of one container have in common, for as long as its state is this one."""
+
     state: ContainerState
     headers: dict[str, str]
+    keys: dict[str, tuple[KeyValues, KeyPlace]]
+    """By the text of the key header: 1 and true are equal, their texts are not."""
 
 
 class PointReads:
@@ -67,7 +70,6 @@ class PointReads:
         self._sign = gateway.keyring.token_signer.sign
         self._level = gateway.settings.consistency
         self._is_strong = self._level in STRONG
-        self._keys: dict[str, KeyValues] = {}
         self._tokens: dict[str, dict[int, Seen]] = {}
         self._charges: dict[int, str] = {}
         self._templates: dict[tuple[str, str], _Template] = {}
@@ -87,41 +89,47 @@ class PointReads:
             or not parts[6]
             or "%" in request.target
             or "?" in request.target
-            or any(name in headers for name in UNUSUAL)
+            or "if-none-match" in headers  # these make it something else
+            or "if-match" in headers
+            or "a-im" in headers
             or headers.get("x-ms-consistency-level", self._level) != self._level
         ):
             return None
-        activity, key_text = headers.get(ACTIVITY), headers.get(KEY)
+        key_text = headers.get(KEY)
         store = self._gateway.known_container(parts[2], parts[4])
-        if store is None or not activity or key_text is None or not self._is_ours(request):
+        if store is None or key_text is None or not self._is_ours(request):
             return None
         template = self._template(store)
         wanted = headers.get("x-ms-cosmos-intended-collection-rid")
         if wanted is not None and wanted != template.state.record.rid:
             return None
+        activity = headers.get(ACTIVITY) or str(uuid.uuid4())
         if not (len(activity) <= 64 and activity.isascii() and activity.isprintable()):
             return None
         try:
-            key = self._keys.get(key_text) or self._keep_key(key_text)
+            key = template.keys.get(key_text) or _keep_key(template, key_text)
             token = headers.get("x-ms-session-token")
             seen = None if not token else self._tokens.get(token) or self._keep_token(token)
         except DbError:
             return None
-        return self._read(request, store, key, parts[6], activity, seen)
+        return self._read(request, store, template, key, parts[6], activity, seen)
 
     def _read(
         self,
         request: Request,
         store: ContainerStore,
-        key: KeyValues,
+        template: _Template,
+        key: tuple[KeyValues, KeyPlace],
         item_id: str,
         activity: str,
         seen: dict[int, Seen] | None,
     ) -> Response | None:
         try:
-            value, owner, meta = store.read_placed(item_id, key)
+            value, owner, meta = store.read_placed(item_id, *key)
         except DbError as error:
-            return self._refused(request, store, key, error)
+            return self._refused(request, store, key[0], error)
+        if store.state is not template.state:
+            template = self._template(store)
         lsn, version = PROGRESS.unpack_from(meta, FENCE_BYTES)
         if seen is not None:
             now = Seen(version, lsn)
@@ -133,7 +141,7 @@ class PointReads:
         return Response(
             200,
             {
-                **self._template(store).headers,
+                **template.headers,
                 ACTIVITY: activity,
                 CHARGE: self._charges.get(size) or self._keep_charge(size),
                 "etag": quoted(stored.etag),
@@ -190,18 +198,21 @@ class PointReads:
         state = store.state
         if known is None or known.state is not state:
             extra = {name: text for name, text in container_headers(store).items() if text}
-            known = _Template(state, {**COMMON, **extra})
+            known = _Template(state, {**COMMON, **extra}, {})
             _keep(self._templates, name, known)
         return known
-
-    def _keep_key(self, text: str) -> KeyValues:
-        return _keep(self._keys, text, parse_key_header(text))
 
     def _keep_token(self, text: str) -> dict[int, Seen]:
         return _keep(self._tokens, text, parse_token(text))
 
     def _keep_charge(self, size: int) -> str:
         return _keep(self._charges, size, format_charge(read_ru(size, strong=self._is_strong)))
+
+
+def _keep_key(template: _Template, text: str) -> tuple[KeyValues, KeyPlace]:
+    values = parse_key_header(text)
+    place = place_key(values, template.state.definition.partition_key)
+    return _keep(template.keys, text, (values, place))
 
 
 def _keep(table: dict[K, V], key: K, value: V) -> V:

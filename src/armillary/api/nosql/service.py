@@ -40,7 +40,7 @@ from armillary.engine.base import Engine
 from armillary.errors import BadInput, DbError, UnknownMethod
 from armillary.partition.ledgers import open_ledger
 from armillary.partition.provisioning import PartitionLimits
-from armillary.partition.request_units import PROFILES
+from armillary.partition.request_units import PROFILES, metadata_ru
 from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ensure_catalog
 from armillary.store.controls import FAULTS, SharedControls
@@ -82,18 +82,15 @@ class NosqlService:
         )
 
     def handle(self, request: Request) -> Response:
-        call = Call(self.gateway, request, NOWHERE, Options(request.headers), FULL)
         try:
             if self.shared.polls:
                 self.shared.poll()
             is_quick = request.method == "GET" and not self._faults[FAULTS]
-            quick = self.answer_quickly(request) if is_quick else None
-            response = self._answer(call) if quick is None else quick
-        except DbError as error:
-            response = refusal(call, error)
+            quick = self._point_reads.answer(request) if is_quick else None
+            response = self.answer_slowly(request) if quick is None else quick
         except Exception:
             log.exception("a bug: %s %s", request.method, request.target)
-            response = _internal(call)
+            response = _internal(self._bare(request))
         origins = self.gateway.settings.cors_origins
         return with_headers(response, cors_headers(request, origins)) if origins else response
 
@@ -103,7 +100,7 @@ class NosqlService:
 
     def answer_slowly(self, request: Request) -> Response:
         """The long way, which every request can go."""
-        call = Call(self.gateway, request, NOWHERE, Options(request.headers), FULL)
+        call = self._bare(request)
         try:
             return self._answer(call)
         except DbError as error:
@@ -117,6 +114,9 @@ class NosqlService:
         self.shared.close()
         if self.gateway.account.meter is not None:
             self.gateway.account.meter.close()
+
+    def _bare(self, request: Request) -> Call:
+        return Call(self.gateway, request, NOWHERE, Options(request.headers), FULL)
 
     def _answer(self, bare: Call) -> Response:
         request, gateway = bare.request, self.gateway
@@ -141,6 +141,8 @@ class NosqlService:
     def _counted(self, call: Call, route: Route) -> Response:
         meter = self.gateway.account.meter
         try:
+            if meter is not None:
+                meter.admit_metadata(metadata_ru(write=route.writes))
             response = route.handler(call)
         except DbError as error:
             if meter is not None:
@@ -162,8 +164,8 @@ def _internal(call: Call) -> Response:
 def make_service(
     engine: Engine, settings: Settings, *, keys: Sequence[str] = (), first: bool = True
 ) -> NosqlService:
-    """`keys`: the lines of a key file; without any, the well-known one of the emulator. `first`: this worker looks
-    often for background work, the others only where they have written."""
+    """`keys`: the lines of a key file; without any, the well-known one of the emulator. `first`:
+    this worker looks often for background work, the others only where they have written."""
     limits = PartitionLimits(
         settings.partition.bytes, settings.partition.ru, settings.partition.logical_bytes
     )
@@ -178,6 +180,8 @@ def make_service(
         folder=Folder(address) if is_folder else None,
         enforce=throughput.enforce,
         burst=throughput.burst,
+        serverless=throughput.serverless,
+        metadata=throughput.metadata,
         limits=limits,
         profile=PROFILES[throughput.profile],
         stopwatch=perf_counter,
@@ -187,6 +191,7 @@ def make_service(
         random=new_random(),
         limits=limits,
         classic=throughput.profile == "classic",
+        serverless=throughput.serverless,
         meter=meter,
     )
     full, read_only = told_apart(keys)
