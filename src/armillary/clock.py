@@ -19,8 +19,12 @@ class Clock(Protocol):
 
 
 class SystemClock:
+    def __init__(self, ahead_ms: Sequence[int] = (0,)) -> None:
+        self._ahead_ms = ahead_ms
+
     def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
+        # HOT: several times per request, and so without a clock inside a clock; see `put_ahead`.
+        return time.time_ns() // 1_000_000 + self._ahead_ms[0]
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -53,6 +57,11 @@ class ShiftedClock:
 
     def sleep(self, seconds: float) -> None:
         self._clock.sleep(seconds)
+
+
+def put_ahead(clock: Clock, ahead_ms: Sequence[int]) -> Clock:
+    """The same clock, ahead of itself by what the cell says at each look."""
+    return SystemClock(ahead_ms) if type(clock) is SystemClock else ShiftedClock(clock, ahead_ms)
 
 
 def new_random(seed: int | None = None) -> random.Random:

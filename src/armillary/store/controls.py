@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from armillary.clock import ShiftedClock
+from armillary.clock import put_ahead
 from armillary.encoding.records import converter, decoder
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer
 from armillary.engine.turnstile import FileLock
@@ -140,7 +140,7 @@ class SharedControls:
         self.sync()
         self.own_clock = engine.clock
         """The clock as it would be: clients sign by that one."""
-        engine.clock = ShiftedClock(engine.clock, self.cells[AHEAD_MS : AHEAD_MS + 1])
+        engine.clock = put_ahead(engine.clock, self.cells[AHEAD_MS : AHEAD_MS + 1])
 
     @property
     def record(self) -> ControlRecord:
