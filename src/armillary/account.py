@@ -54,6 +54,7 @@ def open_account(
     logical_bytes: int = LOGICAL_BYTES_MAX,
     enforce: Enforce = "off",
     burst: bool = False,
+    serverless: bool = False,
     profile: str = "default",
     housekeeping: bool = True,
 ) -> Account:
@@ -66,8 +67,9 @@ def open_account(
     `partition_bytes` and `partition_ru` are what a physical partition holds and serves before it
     splits, `logical_bytes` the size limit of one partition key value; lower them to watch splits on
     a laptop. With `enforce="on"` requests above the provisioned throughput are refused, as in the
-    cloud. With `housekeeping` a background thread splits partitions and removes expired items;
-    without it, call `settle` when you want that done.
+    cloud; a `serverless` account has no provisioned throughput, each physical partition serves half
+    of `partition_ru`. With `housekeeping` a background thread splits partitions and removes expired
+    items; without it, call `settle` when you want that done.
     """
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
@@ -83,6 +85,7 @@ def open_account(
                 folder=Path(address) if isinstance(engine, LmdbStore) else None,
                 enforce=enforce,
                 burst=burst,
+                serverless=serverless,
                 limits=limits,
                 profile=PROFILES[profile],
                 stopwatch=perf_counter if clock is None else None,
@@ -92,6 +95,7 @@ def open_account(
             random=new_random(seed),
             limits=limits,
             classic=profile == "classic",
+            serverless=serverless,
             meter=meter,
             wait=time.sleep if clock is None or "://" in str(address) else clock.sleep,
         )

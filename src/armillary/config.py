@@ -79,6 +79,12 @@ class ThroughputSettings:
     """The formula of request units: measured, or the round figures of the old documents."""
     burst: bool = False
     """Let partitions below 3,000 RU/s spend what they left unused in the last five minutes."""
+    serverless: bool = False
+    """A serverless account: no throughput is provisioned, every physical partition serves half of
+    `partition.ru`, and reading or setting throughput is refused."""
+    metadata: bool = False
+    """Refuse requests about databases, containers and throughput above 240 RU/s, as the service
+    does. Test suites that make hundreds of containers become slow."""
 
     def __post_init__(self) -> None:
         _check_choice("throughput.enforce", self.enforce, get_args(Enforce))
@@ -269,6 +275,8 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_THROUGHPUT_ENFORCE": ("throughput", "enforce", str),
     "ARMILLARY_THROUGHPUT_PROFILE": ("throughput", "profile", str),
     "ARMILLARY_THROUGHPUT_BURST": ("throughput", "burst", parse_switch),
+    "ARMILLARY_THROUGHPUT_SERVERLESS": ("throughput", "serverless", parse_switch),
+    "ARMILLARY_THROUGHPUT_METADATA": ("throughput", "metadata", parse_switch),
     "ARMILLARY_API_CONSISTENCY": ("api", "consistency", str),
     "ARMILLARY_API_CORS_ORIGINS": ("api", "cors_origins", parse_list),
     "ARMILLARY_API_TRUST_FORWARDED": ("api", "trust_forwarded", parse_switch),

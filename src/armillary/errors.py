@@ -228,6 +228,16 @@ class Throttled(DbError):
     )
 
 
+class MetadataThrottled(Throttled):
+    """Too many requests about databases, containers and throughput. More RU/s do not help."""
+
+    sub_status = 3201
+    text = (
+        "The request did not complete due to a high rate of metadata requests. "
+        "Please retry this request later. Learn more: http://aka.ms/cosmosdb-error-429"
+    )
+
+
 class RangeGone(DbError):
     """The physical partition asked for is not (or no longer) the owner: read the range table
     again.

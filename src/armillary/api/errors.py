@@ -24,6 +24,7 @@ from armillary.errors import (
     Forbidden,
     FormatMismatch,
     Locked,
+    MetadataThrottled,
     NeedsMerge,
     NotForEntra,
     NotFound,
@@ -101,6 +102,7 @@ WIRE: dict[type[DbError], Wire] = {
     DependencyFailed: Wire(424, "FailedDependency"),
     BatchFailed: Wire(207, "MultiStatus"),
     Throttled: Wire(429, "429"),  # the original sends the number as the code
+    MetadataThrottled: Wire(429, "429"),
     RangeGone: Wire(410, "Gone"),
     RangeBusy: Wire(410, "Gone"),
     Fenced: Wire(410, "Gone"),

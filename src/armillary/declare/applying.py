@@ -41,6 +41,7 @@ def apply_declared(
         random=new_random(),
         limits=PartitionLimits(partition.bytes, partition.ru, partition.logical_bytes),
         classic=settings.throughput.profile == "classic",
+        serverless=settings.throughput.serverless,
     )
     return [line for database in databases for line in _apply_database(account, database)]
 

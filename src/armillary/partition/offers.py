@@ -98,6 +98,15 @@ def refuse_serverless() -> None:
     raise BadInput("Reading or replacing offers is not supported for serverless accounts.")
 
 
+def check_serverless(asked: tuple[OfferKind, int] | None, kind: str) -> None:
+    """A new database or container brings no throughput."""
+    if asked is not None:
+        raise BadInput(
+            f"Setting offer throughput or autopilot on {kind} is not supported for serverless "
+            "accounts."
+        )
+
+
 def is_synchronous(ru: float, minimum: float) -> bool:
     return minimum <= ru <= SYNC_FACTOR * minimum
 

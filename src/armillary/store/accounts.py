@@ -34,7 +34,7 @@ from armillary.errors import (
     Stale,
 )
 from armillary.limits import LEASE_MS, PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
-from armillary.partition.offers import check_throughput, minimum_throughput
+from armillary.partition.offers import check_serverless, check_throughput, minimum_throughput
 from armillary.partition.provisioning import LIMITS, PartitionLimits, partitions_at_creation
 from armillary.partition.ranges import even_ranges
 from armillary.store import catalog
@@ -69,6 +69,7 @@ class AccountStore:
         random: Random,
         limits: PartitionLimits = LIMITS,
         classic: bool = False,
+        serverless: bool = False,
         meter: Meter | None = None,
         wait: Callable[[float], None] = time.sleep,
         lease_ms: int = LEASE_MS,
@@ -78,6 +79,7 @@ class AccountStore:
         self.engine = engine
         self.limits = limits
         self.classic = classic
+        self.serverless = serverless
         self.meter = meter
         self.activity = Activity()
         self.wait = wait
@@ -109,7 +111,7 @@ class AccountStore:
     def create_database(self, name: str, throughput: Throughput | None = None) -> DatabaseRecord:
         """With `throughput`, its containers share it unless they have their own."""
         check_name(name)
-        _check_throughput(throughput)
+        self._check_throughput(throughput, "database")
         row = self._run("catalog.create_database", (name, throughput, self._now_s()))
         return decode_database(row)
 
@@ -139,7 +141,7 @@ class AccountStore:
         """
         definition = parse_container(body)
         check_policies(definition.document)
-        _check_throughput(throughput)
+        self._check_throughput(throughput, "container")
         throughput, count = self._provision(database, definition, throughput)
         physical_partitions = count if physical_partitions is None else physical_partitions
         self._check_partitions(definition, physical_partitions)
@@ -187,9 +189,10 @@ class AccountStore:
         return sorted(records, key=lambda one: rid_bytes(one.rid))  # in the order of creation
 
     def replace_container(
-        self, database: str, body: Any, *, if_match: str | None = None
+        self, database: str, body: Any, *, if_match: str | None = None, build: bool = True
     ) -> ContainerRecord:
-        """New settings for a container. Index entries are built again before this returns."""
+        """New settings for a container, known to all its ranges when this returns. Index entries
+        are built again before, or (without `build`) by whoever keeps house."""
         asked = parse_container(body)
         check_policies(asked.document)
         for _ in range(ROUNDS_MAX):
@@ -202,7 +205,10 @@ class AccountStore:
                 row = self._run("catalog.replace_container", (record, self._now_s()))
             except Stale:  # a split or merge changed the row; the definition is still ours to set
                 continue
-            reindex(self.container(database, new.id))
+            store = self.container(database, new.id)
+            reindex(store, lambda: build)
+            if not build:
+                store.note_write()
             return decode_container(row)
         raise Stale
 
@@ -249,6 +255,8 @@ class AccountStore:
         self, database: str, definition: ContainerDefinition, asked: Throughput | None
     ) -> tuple[Throughput | None, int]:
         """(throughput of its own, physical partitions)."""
+        if self.serverless:
+            return None, 1
         if asked is None:
             with self.engine.read(CATALOG_SPACE) as reader:
                 owner = catalog.find_database(reader, database)
@@ -276,6 +284,13 @@ class AccountStore:
             return asked, 1
         return asked, partitions_at_creation(ru, kind, classic=self.classic, of=self.limits)
 
+    def _check_throughput(self, throughput: Throughput | None, kind: str) -> None:
+        if self.serverless:
+            check_serverless(throughput, kind)
+        if throughput is not None:
+            offer_kind, ru = throughput
+            check_throughput(ru, offer_kind, minimum=minimum_throughput(offer_kind))
+
     def _check_partitions(self, definition: ContainerDefinition, count: int) -> None:
         if not 1 <= count <= PHYSICAL_PARTITIONS_MAX:
             raise BadInput(
@@ -299,9 +314,3 @@ def _with_definition(current: ContainerRecord, new: ContainerDefinition) -> Cont
     version = current.policy + 1
     policies = current.policies | {version: policy}
     return replace(record, policy=version, policies=policies)
-
-
-def _check_throughput(throughput: Throughput | None) -> None:
-    if throughput is not None:
-        kind, ru = throughput
-        check_throughput(ru, kind, minimum=minimum_throughput(kind))

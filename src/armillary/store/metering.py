@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from armillary.engine.base import CATALOG_SPACE, Engine
-from armillary.errors import Throttled
+from armillary.errors import MetadataThrottled, Throttled
+from armillary.limits import METADATA_RU
 from armillary.partition.consumption import PartitionHeat, combine
 from armillary.partition.counter_file import open_recorder, read_statistics
 from armillary.partition.counters import Recorder
@@ -44,6 +45,8 @@ Known: TypeAlias = tuple[int, int, Allowance | None]
 Ticket: TypeAlias = tuple[int, float, Known | None]
 
 _UNLIMITED: Final[Known] = (0, 0, None)
+#: The budget of the account's metadata. Neither a space nor a shared budget has this number.
+METADATA: Final = Allowance(1 << 61, METADATA_RU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,15 @@ class Meter:
         folder: Path | None = None,
         enforce: Enforce = "on",
         burst: bool = False,
+        serverless: bool = False,
+        metadata: bool = False,
         limits: PartitionLimits = LIMITS,
         profile: Coefficients = DEFAULT,
         stopwatch: Callable[[], float] | None = None,
     ) -> None:
-        """`stopwatch` measures latencies, in seconds; without one, the engine's clock does, which
-        counts whole milliseconds."""
+        """`serverless`: what a range may spend follows from its limit alone. `metadata`: requests
+        about databases and containers have a budget too. `stopwatch` measures latencies, in
+        seconds; without one, the engine's clock does, which counts whole milliseconds."""
         self._engine = engine
         self._now_ms = engine.now_ms
         self._stopwatch = stopwatch or (lambda: engine.now_ms() / 1000)
@@ -78,6 +84,8 @@ class Meter:
         self._recorder = Recorder() if folder is None else open_recorder(folder, engine.now_ms())
         self._enforce = enforce
         self._burst = burst
+        self._serverless = serverless
+        self._metadata = metadata and enforce != "off"
         self._limits = limits
         self.profile = profile
         self._provisions: dict[str, _Provision] = {}
@@ -149,6 +157,8 @@ class Meter:
         return known
 
     def _allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
+        if self._serverless:
+            return Allowance(owner.space, self._limits.serverless_ru)
         provision = self._provision(state, now_ms // 1000)
         offer = provision.offer
         if offer is None:
@@ -180,6 +190,17 @@ class Meter:
             self._recorder.flush(now_ms)
             found = read_statistics(self._folder, now_ms, budgets)
         return {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
+
+    def admit_metadata(self, ru: float) -> None:
+        """A request about databases, containers or throughput: one small budget for the account,
+        paid at once because its price is known."""
+        if not self._metadata:
+            return
+        now_ms = self._now_ms()
+        wait_ms = self._ledger.admit(METADATA, now_ms)
+        if wait_ms is not None:
+            raise MetadataThrottled(retry_after_ms=wait_ms)
+        self._ledger.charge(METADATA, ru, now_ms)
 
     def note_metadata(self, status: int) -> None:
         """A request about databases, containers or throughput. Counted under the catalog's space,

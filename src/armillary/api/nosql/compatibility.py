@@ -65,7 +65,7 @@ RESPONSE_HEADERS: Final[dict[str, str]] = {
     "x-ms-activity-id": "always",
     "x-ms-request-charge": "always; what the request cost",
     "x-ms-substatus": "errors that have one",
-    "x-ms-retry-after-ms": "429",
+    "x-ms-retry-after-ms": "429; 3201, the metadata budget, only with throughput.metadata",
     "etag": "one resource; ranges; the change feed",
     "x-ms-continuation": "there is more",
     "x-ms-item-count": "feeds and queries",
@@ -77,7 +77,9 @@ RESPONSE_HEADERS: Final[dict[str, str]] = {
     "x-ms-item-lsn": "of the item",
     "x-ms-resource-quota": "asked for with populatequotainfo",
     "x-ms-resource-usage": "asked for with populatequotainfo",
-    "x-ms-documentdb-collection-index-transformation-progress": "containers; always 100",
+    "x-ms-documentdb-collection-index-transformation-progress": (
+        "containers: percent of the items that are indexed as their policy says"
+    ),
     "x-ms-cosmos-query-execution-info": "queries",
     "x-ms-documentdb-query-metrics": "queries, asked for",
     "x-ms-cosmos-index-utilization": "queries, asked for",

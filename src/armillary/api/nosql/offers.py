@@ -19,6 +19,7 @@ from armillary.api.nosql.presenting import offer_json
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, NotFound
+from armillary.partition.offers import refuse_serverless
 from armillary.partition.provisioning import OfferKind
 from armillary.store.auto_upgrade import increment_in, set_increment
 from armillary.store.autoscaling import autoscale, container_levels, database_levels
@@ -92,6 +93,8 @@ def _number(value: Any, name: str) -> int:
 
 
 def _offers(call: Call) -> list[OfferRecord]:
+    if call.gateway.account.serverless:
+        refuse_serverless()
     with call.gateway.engine.read(CATALOG_SPACE) as reader:
         return list_offers(reader)
 
