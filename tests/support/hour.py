@@ -162,6 +162,10 @@ class Hour:
                 self.counts["writes without an answer"] += 1
                 mine.allowed[id] = (*before, outcome)
                 return self._again(client)
+            if reply.status == 408:  # the writer was killed under it
+                self.counts["writes without an answer"] += 1
+                mine.allowed[id] = (*before, outcome)
+                return client
             if reply.status in (429, 410, 449, 503):
                 self.counts[f"writes answered {reply.status}"] += 1
                 time.sleep(0.02)
