@@ -65,6 +65,20 @@ def partitions(store: ContainerStore) -> list[PartitionStatistics]:
     return [store.look(owner.start, read) for owner in store.refresh().table.ranges]
 
 
+def index_progress(store: ContainerStore) -> int:
+    """How many percent of the items are indexed as the policy says; 100 only when all are."""
+    if store.refresh().record.policy == 1:
+        return 100  # it was never another
+
+    def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[int, int]:
+        meta = unpack_meta(reader.meta)
+        return meta.items, meta.stale_items
+
+    counts = [store.look(owner.start, read) for owner in store.state.table.ranges]
+    items, stale = (sum(column) for column in zip(*counts, strict=True))
+    return 100 * (items - stale) // items if stale else 100
+
+
 def logical_partitions(store: ContainerStore, top: int) -> list[LogicalPartitionStatistics]:
     """The largest logical partitions, largest first."""
 

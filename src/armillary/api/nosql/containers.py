@@ -59,12 +59,12 @@ def create_container(call: Call) -> Response:
 def read_container(call: Call) -> Response:
     record = call.gateway.container_record(*call.names)
     document = container_json(record)
-    headers: dict[str, str | None] = {INDEXED: "100"}
+    store = call.gateway.container(record.database, record.id)
+    headers: dict[str, str | None] = {INDEXED: str(statistics.index_progress(store))}
     options = call.options
     wants_quota = options.flag("x-ms-documentdb-populatequotainfo")
     wants_statistics = options.flag("x-ms-documentdb-populatepartitionstatistics")
     if wants_quota or wants_statistics:
-        store = call.gateway.container(*call.names)
         headers |= quota_headers(call, store) if wants_quota else {}
         if wants_statistics:
             document["statistics"] = partition_statistics(store)
@@ -78,9 +78,13 @@ def replace_container(call: Call) -> Response:
         raise BadInput("The id of a container can't be changed.")
     check_computed(body)
     record = call.gateway.account.replace_container(
-        current.database, body, if_match=call.options.if_match
+        current.database, body, if_match=call.options.if_match, build=False
     )
-    return _answer(call, 200, record, container_json(record), {INDEXED: "100"})
+    store = call.gateway.container(record.database, record.id)
+    progress = statistics.index_progress(store)
+    if progress < 100:
+        call.gateway.index_later(store)
+    return _answer(call, 200, record, container_json(record), {INDEXED: str(progress)})
 
 
 def delete_container(call: Call) -> Response:

@@ -25,6 +25,7 @@ from armillary.store.containers import ContainerStore
 from armillary.store.meta import unpack_meta
 from armillary.store.resources import find_owner
 from armillary.store.throughput import run_scaling
+from armillary.store.upkeeping import reindex
 
 log = logging.getLogger("armillary.api")
 
@@ -44,6 +45,7 @@ class Gateway:
         self._stores: dict[tuple[str, str], ContainerStore] = {}
         self._sessions: dict[int, int] = {}
         self._scalings = ThreadPoolExecutor(1, "scaling")
+        self._indexings = ThreadPoolExecutor(1, "indexing")
         self._closing = Event()
 
     def now_s(self) -> int:
@@ -135,8 +137,27 @@ class Gateway:
         except DbError as error:
             log.warning("scaling %s/%s stopped: %s", store.database, store.name, error)
 
+    def index_later(self, store: ContainerStore) -> None:
+        """Index entries of a new policy, while requests go on. Should this process end before, who
+        keeps house goes on."""
+        self._indexings.submit(self._index, store)
+
+    def _index(self, store: ContainerStore) -> None:
+        try:
+            with self.account.round() as leases:
+                may = leases.gate("index")
+                reindex(store, lambda: not self._closing.is_set() and may())
+                if leases.left:
+                    store.note_write()
+        except (Stale, NotFound) as error:  # it is gone, or another policy came
+            log.debug("indexing %s/%s is left to others: %s", store.database, store.name, error)
+            store.note_write()
+        except DbError as error:
+            log.warning("indexing %s/%s stopped: %s", store.database, store.name, error)
+
     def close(self) -> None:
         self._closing.set()
+        self._indexings.shutdown(wait=True, cancel_futures=True)
         self._scalings.shutdown(wait=True, cancel_futures=True)
 
     # --- sessions -------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Containers on the wire: ranges that are asked for again and again, sizes, conflicts, offers."""
 
+import time
 from typing import Any
 
 import pytest
@@ -104,3 +105,48 @@ def test_headers_that_change_nothing_here_are_taken(api: Api) -> None:
     }
     item = {"id": "1", "pk": "x"}
     assert api.ask("POST", CONTAINER + "/docs", item, taken).status == 201
+
+
+def progress(api: Api) -> int:
+    asked = {"x-ms-documentdb-populatequotainfo": "True"}
+    headers = api.ask("GET", CONTAINER, None, asked).headers
+    return int(headers["x-ms-documentdb-collection-index-transformation-progress"])
+
+
+def test_a_new_policy_is_built_in_the_background(api: Api) -> None:
+    """The replace does not wait for it, its progress can be watched, and queries are right all the
+    time. Here another process has the lease at first, so nothing is built before we say so.
+    """
+    for n in range(10):
+        api.item({"id": str(n), "pk": f"k{n % 3}", "a": n % 2})
+    assert progress(api) == 100
+    body = {
+        "id": "c",
+        "partitionKey": document(api.ask("GET", CONTAINER))["partitionKey"],
+        "indexingPolicy": {"includedPaths": [{"path": "/a/?"}], "excludedPaths": [{"path": "/*"}]},
+    }
+    named = "x-ms-documentdb-collection-index-transformation-progress"
+
+    def ones() -> int:
+        asked = {
+            "x-ms-documentdb-isquery": "True",
+            "x-ms-documentdb-query-enablecrosspartition": "True",
+            "x-ms-documentdb-partitionkeyrangeid": "0",
+        }
+        query = {"query": "SELECT VALUE c.id FROM c WHERE c.a = 1"}
+        return len(document(api.ask("POST", CONTAINER + "/docs", query, asked))["Documents"])
+
+    with api.service.gateway.account.round() as other:
+        assert other.may("index")
+        replaced = api.ask("PUT", CONTAINER, body)
+        assert (replaced.status, replaced.headers[named]) == (200, "0")
+        assert (progress(api), ones()) == (0, 5)
+        api.item({"id": "10", "pk": "k0", "a": 1})
+        assert 0 < progress(api) < 100
+        assert ones() == 6
+    api.ask("PUT", CONTAINER, body)
+    deadline = time.monotonic() + 60
+    while progress(api) < 100:
+        assert ones() == 6
+        assert time.monotonic() < deadline
+    assert ones() == 6
