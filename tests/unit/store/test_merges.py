@@ -28,11 +28,12 @@ def fill(container: Container, items: int = 60) -> None:
 
 def before_each_step(monkeypatch: pytest.MonkeyPatch, name: str, act: Any) -> None:
     """`act` once, before the first step of that name."""
-    step, done = Move.step, []
+    step = Move.step
+    done: list[str] = []
 
     def stepping(move: Move) -> None:
         if move.next == name and not done:
-            done.append(1)
+            done.append(name)
             act()
         step(move)
 
