@@ -96,8 +96,9 @@ GAPS: Final[tuple[str, ...]] = (
     "running one answers 400.",
     "One region: no conflicts, no failover, no multiple writes.",
     "Only gateway mode: the binary direct mode is not spoken.",
-    "Computed properties are evaluated when a query runs and never indexed; `ORDER BY` one needs "
-    "no index.",
+    "Computed properties are evaluated when a query runs. A policy may name their paths, and has "
+    "to for `ORDER BY`, but filters on them read the items "
+    "([why](decisions/0012-computed-properties.md)).",
     "Tuple index paths are kept and given back, and not built. Composite indexes serve order, not "
     "filters.",
     "Vector indexes of every type are searched exactly: results are those of a scan.",

@@ -22,6 +22,7 @@ from armillary.api.nosql.messages import Response
 from armillary.api.nosql.placing import Slice, slice_of, store_of
 from armillary.api.nosql.simple_query import parse_query_body
 from armillary.errors import BadInput, NeedsMerge
+from armillary.query.computed import computed_of
 from armillary.query.index_advice import possible_indexes
 from armillary.query.key_ranges import ANYWHERE, HashRange, is_point, key_ranges
 from armillary.query.metrics import index_header, metrics_header
@@ -32,6 +33,8 @@ from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
 from armillary.query.sql.errors import QueryError, RefusedQuery
 from armillary.store.containers import ContainerStore
+from armillary.store.index_policy import parse_policy
+from armillary.store.state import ContainerState
 from armillary.values import JSON
 
 FEATURES: Final = "x-ms-cosmos-supported-query-features"
@@ -144,9 +147,18 @@ def _check_order(store: ContainerStore, bound: BoundQuery) -> None:
     if not isinstance(order, ast.OrderBy) or len(order.items) != 1 or bound.is_grouped:
         return
     path = None if bound.container is None else path_of(order.items[0].expr, bound.container)
-    if path is None or store.state.plan.covers(path) or store.refresh().plan.covers(path):
+    if path is None or _is_sortable(store.state, path) or _is_sortable(store.refresh(), path):
         return
     raise RefusedQuery.of([QueryError(None, EXCLUDED_TEXT)])
+
+
+def _is_sortable(state: ContainerState, path: tuple[str, ...]) -> bool:
+    """`/*` does not mean computed properties: their path has to be named (nosql-query 7.4)."""
+    document = state.definition.document
+    if path[0] not in computed_of(document):
+        return state.plan.covers(path)
+    policy = parse_policy(document["indexingPolicy"])
+    return any(each.segments[:1] == path[:1] for each in policy.included)
 
 
 def _ranges(store: ContainerStore, asked: Asked) -> list[HashRange]:

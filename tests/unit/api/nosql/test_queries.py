@@ -147,6 +147,26 @@ def test_computed_properties_are_defined_and_asked_over_the_wire(api: Api) -> No
     assert document(api.ask("GET", "/dbs/d/colls/c"))["computedProperties"] == computed
 
 
+@pytest.mark.parametrize(
+    ("paths", "status"), [(["/*"], 400), (["/*", "/low/?"], 200), (["/*", "/other/?"], 400)]
+)
+def test_a_computed_property_sorts_when_the_policy_names_it(
+    api: Api, paths: list[str], status: int
+) -> None:
+    """`/*` does not mean computed properties, even where an item has one of that name."""
+    computed = [{"name": "low", "query": "SELECT VALUE LOWER(c.n) FROM c"}]
+    policy = {"includedPaths": [{"path": path} for path in paths]}
+    policied(api, computedProperties=computed, indexingPolicy=policy)
+    for id, name in (("1", "b"), ("2", "A"), ("3", "C")):
+        api.item({"id": id, "pk": "a", "n": name, "low": id})
+    response = ask(api, "SELECT VALUE c.id FROM c ORDER BY c.low", **pk("a"))
+    assert response.status == status
+    if status == 200:
+        assert document(response)["Documents"] == ["2", "1", "3"]
+    filtered = ask(api, "SELECT VALUE c.id FROM c WHERE c.low = 'a'")
+    assert document(filtered)["Documents"] == ["2"]
+
+
 def test_a_function_of_the_user_is_refused_plainly(api: Api) -> None:
     api.item({"id": "1", "pk": "a", "n": 1})
     response = ask(api, "SELECT VALUE udf.twice(c.n) FROM c")
