@@ -99,6 +99,8 @@ GAPS: Final[tuple[str, ...]] = (
     "Computed properties are evaluated when a query runs. A policy may name their paths, and has "
     "to for `ORDER BY`, but filters on them read the items "
     "([why](decisions/0012-computed-properties.md)).",
+    "A filter on a path without an index reads the items, with or without "
+    "`x-ms-documentdb-query-enable-scan`. Older services refused it without.",
     "Tuple index paths are kept and given back, and not built. Composite indexes serve order, not "
     "filters.",
     "Vector indexes of every type are searched exactly: results are those of a scan.",

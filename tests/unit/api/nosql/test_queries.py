@@ -138,6 +138,25 @@ def test_a_path_without_an_index_does_not_sort(api: Api) -> None:
     assert "does not have a corresponding composite index" in several
 
 
+@pytest.mark.parametrize("scan", [{}, {"x-ms-documentdb-query-enable-scan": "True"}])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"indexingMode": "none", "automatic": False},
+        {"includedPaths": [{"path": "/*"}], "excludedPaths": [{"path": "/x/?"}]},
+    ],
+)
+def test_a_filter_without_an_index_reads_the_items(
+    api: Api, policy: dict[str, Any], scan: dict[str, str]
+) -> None:
+    """Whether the client allows it or not: no SDK does unless its user says so."""
+    policied(api, indexingPolicy=policy)
+    api.item({"id": "1", "pk": "a", "x": 1})
+    api.item({"id": "2", "pk": "a", "x": 2})
+    response = ask(api, "SELECT VALUE c.id FROM c WHERE c.x > 1", **scan)
+    assert document(response)["Documents"] == ["2"]
+
+
 def test_computed_properties_are_defined_and_asked_over_the_wire(api: Api) -> None:
     computed = [{"name": "low", "query": "SELECT VALUE LOWER(c.n) FROM c"}]
     policied(api, computedProperties=computed)
