@@ -1,4 +1,4 @@
-"""A hundred thousand requests and connections, in `make soak`. Without them, what goes wrong once in
+"""A hundred thousand requests and connections, in `make soak`. Without them what goes wrong once in
 ten thousand requests, or leaks a little with each, would be found by somebody else.
 
 The summary goes to bench/results/fuzz-<date>.txt. `ARMILLARY_FUZZ_SEED` repeats a run and

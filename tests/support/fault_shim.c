@@ -6,6 +6,12 @@
  *   FAULT_META=n      the n-th write to a meta page (the first 8192 bytes) fails with EIO
  *   FAULT_DATA=n      the n-th write of other pages fails with ENOSPC
  *
+ *   FAULT_FULL=file   while this file exists, the disk of the folder it lies in is full: files there
+ *                     don't grow or come into being with bytes in them (ENOSPC), and statvfs
+ *                     says that nothing is free
+ *   FAULT_SUDDEN=1    and statvfs does not say so
+ *   FAULT_READONLY=folder   nothing in it can be opened for writing, made or removed (EROFS)
+ *
  * Counting begins when the program writes to a file whose name ends in "fault-arm"; a write to one
  * that ends in "fault-ack" is an acknowledgement. Nothing else is touched.
  */
@@ -13,10 +19,13 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -33,6 +42,31 @@ static int names(int fd, const char *ending) {
     path[length] = 0;
     size_t wanted = strlen(ending);
     return (size_t)length >= wanted && strcmp(path + length - wanted, ending) == 0;
+}
+
+/* Is it in the folder of the marker, and is the marker there? */
+static int full(int fd) {
+    const char *marker = getenv("FAULT_FULL");
+    if (!marker || access(marker, F_OK)) return 0;
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    size_t folder = strrchr(marker, '/') - marker + 1;
+    if (strncmp(path, marker, folder) != 0) return 0;
+    errno = ENOSPC;
+    return 1;
+}
+
+static int read_only(const char *path, int flags) {
+    const char *folder = getenv("FAULT_READONLY");
+    if (!folder || !path) return 0;
+    size_t length = strlen(folder);
+    if (strncmp(path, folder, length) != 0 || (path[length] != '/' && path[length])) return 0;
+    if ((flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_TRUNC))) return 0;
+    errno = EROFS;
+    return 1;
 }
 
 static void note(const char *text) {
@@ -64,6 +98,7 @@ static int sync_fails(void) {
 }
 
 static int write_fails(int fd, off_t offset) {
+    if (full(fd)) return 1;
     if (!names(fd, "data.mdb")) return 0;
     if (offset < META_BYTES) {
         if (is_turn("FAULT_META", &metas)) {
@@ -106,7 +141,65 @@ ssize_t write(int fd, const void *bytes, size_t size) {
     REAL(write);
     if (names(fd, "fault-arm")) armed = 1;
     if (names(fd, "fault-ack")) note("ack\n");
-    return real(fd, bytes, size);
+    return full(fd) ? -1 : real(fd, bytes, size);
+}
+
+int posix_fallocate(int fd, off_t offset, off_t length) {
+    REAL(posix_fallocate);
+    return full(fd) ? ENOSPC : real(fd, offset, length);
+}
+
+int posix_fallocate64(int fd, off64_t offset, off64_t length) {
+    REAL(posix_fallocate64);
+    return full(fd) ? ENOSPC : real(fd, offset, length);
+}
+
+static void no_room(fsblkcnt_t *free, fsblkcnt_t *available) {
+    const char *marker = getenv("FAULT_FULL");
+    if (marker && !getenv("FAULT_SUDDEN") && !access(marker, F_OK)) *free = *available = 0;
+}
+
+int statvfs(const char *path, struct statvfs *state) {
+    REAL(statvfs);
+    int failed = real(path, state);
+    no_room(&state->f_bfree, &state->f_bavail);
+    return failed;
+}
+
+int statvfs64(const char *path, struct statvfs64 *state) {
+    REAL(statvfs64);
+    int failed = real(path, state);
+    no_room((fsblkcnt_t *)&state->f_bfree, (fsblkcnt_t *)&state->f_bavail);
+    return failed;
+}
+
+#define OPENS(name) \
+    int name(const char *path, int flags, ...) { \
+        REAL(name); \
+        va_list rest; \
+        va_start(rest, flags); \
+        mode_t mode = va_arg(rest, mode_t); \
+        va_end(rest); \
+        return read_only(path, flags) ? -1 : real(path, flags, mode); \
+    }
+OPENS(open)
+OPENS(open64)
+
+int mkdir(const char *path, mode_t mode) {
+    REAL(mkdir);
+    struct stat known;
+    if (stat(path, &known) && read_only(path, O_CREAT)) return -1;
+    return real(path, mode);
+}
+
+int unlink(const char *path) {
+    REAL(unlink);
+    return read_only(path, O_WRONLY) ? -1 : real(path);
+}
+
+int rename(const char *from, const char *to) {
+    REAL(rename);
+    return read_only(to, O_WRONLY) ? -1 : real(from, to);
 }
 
 /* LMDB writes a run of several pages so, after an lseek. */

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.raw_http import Answer, Answers, get
@@ -37,13 +37,14 @@ class ServerProcess:
         inherit: bool = False,
         real: bool = False,
         options: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         small = ["tests.support.server_child", str(data), str(workers), str(port)]
         served = ["armillary", "serve", "--data", str(data), "--port", str(port)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", *(served if real else small), *["inherit"] * inherit, *options],
             cwd=ROOT,
-            env=environment(),
+            env=environment() | dict(environ or {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -3,7 +3,8 @@
     FORMAT        the stamp (format.py)
     data.mdb      LMDB's pages          lock.mdb   LMDB's readers and writer lock
     turnstile     one writer at a time enters; also held while a process opens the folder
-    in-use        shared lock of every process that has the folder open; a migration needs it alone
+    in-use        shared lock of every process that has the folder open; a migration needs it alone;
+                  a byte in it says that there was data
     unclean-*     one per process that has it open with relaxed durability, removed by a clean close
 
 An `unclean` mark is locked by its living owner, so a mark that can be locked belongs to somebody
@@ -21,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from armillary.engine.format import (
+    DATA_NAME,
     FORMAT,
     MIGRATIONS,
     Migration,
@@ -192,8 +194,11 @@ def opening(
         if stamp.format != format:
             _migrate(folder, in_use, format, migrations)
         in_use.take_shared()
+        _refuse_lost_data(folder)
         opened = DataFolder(folder, turnstile, in_use)
         yield opened
+        if (folder / DATA_NAME).exists():
+            in_use.mark()
         turnstile.free()
     except BaseException as error:
         turnstile.close()
@@ -202,6 +207,19 @@ def opening(
         if isinstance(error, OSError):
             raise from_system(error, folder) from error
         raise
+
+
+def _refuse_lost_data(folder: Path) -> None:
+    """The stamp comes before the data, so a new folder may have it alone. One that had data may
+    not: an empty store in its place would look as if everything had been deleted."""
+    if (folder / IN_USE_NAME).stat().st_size == 0:
+        return
+    data = folder / DATA_NAME
+    if not data.exists() or data.stat().st_size == 0:
+        raise FormatMismatch(
+            f"{data} is gone or empty, and there was data in it. Restore a backup, or remove the "
+            "folder to begin anew."
+        )
 
 
 def _migrate(

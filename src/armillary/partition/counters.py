@@ -21,8 +21,10 @@ them in its own transactions.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 
+from armillary.errors import StorageFull
 from armillary.limits import (
     COUNTER_KEYS,
     COUNTER_KEYS_SECONDS,
@@ -143,7 +145,7 @@ class Recorder:
 
     def __init__(self, board: Board | None = None) -> None:
         self.dropped = 0
-        """Records of partitions beyond the limit."""
+        """Records of partitions beyond the limit, or for which the disk has no room."""
         self._board: Board = board or MemoryBoard()
         self._lock = threading.Lock()
         self._tallies: dict[int, _Tally] = {}
@@ -200,7 +202,11 @@ class Recorder:
     def _begin(self, partition: int, second: int) -> _Tally | None:
         if len(self._tallies) >= COUNTER_PARTITIONS_MAX:
             return None
-        tally = self._tallies[partition] = _Tally(self._board.block(), partition, second)
+        try:
+            block = self._board.block()
+        except StorageFull:
+            return None  # a request is worth more than its numbers; the next one tries again
+        tally = self._tallies[partition] = _Tally(block, partition, second)
         if self._window < 0:
             self._window = second // COUNTER_KEYS_SECONDS
         return tally
@@ -239,9 +245,10 @@ class Recorder:
 
     def flush(self, now_ms: int) -> None:
         """Show the keys to other processes. Numbers are seen at once; a server calls this every few
-        seconds.
+        seconds. On a full disk they see what was shown before.
         """
-        self._board.publish(self.sketches(now_ms), now_ms)
+        with suppress(StorageFull):
+            self._board.publish(self.sketches(now_ms), now_ms)
 
     def close(self) -> None:
         with self._lock:

@@ -18,6 +18,7 @@ opened once per process, whoever asks, and threads exclude each other by a lock 
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import struct
@@ -63,6 +64,8 @@ BODY_END: Final = KEY.size + STATE.size + CRC.size
 #: What CRC-32 gives for any text followed by its own CRC-32, whatever the seed.
 RESIDUE: Final = 0x2144DF1C
 
+log = logging.getLogger("armillary.partition")
+
 _files: dict[str, SlotFile] = {}
 _files_lock = threading.Lock()
 
@@ -86,14 +89,35 @@ class SlotFile:
         self.opened = 0
         self.lock = threading.Lock()
         """Held by the thread that locks a slot."""
-        self.handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
+        while not self._open(slots):
+            os.close(self.handle)  # another file lies there now
+
+    def _open(self, slots: int) -> bool:
+        """False: the file was damaged, and a new one has taken its place."""
+        self.handle = os.open(self.name, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             with self.locked(0):
+                if not os.path.samestat(os.fstat(self.handle), os.stat(self.name)):
+                    return False  # replaced while we waited for the lock
+                if self._is_damaged():
+                    _replace(self.name, slots)
+                    return False
                 self.slots = self._prepared(slots)
             self.map = mmap.mmap(self.handle, SLOT_BYTES * (1 + self.slots))
         except BaseException:
             os.close(self.handle)
             raise
+        return True
+
+    def _is_damaged(self) -> bool:
+        """Not the file of another version, which a server may be using."""
+        head = os.pread(self.handle, HEADER.size, 0)
+        if head.strip(b"\0") == b"":
+            return False
+        magic, version, found = HEADER.unpack(head.ljust(HEADER.size, b"\0"))
+        size = os.fstat(self.handle).st_size
+        is_whole = size == SLOT_BYTES * (1 + int(found))
+        return bool(magic != MAGIC or (version == VERSION and not is_whole))
 
     def _prepared(self, slots: int) -> int:
         """Check the stamp, or write it. It is written last: without it nothing is in the file."""
@@ -102,9 +126,8 @@ class SlotFile:
             _reserve(self.handle, SLOT_BYTES * (1 + slots))
             os.pwrite(self.handle, HEADER.pack(MAGIC, VERSION, slots), 0)
             return slots
-        magic, version, found = HEADER.unpack(head.ljust(HEADER.size, b"\0"))
-        size = os.fstat(self.handle).st_size
-        if magic != MAGIC or version != VERSION or size != SLOT_BYTES * (1 + found):
+        _, version, found = HEADER.unpack(head)
+        if version != VERSION:
             raise FormatMismatch(
                 f"{self.name} is no ledger of this version. It holds nothing that lasts: remove it "
                 "when no server runs on this folder."
@@ -187,6 +210,20 @@ class SlotFile:
             if since < 0 or second < since:
                 stalest, since = start, second
         return stalest
+
+
+def _replace(name: str, slots: int) -> None:
+    """A new file, not a repaired one: whoever has the old one mapped goes on with it. Budgets are
+    about this second, so nothing that lasts is lost."""
+    log.warning("%s is damaged and is made anew", name)
+    made = f"{name}.{os.getpid()}.new"
+    handle = os.open(made, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        _reserve(handle, SLOT_BYTES * (1 + slots))
+        os.pwrite(handle, HEADER.pack(MAGIC, VERSION, slots), 0)
+        os.replace(made, name)
+    finally:
+        os.close(handle)
 
 
 def seed_of(key: int) -> int:

@@ -11,6 +11,7 @@ Imports are late on purpose: what the first steps do not need is read while the 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -35,6 +36,7 @@ from armillary.version import VERSION
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 RUN_NAME = "run.json"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 Say = Callable[[str], None]
 
@@ -51,7 +53,8 @@ def run(plan: Plan, say: Say, complain: Say) -> int:
         complain(str(error))
         return EXIT_USAGE
     except OSError as error:
-        complain(f"{plan.host}:{plan.port} can't be served: {error.strerror or error}.")
+        what = error.filename or (plan.data if error.errno in NO_ROOM else None)
+        complain(f"{what or f'{plan.host}:{plan.port}'} can't be used: {error.strerror or error}.")
         return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_FAILED

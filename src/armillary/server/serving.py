@@ -132,9 +132,8 @@ class TlsSource:
 
     async def _load(self) -> ssl.SSLContext:
         names = tls.names_for(self._front.hosts)
-        make = partial(tls.ensure, self._front.data, names, in_child=True)
-        certificate = await self._loop.run_in_executor(None, make)
-        return tls.context_of(certificate)
+        make = partial(tls.ready_context, self._front.data, names)
+        return await self._loop.run_in_executor(None, make)
 
 
 def _tell(task: asyncio.Task[ssl.SSLContext]) -> None:

@@ -13,6 +13,7 @@ about to end, or when the names changed (another host name, another --allow-host
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import ssl
@@ -31,6 +32,8 @@ VALID_DAYS = 3650
 RENEW_DAYS = 30  # before the end
 DAY_SECONDS = 86_400
 MAKE_SECONDS_MAX = 30.0
+log = logging.getLogger("armillary.server")
+
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
 
 
@@ -103,6 +106,17 @@ def _make_in_child(data: Path, names: list[str]) -> None:
         raise MakeFailed(f"no certificate within {MAKE_SECONDS_MAX:.0f} seconds") from error
     if done.returncode:
         raise MakeFailed(done.stderr.strip().rpartition("\n")[2])
+
+
+def ready_context(data: Path, names: list[str]) -> ssl.SSLContext:
+    """The certificate of the folder, made again also where it looks whole and is not."""
+    certificate = ensure(data, names, in_child=True)
+    try:
+        return context_of(certificate)
+    except ssl.SSLError as error:
+        log.warning("the certificate in %s is damaged (%s): a new one", certificate.folder, error)
+        certificate.about.unlink(missing_ok=True)
+        return context_of(ensure(data, names, in_child=True))
 
 
 def context_of(certificate: Certificate) -> ssl.SSLContext:

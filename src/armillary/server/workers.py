@@ -18,13 +18,14 @@ import signal
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
 from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.engine.writer_process import WriterAddress
-from armillary.errors import Unavailable
+from armillary.errors import DbError, Unavailable
 from armillary.server import listen, logs
 from armillary.server.backend import Backend, WriterWatch, start_writer
 from armillary.server.listen import address_of, bind
@@ -34,6 +35,7 @@ from armillary.server.serving import serve
 START_SECONDS_MAX = 30.0
 DEATHS_MAX = 5
 DEATHS_SECONDS = 60.0
+EXIT_REFUSED = 2
 KILL_AFTER_SECONDS = 10.0  # beyond the drain
 
 log = logging.getLogger("armillary.server")
@@ -51,7 +53,9 @@ def serve_worker(
     try:
         backend = Backend(plan, address, first=number == 0)
     except BaseException as error:
-        lifeline.send(f"{type(error).__name__}: {error}")
+        _tell(lifeline, f"{type(error).__name__}: {error}")
+        if isinstance(error, (DbError, OSError)):  # said by the supervisor, with the remedy
+            raise SystemExit(EXIT_REFUSED) from error
         raise
     try:
         sockets = shared or bind(plan.host, plan.port, shared=True)
@@ -59,11 +63,16 @@ def serve_worker(
             backend.service,
             sockets,
             plan.front,
-            ready=lambda: lifeline.send(None),
+            ready=lambda: _tell(lifeline, None),
             lifeline=lifeline,
         )
     finally:
         backend.close()
+
+
+def _tell(lifeline: Pipe, failure: str | None) -> None:
+    with suppress(BrokenPipeError):  # another worker failed, and the supervisor has heard enough
+        lifeline.send(failure)
 
 
 class Worker:

@@ -60,12 +60,31 @@ def test_the_bytes_of_a_slot_are_as_documented(path: Path, ledger: FileLedger) -
     assert zlib.crc32(checked) == 0x414D1FEB
 
 
-def test_what_is_no_ledger_is_refused_and_left_alone(path: Path) -> None:
-    for content in (b"something else entirely", HEADER.pack(b"ARMLEDGR", 2, 16_384), b"ARML"):
-        path.write_bytes(content)
-        with pytest.raises(FormatMismatch, match="is no ledger of this version"):
-            FileLedger(path)
-        assert path.read_bytes() == content
+def test_a_ledger_of_another_version_is_refused_and_left_alone(path: Path) -> None:
+    content = HEADER.pack(b"ARMLEDGR", 2, 16_384)
+    path.write_bytes(content)
+    with pytest.raises(FormatMismatch, match="is no ledger of this version"):
+        FileLedger(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"something else entirely", b"ARML", HEADER.pack(b"ARMLEDGR", 1, 16_384) + bytes(4096)],
+    ids=["foreign", "cut in its head", "cut"],
+)
+def test_a_damaged_ledger_is_made_anew_beside_whoever_has_the_old_one(
+    path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.write_bytes(content)
+    with path.open("rb") as old:
+        ledger = FileLedger(path)
+        assert spend(ledger, SMALL, 5.0, T0) == 400.0
+        ledger.close()
+        assert old.read() == content
+    assert path.stat().st_size == 64 * (1 + LEDGER_SLOTS)
+    assert "is damaged and is made anew" in caplog.text
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
 
 
 def test_a_creation_cut_short_is_finished(path: Path) -> None:
