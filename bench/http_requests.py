@@ -114,6 +114,22 @@ def plain_creates(port: int, count: int) -> Iterator[bytes]:
     return (_write(port, one, n) for n, one in enumerate(items(count)))
 
 
+def create(port: int, body: dict[str, Any], turn: int) -> bytes:
+    return _write(port, body, turn)
+
+
+def query_of_range(port: int, text: str) -> bytes:
+    """A query as a client that merges by itself asks the first physical partition."""
+    extra = {
+        "x-ms-documentdb-isquery": "True",
+        "x-ms-documentdb-query-enablecrosspartition": "True",
+        "x-ms-documentdb-partitionkeyrangeid": "0",
+        "x-ms-max-item-count": "-1",
+        "Content-Type": "application/query+json",
+    }
+    return _post(port, {"query": text, "parameters": []}, extra, 0)
+
+
 def _read(port: int, number: int, turn: int) -> bytes:
     path = f"{COLLECTION}/docs/{name_of(number)}"
     key = {"x-ms-documentdb-partitionkey": f'["key-{number % KEYS}"]'}

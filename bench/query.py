@@ -1,36 +1,59 @@
-"""Queries in process: with indexes, without, and beside two others in the same run.
+"""Queries in process: with indexes, without, and beside others in the same run.
 
     python -m bench.query --quick            10,000 items; without --quick also 100,000
     python -m bench.query --items 1000000    so many
 
 The others are SQLite with JSON text, with and without an index on an expression for each property
-that is asked for, and the naive way: parse every item in Python and look. All hold the same items
-and must give as many rows; `ratio` is how often ours could be answered while the other answers
-once. `growth_mb` is how much more memory of its own (the map of the file is not) the process had
-at any moment of the first two answers of ours.
+that is asked for, the naive way (parse every item in Python and look), and over HTTP, with fewer
+items, the npm package (`query_beside.py`; `--no-npm` leaves it out). All hold the same items and
+must give as many rows; `ratio` is how often ours could be answered while the other answers once.
+`growth_mb` is how much more memory of its own (the map of the file is not) the process had
+at any moment of the first answers of ours.
+
+Lines go to bench/results/query.jsonl and query.txt, but not with --quick.
+
+The items lie in a file and pass through memory a few at a time; only the properties that are asked
+for are indexed. Above `BARE_MAX` items there is no second container without an index and no SQLite
+without one: filling them would take longer than all questions.
 """
 
+import contextlib
+import heapq
 import os
 import random
 import sqlite3
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
-from bench.report import Report, folder, rate
+from bench.query_beside import ITEMS_MAX, beside
+from bench.report import RESULTS, Report, folder, rate, timed
 
 import armillary
 from armillary.container import Container
+from armillary.errors import DbError
 
 CITIES = 200
 TAGS = 500
 INDEXED = ("city", "n", "score")
 NONE = {"indexingMode": "none", "includedPaths": [], "excludedPaths": []}
+PATHS = ("/n/?", "/city/?", "/score/?", "/tags/[]/?")
+POLICY = {
+    "includedPaths": [{"path": path} for path in PATHS],
+    "excludedPaths": [{"path": "/*"}],
+}
+BARE_MAX = 200_000
+BULK = 2_000
+NOTES = "".join(random.Random(0).choices("abcdefghij ", k=20_000))
 
 
 def document(number: int, chance: random.Random) -> dict[str, Any]:
@@ -42,7 +65,7 @@ def document(number: int, chance: random.Random) -> dict[str, Any]:
         "city": f"city-{chance.randrange(CITIES)}",
         "score": chance.random(),
         "tags": [f"tag-{chance.randrange(TAGS)}" for _ in range(4)],
-        "note": "".join(chance.choices("abcdefghij ", k=400)),
+        "note": NOTES[(at := chance.randrange(len(NOTES) - 400)) : at + 400],
     }
 
 
@@ -51,20 +74,19 @@ class Question:
     name: str
     query: str
     sqlite: str
-    naive: Callable[[list[bytes]], int]
+    naive: Callable[[Iterable[bytes]], int]
     """The number of rows, from the texts of all items."""
 
 
-def _passing(test: Callable[[dict[str, Any]], bool]) -> Callable[[list[bytes]], int]:
+def _passing(test: Callable[[dict[str, Any]], bool]) -> Callable[[Iterable[bytes]], int]:
     return lambda texts: sum(test(orjson.loads(text)) for text in texts)
 
 
-def _top(texts: list[bytes]) -> int:
-    rows = sorted((orjson.loads(text)["score"], text) for text in texts)
-    return len(rows[-10:])
+def _top(texts: Iterable[bytes]) -> int:
+    return len(heapq.nlargest(10, ((orjson.loads(text)["score"], text) for text in texts)))
 
 
-def _groups(texts: list[bytes]) -> int:
+def _groups(texts: Iterable[bytes]) -> int:
     return len(Counter(orjson.loads(text)["city"] for text in texts))
 
 
@@ -125,15 +147,38 @@ def questions(count: int) -> list[Question]:
     ]
 
 
-def fill(container: Container, items: list[dict[str, Any]]) -> None:
-    for start in range(0, len(items), 2_000):
-        container.bulk([("create", (item,)) for item in items[start : start + 2_000]])
+class Items:
+    """The items as lines of a file, which can be gone through again and again."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self._path = path
+        chance = random.Random(count)
+        with path.open("wb") as file:
+            for number in range(count):
+                file.write(orjson.dumps(document(number, chance)) + b"\n")
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            yield from file
 
 
-def sqlite_of(path: Path, texts: list[bytes], indexed: bool) -> sqlite3.Connection:
+def fill(container: Container, items: Iterable[dict[str, Any]]) -> None:
+    todo = iter(items)
+    while some := list(islice(todo, BULK)):
+        failed = [
+            each
+            for each in container.bulk([("create", (item,)) for item in some])
+            if isinstance(each, DbError)
+        ]
+        if failed:
+            raise SystemExit(f"an item was refused: {failed[0]}")
+
+
+def sqlite_of(path: Path, texts: Iterable[bytes], indexed: bool) -> sqlite3.Connection:
     made = sqlite3.connect(path)
+    made.execute("PRAGMA synchronous = OFF")
     made.execute("CREATE TABLE items (id TEXT PRIMARY KEY, body TEXT)")
-    rows = [(orjson.loads(text)["id"], text.decode()) for text in texts]
+    rows = ((orjson.loads(text)["id"], text.decode()) for text in texts)
     made.executemany("INSERT INTO items VALUES (?, ?)", rows)
     for name in INDEXED if indexed else ():
         made.execute(f"CREATE INDEX items_{name} ON items (body ->> '$.{name}')")
@@ -142,48 +187,53 @@ def sqlite_of(path: Path, texts: list[bytes], indexed: bool) -> sqlite3.Connecti
     return made
 
 
-def measure(report: Report, count: int) -> None:
-    chance = random.Random(count)
-    items = [document(number, chance) for number in range(count)]
-    texts = [orjson.dumps(item) for item in items]
+def measure(report: Report, count: int, npm: bool) -> None:
     with (
         folder() as place,
         armillary.open(place / "data", durability="relaxed", housekeeping=False) as account,
+        ExitStack() as closing,
     ):
+        texts = Items(place / "items.jsonl", count)
         database = account.create_database("bench")
-        indexed = database.create_container("indexed", "/pk")
-        bare = database.create_container("bare", "/pk", indexing_policy=NONE)
-        for container in (indexed, bare):
-            fill(container, items)
-        sqlite = sqlite_of(place / "beside.sqlite", texts, indexed=True)
-        plain = sqlite_of(place / "plain.sqlite", texts, indexed=False)
+        is_small = count <= BARE_MAX
+        containers = {"ours": database.create_container("indexed", "/pk", indexing_policy=POLICY)}
+        if is_small:
+            bare = database.create_container("bare", "/pk", indexing_policy=NONE)
+            containers["ours, indexing none"] = bare
+        for name, container in containers.items():
+            took = timed(partial(fill, container, map(orjson.loads, texts)))
+            report.line(f"filling, {count:,} items: {name}", count / took, items=count)
+        files = {"SQLite": True} | ({"SQLite, no index": False} if is_small else {})
+        tables: dict[str, sqlite3.Connection] = {}
+        for name, is_indexed in files.items():
+            made = sqlite_of(place / f"{is_indexed}.sqlite", texts, is_indexed)
+            tables[name] = closing.enter_context(contextlib.closing(made))
         for question in questions(count):
-            ask(report, count, question, indexed, bare, sqlite, plain, texts)
-        sqlite.close()
-        plain.close()
+            ask(report, count, question, containers, tables, texts)
+    if npm:
+        few = min(count, ITEMS_MAX)
+        asked = [(question.name, question.query) for question in questions(few)]
+        with folder() as place:
+            beside(report, place, document, asked, few)
 
 
 def ask(
     report: Report,
     count: int,
     question: Question,
-    indexed: Container,
-    bare: Container,
-    sqlite: sqlite3.Connection,
-    plain: sqlite3.Connection,
-    texts: list[bytes],
+    containers: dict[str, Container],
+    tables: dict[str, sqlite3.Connection],
+    texts: Iterable[bytes],
 ) -> None:
-    ways: dict[str, Callable[[], int]] = {
-        "ours": lambda: len(list(indexed.query(question.query))),
-        "ours, indexing none": lambda: len(list(bare.query(question.query))),
-        # Rows of ours are values; theirs are text until it is parsed.
-        "SQLite": lambda: len([_value(row) for row in sqlite.execute(question.sqlite)]),
-        "SQLite, no index": lambda: len([_value(row) for row in plain.execute(question.sqlite)]),
-        "naive Python": lambda: question.naive(texts),
-    }
+    ways: dict[str, Callable[[], int]] = {}
+    for name, container in containers.items():
+        ways[name] = partial(_rows_of, container, question.query)
+    for name, table in tables.items():
+        ways[name] = partial(_rows_in, table, question.sqlite)
+    ways["naive Python"] = lambda: question.naive(texts)
     rows: dict[str, int] = {}
     with Memory() as memory:
-        for name in ("ours", "ours, indexing none"):
+        for name in containers:
             rows[name] = ways[name]()
     rows |= {name: way() for name, way in ways.items() if name not in rows}
     if len(set(rows.values())) != 1:
@@ -194,6 +244,15 @@ def ask(
         if name == "ours":
             facts = {"growth_mb": memory.growth_mb, "load": os.getloadavg()[0]}
         report.line(f"{question.name}, {count:,} items: {name}", value, items=count, **facts)
+
+
+def _rows_of(container: Container, text: str) -> int:
+    return len(list(container.query(text)))
+
+
+def _rows_in(table: sqlite3.Connection, text: str) -> int:
+    """Rows of ours are values; theirs are text until it is parsed."""
+    return len([_value(row) for row in table.execute(text)])
 
 
 class Memory:
@@ -237,14 +296,39 @@ def _value(row: tuple[Any, ...]) -> Any:
     return orjson.loads(text) if isinstance(text, str) and text.startswith("{") else row
 
 
+class Kept(Report):
+    """Also kept as text, for people."""
+
+    def __init__(self) -> None:
+        super().__init__("query")
+        self.save = "--quick" not in sys.argv
+        self._keep(f"\n{self.title}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+
+    def line(self, what: str, rate: float, *, unit: str = "/s", **facts: Any) -> str:
+        text = super().line(what, rate, unit=unit, **facts)
+        self._keep(text)
+        return text
+
+    def note(self, text: str) -> None:
+        super().note(text)
+        self._keep(text)
+
+    def _keep(self, text: str) -> None:
+        if self.save:
+            RESULTS.mkdir(exist_ok=True)
+            with (RESULTS / "query.txt").open("a", encoding="utf-8") as file:
+                file.write(f"{text.rstrip()}\n")
+
+
 def main() -> None:
-    report = Report("query")
+    report = Kept()
+    npm = "--no-npm" not in sys.argv
     if "--items" in sys.argv:
-        measure(report, int(sys.argv[sys.argv.index("--items") + 1]))
+        measure(report, int(sys.argv[sys.argv.index("--items") + 1]), npm)
         return
-    measure(report, 10_000)
+    measure(report, 10_000, npm)
     if "--quick" not in sys.argv:
-        measure(report, 100_000)
+        measure(report, 100_000, npm=False)
 
 
 if __name__ == "__main__":

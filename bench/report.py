@@ -34,16 +34,24 @@ class Report:
             "machine": f"{os.cpu_count()} cores, {platform.machine()}, {python}",
             "load_before": round(load, 2),
         }
-        print(f"{self._head['machine']}, load {load:.2f} before the run")
+        self.title = f"{self._head['machine']}, load {load:.2f} before the run"
+        print(self.title)
 
-    def line(self, what: str, rate: float, *, unit: str = "/s", **facts: Any) -> None:
+    def line(self, what: str, rate: float, *, unit: str = "/s", **facts: Any) -> str:
+        """Gives what it printed."""
         shown = "  ".join(f"{key} {_shown(value)}" for key, value in facts.items())
-        print(f"{what:<58} {rate:>12,.0f} {unit:<8} {shown}", flush=True)
+        text = f"{what:<58} {rate:>12,.{0 if rate >= 100 else 2}f} {unit:<8} {shown}"
+        print(text, flush=True)
         if self.save:
             RESULTS.mkdir(exist_ok=True)
             record = self._head | {"what": what, "value": round(rate, 3), "unit": unit} | facts
             with (RESULTS / f"{self.name}.jsonl").open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
+        return text
+
+    def note(self, text: str) -> None:
+        """Something to know that is no number."""
+        print(text, flush=True)
 
 
 def _shown(value: Any) -> str:
