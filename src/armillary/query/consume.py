@@ -28,7 +28,7 @@ from armillary.query.order import Place, Sortable, Sorter, digest_of
 from armillary.query.program import Program
 from armillary.values import JSON, UNDEFINED
 
-Feed: TypeAlias = Iterable[tuple[bytes, Iterator[Row]]]
+Feed: TypeAlias = Iterable[tuple[bytes, Iterable[Row]]]
 Clock: TypeAlias = Callable[[], float]
 
 ITEMS_BETWEEN_LOOKS = 32  # at the clock; a slow regular expression takes half a second for each
@@ -114,7 +114,7 @@ class Slice:
         self._clock = clock
         self.stopped_at: bytes | None = None
 
-    def __iter__(self) -> Iterator[tuple[bytes, Iterator[Row]]]:
+    def __iter__(self) -> Iterator[tuple[bytes, Iterable[Row]]]:
         end = self._clock() + QUERY_SNAPSHOT_SECONDS
         for number, (rid, combinations) in enumerate(self._feed, 1):
             yield rid, combinations

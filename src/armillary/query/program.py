@@ -6,7 +6,7 @@ items, ask it for rows. It reads nothing from anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -29,7 +29,7 @@ from armillary.query.nested import filtered, make_steps, new_state
 from armillary.query.output import output
 from armillary.query.plan import Plan, fact
 from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery
+from armillary.query.sql.bound import BoundQuery, BoundSource
 from armillary.values import JSON
 
 ELEMENTS_BETWEEN_LOOKS = 10_000  # at the clock; most items have none
@@ -73,6 +73,8 @@ class Program:
         self.output_calls = facts.output_calls
         self.finish = facts.finish
         self.may_loop = facts.may_loop
+        alias = plan.sources[0].alias if facts.is_plain else None
+        self._plain_slot = None if alias is None else scope.names[alias]
         self.rows_seen = 0
 
     # Made when they are asked for: most queries never see so many rows.
@@ -110,8 +112,10 @@ class Program:
         for _ in self.step(row):
             yield row
 
-    def combinations_of_text(self, text: bytes) -> Iterator[Row]:
+    def combinations_of_text(self, text: bytes) -> Iterable[Row]:
         """The same from JSON. An item that does not pass is not decoded whole."""
+        if self._plain_slot is not None:
+            return self._only_row(text, self._plain_slot)
         if self.filter_decode is None:
             return self.combinations(self.decode(text))
         assert self.where is not None
@@ -124,6 +128,21 @@ class Program:
                 return self.every_row(row)
         return iter(())
 
+    def _only_row(self, text: bytes, slot: int) -> tuple[Row, ...]:
+        """HOT: once per item that an index finds. Nearly every query has one source, the item
+        itself: then there is nothing to combine, and the generators that do it are left out.
+        """
+        row, where = self.row, self.where
+        self.scope.frame.elements = 0
+        if self.filter_decode is not None:
+            assert where is not None
+            row[self.item_slot] = row[slot] = self.filter_decode(text)
+            if where(row) is not True:
+                return ()
+            where = None
+        row[self.item_slot] = row[slot] = self.decode(text)
+        return (row,) if where is None or where(row) is True else ()
+
     def every_row(self, row: Row) -> Iterator[Row]:
         for _ in self.every_step(row):
             yield row
@@ -135,6 +154,8 @@ class _Facts:
     def __init__(self, plan: Plan) -> None:
         self.is_simple = len(plan.sources) == 1 and plan.sources[0].yields == "item"
         """One row for each item: nothing is joined or cut out."""
+        self.is_plain = self.is_simple and _is_item(plan.sources[0])
+        """And that row is about the item itself, under a name."""
         self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)
         wanted = widened(_wanted(plan), plan.computed)
         self.decode = decoder_for(wanted)
@@ -200,6 +221,11 @@ def _container_source(bound: BoundQuery) -> ast.Source | None:
         return None
     first = bound.sources[0]
     return _container_source(first.query) if first.query is not None else first.source
+
+
+def _is_item(source: BoundSource) -> bool:
+    is_container = isinstance(source.source.collection, ast.Identifier) and source.query is None
+    return is_container and source.root is None and source.alias is not None
 
 
 def _as_it_is(value: JSON) -> JSON:
