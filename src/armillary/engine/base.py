@@ -111,6 +111,8 @@ class Handler:
     run: Callable[[Writer, Any], Any]
     keys: Callable[[Any], Sequence[bytes]] = field(default=_no_keys)
     vias: Callable[[Any], Sequence[Row]] = field(default=_no_vias)
+    frees: bool = False
+    """It gives room back, so it runs on what is kept in reserve when a store is full."""
 
 
 Handlers: TypeAlias = Mapping[str, Handler]

@@ -49,7 +49,7 @@ class GroupCommit:
 
     def run(self, jobs: list[Job]) -> None:
         try:
-            self._environment.refuse_when_full(self._spaces.pages_used)
+            jobs = self._with_room(jobs)
             self._find(jobs)
             outcomes = self._apply_and_commit(jobs)
         except lmdb.Error as error:
@@ -64,6 +64,18 @@ class GroupCommit:
             else:
                 job.future.set_exception(failure)
         steps.reached("group.acknowledged")
+
+    def _with_room(self, jobs: list[Job]) -> list[Job]:
+        """All of them; on a full store only those that free something, and the others are told."""
+        try:
+            self._environment.refuse_when_full(self._spaces.pages_used)
+        except StorageFull as full:
+            freeing = [job for job in jobs if self._handlers[job.command.name].frees]
+            if not freeing:
+                raise
+            self._fail([job for job in jobs if job not in freeing], full)
+            return freeing
+        return jobs
 
     def _find(self, jobs: list[Job]) -> None:
         """Open missing handles before the group's own transaction, which may be undone."""

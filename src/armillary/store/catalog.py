@@ -382,12 +382,12 @@ def _forget_spaces(tx: Writer, spaces: list[int]) -> None:
 
 HANDLERS: dict[str, Handler] = {
     "catalog.create_database": Handler(_create_database),
-    "catalog.delete_database": Handler(_delete_database),
+    "catalog.delete_database": Handler(_delete_database, frees=True),
     "catalog.reserve_spaces": Handler(_reserve_spaces),
     "catalog.create_container": Handler(_create_container),
     "catalog.replace_container": Handler(_replace_container),
-    "catalog.delete_container": Handler(_delete_container),
-    "catalog.forget_spaces": Handler(_forget_spaces),
+    "catalog.delete_container": Handler(_delete_container, frees=True),
+    "catalog.forget_spaces": Handler(_forget_spaces, frees=True),
 }
 
 

@@ -9,10 +9,11 @@ import threading
 
 import pytest
 
+from armillary.errors import StorageFull
 from armillary.limits import COUNTER_KEYS, COUNTER_KEYS_SECONDS, COUNTER_SKETCHES_MAX
 from armillary.partition import counters
 from armillary.partition.consumption import PartitionHeat, combine, find_hot
-from armillary.partition.counters import BLOCK_BYTES, SECONDS, Recorder
+from armillary.partition.counters import BLOCK_BYTES, SECONDS, MemoryBoard, Recorder, Sketches
 from armillary.partition.heat import Cause
 
 T0 = 1_700_000_040_000  # the beginning of a minute
@@ -185,6 +186,29 @@ def test_partitions_beyond_the_limit_are_dropped_and_said_so(
         record(recorder, T0, partition=partition)
     assert sorted(look(recorder, T0)) == [1, 2]
     assert recorder.dropped == 1
+
+
+def test_on_a_full_disk_requests_are_served_uncounted_and_counted_when_there_is_room() -> None:
+    class FullBoard(MemoryBoard):
+        room = False
+
+        def block(self) -> memoryview:
+            if not self.room:
+                raise StorageFull("planted")
+            return super().block()
+
+        def publish(self, sketches: Sketches, now_ms: int) -> None:
+            raise StorageFull("planted")
+
+    board = FullBoard()
+    recorder = Recorder(board)
+    record(recorder, T0)
+    recorder.flush(T0)
+    assert recorder.dropped == 1
+    board.room = True
+    record(recorder, T0)
+    assert recorder.dropped == 1
+    assert look(recorder, T0)[1].requests == {("read", 200): 1}
 
 
 def test_sketches_are_bounded_and_everybody_gets_another_chance() -> None:
