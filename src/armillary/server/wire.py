@@ -134,7 +134,7 @@ class RequestReader:
         # The parser strips space before a value, not after it.
         headers = {
             _names.get(name) or _lower(name): value.decode("latin-1")
-            if value[-1:] > b" "
+            if value and value[-1] > 32
             else value.decode("latin-1").rstrip(" \t")
             for name, value in raw
         }

@@ -36,13 +36,13 @@ from armillary.api.nosql.options import KEY, Options
 from armillary.api.nosql.paths import parse_path
 from armillary.api.nosql.placing import check_barrier_at, container_headers, placed
 from armillary.api.nosql.sessions import Seen, parse_token
-from armillary.encoding.documents import BODY_BYTES, LSN
+from armillary.encoding.documents import BODY_BYTES, ETAG_SLICE, LSN, json_offset
+from armillary.encoding.etags import etag_text
 from armillary.encoding.partition_key import KeyValues, parse_key_header
 from armillary.errors import DbError, NotFound
 from armillary.partition.request_units import read_ru
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import FENCE_BYTES
-from armillary.store.reading import Stored
 from armillary.store.state import ContainerState, KeyPlace, place_key
 
 PREFIX: Final = "type%3dmaster%26ver%3d1.0%26sig%3d"
@@ -135,7 +135,6 @@ class PointReads:
             now = Seen(version, lsn)
             if any(seen.get(one, now) > now for one in (owner.ordinal, *owner.parents)):
                 return None
-        stored = Stored(value)
         (size,) = BODY_BYTES.unpack_from(value)
         ordinal = str(owner.ordinal)
         return Response(
@@ -144,13 +143,13 @@ class PointReads:
                 **template.headers,
                 ACTIVITY: activity,
                 CHARGE: self._charges.get(size) or self._keep_charge(size),
-                "etag": quoted(stored.etag),
+                "etag": quoted(etag_text(value[ETAG_SLICE])),
                 "x-ms-item-lsn": str(LSN.unpack_from(value)[0]),
                 "x-ms-session-token": f"{ordinal}:{version}#{lsn}",
                 "x-ms-documentdb-partitionkeyrangeid": ordinal,
                 "lsn": str(lsn),
             },
-            stored.text,
+            value[json_offset(value) :],
         )
 
     def _is_ours(self, request: Request) -> bool:

@@ -24,6 +24,7 @@ from armillary.errors import Forbidden, Unauthorized
 HEADER_BYTES_MAX: Final = {"master": 1024, "resource": 8 * 1024, "aad": 16 * 1024}
 SKEW_SECONDS: Final = 15 * 60
 DATES_KEPT_MAX: Final = 256
+SHA256_BLOCK_BYTES: Final = 64
 FIRST_SECOND: Final = -62_135_596_800  # of the year 1
 LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
@@ -68,17 +69,24 @@ def parse_authorization(text: str | None) -> Credential:
 
 
 class Signer:
-    """One key, with the first block of both hashes done."""
+    """One key, with the first block of both hashes done: HMAC-SHA256 (RFC 2104) written out takes
+    half the time of the module, which makes an object of its own for each."""
 
     def __init__(self, key: str) -> None:
         self._secret = decode_key(key)
-        self._begun = hmac.new(self._secret, digestmod=hashlib.sha256)
+        block = self._secret
+        if len(block) > SHA256_BLOCK_BYTES:
+            block = hashlib.sha256(block).digest()
+        block = block.ljust(SHA256_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
 
     def sign(self, payload: bytes) -> bytes:
-        # HOT: once per request.
-        one = self._begun.copy()
-        one.update(payload)
-        return one.digest()
+        # HOT: once per request. hmac.digest is the reference; test_signing.py compares.
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(payload)
+        outer.update(inner.digest())
+        return outer.digest()
 
 
 def decode_key(key: str) -> bytes:
