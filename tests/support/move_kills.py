@@ -41,9 +41,11 @@ def kill(
     may_end: bool = False,
     first: int = 1,
     after_s: float | None = None,
+    ended: list[str] | None = None,
 ) -> dict[str, int]:
     """The last version of each item that was acknowledged before the child died: by its own hand at
-    a step, or by ours some time after it began. Versions are counted from `first` on."""
+    a step, or by ours some time after it began. Versions are counted from `first` on. If it came to
+    its end before (`may_end`), `ended` gets a line."""
     arguments = (str(folder), work, step, str(passes), str(first))
     child = start_python("tests.support.move_child", *arguments)
     if after_s is not None:
@@ -54,6 +56,8 @@ def kill(
     out, errors = child.communicate(timeout=60)
     expected = {-signal.SIGKILL, 0} if may_end else {-signal.SIGKILL}
     assert child.returncode in expected, (work, step, child.returncode, errors.decode())
+    if ended is not None and child.returncode == 0:
+        ended.append(f"{work} before pass {passes} of {step}")
     acknowledged: dict[str, int] = {}
     for line in out.decode().splitlines():
         if line.endswith("]"):  # the last may be cut
