@@ -18,7 +18,6 @@ from bench.http_servers import Running
 
 CONNECTIONS = 32
 WARM_SECONDS = 1
-SLOW_SECONDS = 10
 SCRIPT = Path(__file__).with_name("http_wrk.lua")
 
 
@@ -41,23 +40,26 @@ def generator() -> str:
     return "wrk" if shutil.which("wrk") else "bench/http_load.py"
 
 
-def drive(server: Running, requests: Sequence[bytes], folder: Path, seconds: int) -> Seen:
+def drive(
+    server: Running,
+    requests: Sequence[bytes],
+    folder: Path,
+    seconds: int,
+    connections: int = CONNECTIONS,
+) -> Seen:
     """The first half of the requests warms the server up, the measured ones go on from there."""
     if generator() != "wrk":
-        return _drive_ourselves(server, requests, seconds)
+        return _drive_ourselves(server, requests, seconds, connections)
     path = folder / "requests.bin"
     with path.open("wb") as file:
         for one in requests:
             file.write(b"%d\n%b" % (len(one), one))
-    _wrk(server, path, 0, WARM_SECONDS)
+    _wrk(server, path, 0, WARM_SECONDS, connections)
     server.settle()
-    for connections, for_s in ((CONNECTIONS, seconds), (1, SLOW_SECONDS)):
-        before = server.cpu_s()
-        found = _wrk(server, path, len(requests) // 2, for_s, connections)
-        spent_s = server.cpu_s() - before
-        server.settle()
-        if found["requests"]:
-            break  # else it is so slow that none of the first ones was answered in time
+    before = server.cpu_s()
+    found = _wrk(server, path, len(requests) // 2, seconds, connections)
+    spent_s = server.cpu_s() - before
+    server.settle()
     count = found["requests"]
     return Seen(
         count / found["duration_us"] * 1e6,
@@ -69,9 +71,7 @@ def drive(server: Running, requests: Sequence[bytes], folder: Path, seconds: int
     )
 
 
-def _wrk(
-    server: Running, path: Path, start: int, seconds: int, connections: int = CONNECTIONS
-) -> dict[str, int]:
+def _wrk(server: Running, path: Path, start: int, seconds: int, connections: int) -> dict[str, int]:
     url = f"{'https' if server.secure else 'http'}://127.0.0.1:{server.port}"
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s"]
     command += ["-s", str(SCRIPT), url, "--", str(path), str(start)]
@@ -83,17 +83,21 @@ def _wrk(
     return found
 
 
-def _drive_ourselves(server: Running, requests: Sequence[bytes], seconds: int) -> Seen:
+def _drive_ourselves(
+    server: Running, requests: Sequence[bytes], seconds: int, connections: int
+) -> Seen:
     # One iterator for all connections: what one of them sends, no other does.
     each = itertools.cycle(requests)
     before = server.cpu_s()
     found = load(
         server.port,
         lambda: each,
-        connections=CONNECTIONS,
+        connections=connections,
         seconds=seconds,
         secure=server.secure,
     )
     whole = seconds * 1.25  # with the warming
     cpu_us = (server.cpu_s() - before) / (found.answers_per_s * whole) * 1e6
-    return Seen(found.answers_per_s, found.p50_ms, found.p99_ms, cpu_us, found.failures)
+    return Seen(
+        found.answers_per_s, found.p50_ms, found.p99_ms, cpu_us, found.failures, connections
+    )

@@ -14,6 +14,7 @@ from pathlib import Path
 from bench.http_chart import Bar, chart
 from bench.http_drive import Seen
 
+BEGIN, END = "<!-- numbers of bench/http.py -->", "<!-- end of the numbers -->"
 TARGET_NOTE = "targets of design 10; cpu: by processor time of the server instead of by the clock"
 
 
@@ -105,8 +106,52 @@ def save(root: Path, head: str, lines: Sequence[Line], targets: Sequence[Target]
             file.write(json.dumps(record) + "\n")
     text = table(f"{at}\n{head}", lines, targets)
     (results / "http.txt").write_text(text + "\n", encoding="utf-8")
+    page = root / "docs" / "performance.md"
+    page.write_text(
+        with_block(page.read_text(encoding="utf-8"), markdown(head, at, lines, targets)),
+        encoding="utf-8",
+    )
     picture = chart(bars(lines), f"Requests per second, 32 connections ({at[:10]})")
     (root / "docs" / "images" / "http.svg").write_text(picture, encoding="utf-8")
+
+
+def markdown(head: str, at: str, lines: Sequence[Line], targets: Sequence[Target]) -> str:
+    """What the page shows of the last run."""
+    rows = [
+        "![Requests per second](images/http.svg)",
+        "",
+        f"{at[:10]}: {head}.",
+        "",
+        "| work | server | requests/s | p50 ms | p99 ms | server CPU per request |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    rows += [
+        f"| {line.work} | {line.server} | {line.seen.rate:,.0f} | {line.seen.p50_ms:.2f} "
+        f"| {line.seen.p99_ms:.2f} | {line.seen.cpu_us:,.0f} µs |"
+        for line in lines
+    ]
+    rows += [
+        "",
+        "| target | at least | reached | by CPU time |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for target in targets:
+        if (got := ratios(lines, target)) is not None:
+            unit = " by CPU time" if target.per_cpu else ""
+            rows.append(
+                f"| {target.work}: {target.server} / {target.beside} | {target.least:g}{unit} "
+                f"| {got[0]:.3g} | {got[1]:.3g} |"
+            )
+    return "\n".join(rows)
+
+
+def with_block(page: str, text: str) -> str:
+    """The page with `text` between the two marks."""
+    before, mark, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise SystemExit(f"the page has no place for the numbers: {BEGIN} … {END}")
+    return f"{before}{BEGIN}\n\n{text}\n\n{END}{after}"
 
 
 def bars(lines: Sequence[Line]) -> dict[str, list[Bar]]:
