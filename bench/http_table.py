@@ -18,6 +18,10 @@ BEGIN, END = "<!-- numbers of bench/http.py -->", "<!-- end of the numbers -->"
 TARGET_NOTE = "targets of design 10; cpu: by processor time of the server instead of by the clock"
 
 
+def _rate(seen: Seen) -> str:
+    return f"{seen.rate:,.0f}" if seen.rate >= 10 else f"{seen.rate:.2g}"
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     work: str
@@ -29,7 +33,7 @@ class Line:
         failed = f"   {one.failures} FAILED" if one.failures else ""
         failed += f"   {one.connections} connection" if one.connections == 1 else ""
         return (
-            f"{self.work:<18} {self.server:<16} {one.rate:>9,.0f}/s   "
+            f"{self.work:<18} {self.server:<16} {_rate(one):>9}/s   "
             f"p50 {one.p50_ms:>8.2f} ms   p99 {one.p99_ms:>8.2f} ms   "
             f"cpu {one.cpu_us:>9,.1f} us{failed}"
         )
@@ -126,7 +130,7 @@ def markdown(head: str, at: str, lines: Sequence[Line], targets: Sequence[Target
         "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
     rows += [
-        f"| {line.work} | {line.server} | {line.seen.rate:,.0f} | {line.seen.p50_ms:.2f} "
+        f"| {line.work} | {line.server} | {_rate(line.seen)} | {line.seen.p50_ms:.2f} "
         f"| {line.seen.p99_ms:.2f} | {line.seen.cpu_us:,.0f} µs |"
         for line in lines
     ]
