@@ -58,6 +58,10 @@ class Source(Protocol):
         """Do work on a snapshot of the beginning of a piece, and say where that beginning ends."""
         ...
 
+    def are_together(self, first: Piece, second: Piece) -> bool:
+        """Whether both begin in one physical partition."""
+        ...
+
 
 # --- the store ------------------------------------------------------------------------------------
 
@@ -182,6 +186,10 @@ class StoreSource:
         self.metrics = metrics
         self.computed = computed
 
+    def are_together(self, first: Piece, second: Piece) -> bool:
+        table = self.store.state.table
+        return table.find(first.start) == table.find(second.start)
+
     def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
         def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[T, bytes]:
             reach = min(piece.end, owner.end)
@@ -234,6 +242,9 @@ class MemorySource:
 
     def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
         return work(self._view), piece.end
+
+    def are_together(self, first: Piece, second: Piece) -> bool:
+        return True
 
 
 def one_row() -> MemorySource:

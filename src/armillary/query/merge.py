@@ -91,7 +91,9 @@ def merge_rows(
         if not taken.at_end:
             waiting.appendleft((piece, taken.rid, taken.given))
         is_full = len(page.rows) >= room.items or room.clock() > room.deadline
-        is_full = is_full or room.one_range
+        if waiting and room.one_range and not is_full:
+            # A thousand keys of one physical partition are a thousand pieces and one page.
+            is_full = not source.are_together(piece, waiting[0][0])
         if waiting and (is_full or not taken.at_end):
             page.at_end = False
             page.begun = _begun(waiting)

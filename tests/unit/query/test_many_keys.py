@@ -4,9 +4,11 @@ would ask the index a million times: once for each pair in each key's piece of t
 from unittest.mock import patch
 
 import pytest
+from tests.support.accounts import store_of
 
 from armillary.account import open_account
 from armillary.query import index_read
+from armillary.query.run import run_query
 
 COUNT = 60
 PAIRS = "SELECT * FROM c WHERE ( {} )".format(
@@ -28,3 +30,21 @@ def test_the_index_is_not_asked_for_every_pair_in_every_key(text: str) -> None:
             found = {str(one["id"]) for one in items.query(text, used)}
     assert found == {f"i{n}" for n in range(COUNT)}
     assert counting.call_count < COUNT
+
+
+def test_a_page_holds_all_keys_of_its_physical_partition() -> None:
+    """Or a client would need a request for every key."""
+    with open_account(":memory:", housekeeping=False) as account:
+        items = account.create_database("d").create_container("c", "/pk", throughput=12_000)
+        items.bulk(("create", ({"id": f"i{n}", "pk": f"k{n}"},)) for n in range(COUNT))
+        parameters = {f"@k{n}": f"k{n}" for n in range(COUNT)}
+        pages, token = [], None
+        while True:
+            page = run_query(
+                store_of(items), KEYS, parameters, continuation=token, page_per_range=True
+            )
+            pages.append(len(page.rows))
+            token = page.continuation
+            if token is None:
+                break
+        assert (len(pages), sum(pages)) == (len(items.partitions()), COUNT)
