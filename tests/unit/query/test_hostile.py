@@ -23,7 +23,7 @@ from armillary import limits
 from armillary.api.errors import wire
 from armillary.container import Container
 from armillary.errors import BadInput
-from armillary.query import compile, decoding
+from armillary.query import compile, decoding, run
 from armillary.query.codegen import NAMES
 from armillary.query.evaluate import Frame, Scope
 from armillary.query.sql import ast
@@ -352,6 +352,13 @@ def shapes(word: str) -> list[str]:
     ]
 
 
+def forget() -> None:
+    """What other queries have left: everything is to be compiled under our eyes."""
+    compile._factory.cache_clear()
+    decoding.decoder_for.cache_clear()
+    run._fixed_plan.cache_clear()
+
+
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that becomes Python. Expressions are compiled at their first row, so that a few
@@ -365,8 +372,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             texts.append(text)
         return original(text, name, *rest, **more)
 
-    compile._factory.cache_clear()
-    decoding.decoder_for.cache_clear()
+    forget()
     monkeypatch.setattr(builtins, "compile", recording)
     monkeypatch.setattr(compile, "ROWS_FIRST", 1)
     return texts
@@ -387,8 +393,7 @@ def test_texts_become_programs_in_queries_only() -> None:
 def texts_for(world: World, written: list[str], word: str) -> list[str]:
     """Everything that is compiled for a container and queries full of a word."""
     written.clear()
-    compile._factory.cache_clear()
-    decoding.decoder_for.cache_clear()
+    forget()
     items = [{"id": "1", "pk": "p", "n": 1, word: word}, {"id": "2", "pk": "p", "n": 2, word: [1]}]
     for name, policy in (("bait", None), ("bare", NOT_INDEXED)):
         made = world.database.create_container_if_not_exists(name, "/pk", indexing_policy=policy)
