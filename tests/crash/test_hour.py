@@ -33,10 +33,10 @@ def test_the_harness_for_some_seconds(tmp_path: Path) -> None:
     hour = Hour(tmp_path / "data", 1, say=print)
     try:
         wanted = ("writes", "reads", "feed entries")
-        hour.run(90, quiet_share=1.0, enough=lambda: all(hour.counts[one] > 100 for one in wanted))
+        hour.run(90, quiet_share=1.0, enough=lambda: all(hour.counts[one] > 30 for one in wanted))
         hour.check()
         assert hour.problems == []
-        assert all(hour.counts[one] > 100 for one in wanted), hour.counts
+        assert all(hour.counts[one] > 30 for one in wanted), hour.counts
         # The account can fail: an item that nobody has, and one that is another.
         mine = next(one for one in hour.owned if one.live)
         mine.allowed[mine.live[0]] = (-1,)
