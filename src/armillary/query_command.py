@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import orjson
@@ -20,7 +19,7 @@ import orjson
 from armillary.account import Account, open_account
 from armillary.complaints import EXIT_FAILED, EXIT_USAGE, Complaint
 from armillary.container import OMITTED, Container
-from armillary.engine.format import STAMP_NAME
+from armillary.engine.opening import is_there
 from armillary.errors import DbError
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.query.sql.errors import BadQuery
@@ -72,7 +71,7 @@ def _json_or_text(text: str) -> JSON:
 
 def open_data(address: str) -> Account:
     """An account that is there: to ask must not make a folder."""
-    if "://" not in address and not (Path(address) / STAMP_NAME).exists():
+    if not is_there(address):
         raise Complaint(f"There is no data folder at {address}.", EXIT_USAGE)
     try:
         return open_account(address, housekeeping=False)

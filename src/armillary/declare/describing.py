@@ -4,13 +4,11 @@ What the service fills in by itself (a default policy) is left out, so that the 
 person would have written. Items are not part of it.
 """
 
-from pathlib import Path
 from typing import Any
 
 from armillary.clock import new_random
 from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Place
-from armillary.engine.format import STAMP_NAME
-from armillary.engine.opening import open_engine
+from armillary.engine.opening import is_there, open_engine
 from armillary.errors import BadInput, NotFound
 from armillary.partition.offers import RULES
 from armillary.store.accounts import AccountStore
@@ -24,7 +22,7 @@ NOWHERE = Place("", 0)
 
 def describe_address(address: str) -> tuple[DeclaredDatabase, ...]:
     """Of the account in a folder or a PostgreSQL database, which has to be there."""
-    if "://" not in address and not (Path(address) / STAMP_NAME).is_file():
+    if not is_there(address):
         raise BadInput(f"There is no account in {address}.")
     engine = open_engine(address, HANDLERS)
     try:

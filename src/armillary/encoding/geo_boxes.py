@@ -85,7 +85,7 @@ def _around(line: Line) -> Box:
 
 
 def _on_earth(line: Line, is_area: bool) -> list[Box]:
-    flat = _unwrapped(line)
+    flat = unwrapped(line)
     area = sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in pairwise(flat))
     edge = max((abs(x2 - x1) for (x1, _), (x2, _) in pairwise(flat)), default=0.0)
     if (is_area and area <= 0) or edge > _EDGE_DEGREES_MAX:
@@ -106,7 +106,7 @@ def _bent(latitude: float, bend: float, edge: float) -> float:
     return min(90.0, max(latitude, top) + _ELLIPSOID * edge)
 
 
-def _unwrapped(line: Line) -> Line:
+def unwrapped(line: Line) -> Line:
     """No step longer than 180 degrees: beyond the antimeridian the numbers go on."""
     result = line[:1]
     for x, y in line[1:]:

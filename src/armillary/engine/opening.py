@@ -14,10 +14,17 @@ from typing import Any, cast
 
 from armillary.clock import Clock
 from armillary.engine.base import Durability, Engine, Handlers
+from armillary.engine.format import STAMP_NAME
 from armillary.errors import BadInput, NotSupported
 
 MEMORY_ADDRESS = ":memory:"
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+
+
+def is_there(address: str) -> bool:
+    """Whether a folder holds an account. For who only looks: opening would make one. A database is
+    taken to be there; opening it says if it is not."""
+    return "://" in address or (Path(address) / STAMP_NAME).is_file()
 
 
 def open_engine(

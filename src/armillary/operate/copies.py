@@ -8,7 +8,7 @@ from pathlib import Path
 from armillary.engine.compacting import compact_folder
 from armillary.engine.folder import from_system
 from armillary.engine.format import DATA_NAME, STAMP_NAME, read_stamp, sync_folder
-from armillary.engine.opening import open_engine
+from armillary.engine.opening import is_there, open_engine
 from armillary.errors import BadInput, DbError
 from armillary.store.commands import HANDLERS
 
@@ -61,5 +61,5 @@ def _empty(folder: Path) -> None:
 
 def check_there(address: str) -> None:
     """To look at an account must not make one."""
-    if "://" not in address and not (Path(address) / STAMP_NAME).is_file():
+    if not is_there(address):
         raise BadInput(f"There is no account in {address}.")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from armillary.encoding.geo_boxes import unwrapped
 from armillary.limits import POLYGON_POINTS_MAX
 from armillary.query.functions.base import is_number
 from armillary.values import JSON
@@ -142,16 +143,6 @@ _READERS = {
 def signed_area(ring: Ring) -> float:
     """Positive when it runs counter-clockwise."""
     return sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in pairwise(ring)) / 2
-
-
-def unwrapped(ring: Ring) -> Ring:
-    """No step longer than 180 degrees: beyond the antimeridian the numbers go on."""
-    result = ring[:1]
-    for longitude, latitude in ring[1:]:
-        step = longitude - result[-1][0]
-        turns = math.floor((step + 180) / 360) if abs(step) > 180 else 0
-        result.append((longitude - 360 * turns, latitude))
-    return result
 
 
 def _planar(kind: str, parts: list[list[Ring]], geography: bool) -> BaseGeometry:
