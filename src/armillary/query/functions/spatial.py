@@ -25,6 +25,9 @@ _EDGE_PIECES_MAX = 64
 _ROUNDS_MAX = 8
 _CLOSE_METRES = 1e-6
 _CORNER_METRES = 1e-3
+_FAR_METRES = 15_000_000.0  # nearly the other side of the earth: the projection tears edges apart
+_SEARCHES = 6
+_SEARCH_PIECES = 8
 
 
 def is_valid(context: Context, value: JSON) -> JSON:
@@ -152,6 +155,8 @@ def _nearest(first: Shape, second: Shape) -> float:
     centre, best = one[0][0], math.inf
     for _ in range(_ROUNDS_MAX):
         flat, other = _projected(first, one, centre), _projected(second, two, centre)
+        if max(abs(bound) for bound in (*flat.bounds, *other.bounds)) > _FAR_METRES:
+            return _searched(one, two)
         here, there = nearest_points(flat, other)
         near, far = _lifted(here, centre), _lifted(there, centre)
         found = _inverse(near, far)["s12"]
@@ -159,6 +164,56 @@ def _nearest(first: Shape, second: Shape) -> float:
             break
         best, centre = found, far if _is_corner(here, flat) else near
     return found
+
+
+def _searched(one: list[Ring], two: list[Ring]) -> float:
+    """Without a projection: the nearest corners, then again with the edges beside them cut finer.
+    The first choice is made on a sphere, which is wrong by less than an edge is long.
+    """
+    here, there = _nearest_corners(one, two)
+    for _ in range(_SEARCHES):
+        pairs = [(a, b) for a in range(len(here)) for b in range(len(there))]
+        lengths = {(a, b): _inverse(here[a], there[b])["s12"] for a, b in pairs}
+        a, b = min(lengths, key=lengths.__getitem__)
+        found = lengths[a, b]
+        here, there = _finer(here, a), _finer(there, b)
+    return found
+
+
+def _nearest_corners(one: list[Ring], two: list[Ring]) -> tuple[Ring, Ring]:
+    """The nearest corner of each, with the corners beside it."""
+    import numpy as np
+
+    corners = [[(ring, at) for ring in rings for at in range(len(ring))] for rings in (one, two)]
+    vectors = []
+    for found in corners:
+        degrees = np.array([ring[at] for ring, at in found])
+        east, north = np.radians(degrees[:, 0]), np.radians(degrees[:, 1])
+        level = np.cos(north)
+        vectors.append(np.stack((level * np.cos(east), level * np.sin(east), np.sin(north)), 1))
+    likeness = vectors[0] @ vectors[1].T
+    first, second = np.unravel_index(int(likeness.argmax()), likeness.shape)
+    return _beside(*corners[0][int(first)]), _beside(*corners[1][int(second)])
+
+
+def _beside(ring: Ring, at: int) -> Ring:
+    """The corner between its neighbours; a closed ring goes on at its other end."""
+    is_closed = len(ring) > 1 and ring[0] == ring[-1]
+    before = ring[at - 1 : at] or (ring[-2:-1] if is_closed else [])
+    after = ring[at + 1 : at + 2] or (ring[1:2] if is_closed else [])
+    return [*before, ring[at], *after]
+
+
+def _finer(line: Ring, at: int) -> Ring:
+    near = line[max(0, at - 1) : at + 2]
+    result = near[:1]
+    for start, end in pairwise(near):
+        path = _geodesic().InverseLine(start[1], start[0], end[1], end[0])
+        for each in range(1, _SEARCH_PIECES):
+            point = path.Position(path.s13 * each / _SEARCH_PIECES)
+            result.append((point["lon2"], point["lat2"]))
+        result.append(end)
+    return result
 
 
 def _is_corner(point: Any, shape: BaseGeometry) -> bool:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from armillary.query.functions import FUNCTIONS, Context
-from armillary.values import UNDEFINED
+from armillary.query.functions import FUNCTIONS, Context, spatial
+from armillary.values import JSON, UNDEFINED
 
 GEOGRAPHY = Context(now_ticks=0, random=lambda: 0.5)
 GEOMETRY = Context(now_ticks=0, random=lambda: 0.5, geography=False)
@@ -97,3 +97,15 @@ def test_distance_to_long_edges_follows_the_geodesic() -> None:
     lowest = min((ask("STDISTANCE", point(0, y / 10), line), y) for y in range(600, 780, 5))
     assert lowest[0] < 60_000 < highest[0]
     assert 650 < lowest[1] < 700
+
+
+@pytest.mark.parametrize("longitude", [170, 179, 179.99, 180, -179])
+def test_the_distance_to_the_other_side_of_the_earth(longitude: float) -> None:
+    """No projection holds there: a square near 0, 0 would seem to touch the point."""
+    from geographiclib.geodesic import Geodesic
+
+    ring: list[JSON] = [[0, 0], [5, 0], [5, 5], [0, 5], [0, 0]]
+    square: JSON = {"type": "Polygon", "coordinates": [ring]}
+    point: JSON = {"type": "Point", "coordinates": [longitude, 0]}
+    corner = Geodesic.WGS84.Inverse(5, 5, 0, longitude)["s12"]
+    assert spatial.distance(GEOGRAPHY, square, point) == pytest.approx(corner, rel=1e-9)
