@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from armillary.operate_command import add_commands
+from armillary.commands import demo, operate, query
 from armillary.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -26,18 +26,6 @@ def root(
     ),
 ) -> None:
     """A partitioned, multi-model database that speaks the Azure Cosmos DB protocols."""
-
-
-@app.command()
-def demo(
-    items: int = typer.Option(4_000, min=100, max=200_000, help="How many readings to write."),
-) -> None:
-    """Fill containers under three partition keys and draw how the data spreads."""
-    from rich.console import Console
-
-    from armillary.demo import run_demo
-
-    run_demo(Console(), items)
 
 
 DATA = typer.Option(Path(".armillary"), "--data", help="The data folder; made if it is new.")
@@ -117,39 +105,8 @@ def definitions(
     typer.echo(bicep_text(found) if bicep else databases_text(found), nl=False)
 
 
-PARAMETERS = typer.Option((), "--parameter", "-p", help="name=value, as JSON or text; repeatable.")
-
-
-@app.command()
-def query(
-    data: str = typer.Argument(help="The data folder, or 'postgresql://…'."),
-    sql: str = typer.Argument(None, help="The query. Without it: from the terminal, or a pipe."),
-    database: str = typer.Option(None, help="Not needed when there is only one."),
-    container: str = typer.Option(None, help="Not needed when there is only one."),
-    partition_key: str = typer.Option(None, help="Ask one key: text, or JSON (an array for more)."),
-    parameter: list[str] = PARAMETERS,
-    max_items: int = typer.Option(None, min=1, help="Rows at most; tables stop at 100."),
-    json: bool = typer.Option(False, "--json", help="Rows, charge and plan as JSON."),
-    csv: bool = typer.Option(False, "--csv", help="Rows as CSV."),
-) -> None:
-    """Run a query over a data folder and show rows, charge and plan."""
-    from armillary.query_shell import run_shell
-
-    raise typer.Exit(
-        run_shell(
-            data,
-            sql,
-            database=database,
-            container=container,
-            partition_key=partition_key,
-            parameters=parameter,
-            max_items=max_items,
-            form="json" if json else "csv" if csv else "table",
-        )
-    )
-
-
-add_commands(app)
+for group in (query, operate, demo):
+    group.add_commands(app)
 
 
 def main() -> None:

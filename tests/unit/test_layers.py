@@ -29,7 +29,7 @@ ORDER = (
     "api",
     "server",
     "advisor sim portal testing",
-    "cli complaints demo operate_command query_command query_report query_shell __init__ __main__",
+    "commands cli __init__ __main__",
 )
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
 #: Neighbours that never import each other: layers of one rank, and folders inside `api`.
@@ -164,7 +164,7 @@ def test_the_search_reads_the_whole_package() -> None:
         ("api/x.py", "import armillary.server", "api imports server"),
         ("server/x.py", "import armillary.portal", "server imports portal"),
         ("testing.py", "import armillary.cli", "testing imports cli"),
-        ("sim/x.py", "import armillary.demo", "sim imports demo"),
+        ("sim/x.py", "import armillary.commands.demo", "sim imports commands"),
         # neighbours that stand apart
         ("advisor/x.py", "from armillary import sim", "advisor imports sim"),
         ("sim/x.py", "from ..portal import ring", "sim imports portal"),

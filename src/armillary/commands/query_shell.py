@@ -8,8 +8,8 @@ from typing import Final, Literal, TypeAlias
 
 from rich.console import Console
 
-from armillary.complaints import Complaint
-from armillary.query_command import (
+from armillary.commands.complaints import Complaint
+from armillary.commands.query_asking import (
     Question,
     ask,
     converse,
@@ -18,7 +18,7 @@ from armillary.query_command import (
     read_parameters,
     read_partition_key,
 )
-from armillary.query_report import Answer, as_csv, as_json, as_table, summary
+from armillary.commands.query_report import Answer, as_csv, as_json, as_table, summary
 
 Form: TypeAlias = Literal["table", "json", "csv"]
 #: More rows than this are not read by people. Programs get all.

@@ -17,13 +17,13 @@ from typing import Any, Final
 import orjson
 
 from armillary.account import Account, open_account
-from armillary.complaints import EXIT_FAILED, EXIT_USAGE, Complaint
+from armillary.commands.complaints import EXIT_FAILED, EXIT_USAGE, Complaint
+from armillary.commands.query_report import Answer, pointed
 from armillary.container import OMITTED, Container
 from armillary.engine.opening import is_there
 from armillary.errors import DbError
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.query.sql.errors import BadQuery
-from armillary.query_report import Answer, pointed
 from armillary.values import JSON
 
 PROMPT: Final = "query> "

@@ -10,10 +10,10 @@ from typer.testing import CliRunner, Result
 
 from armillary.account import open_account
 from armillary.cli import app
-from armillary.complaints import Complaint
+from armillary.commands.complaints import Complaint
+from armillary.commands.query_asking import converse, read_parameters, read_partition_key
+from armillary.commands.query_report import pointed
 from armillary.query.sql.errors import QueryError
-from armillary.query_command import converse, read_parameters, read_partition_key
-from armillary.query_report import pointed
 
 
 @pytest.fixture(scope="module")

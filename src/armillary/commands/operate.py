@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from armillary.complaints import EXIT_FAILED, EXIT_PARTIAL, Complaint, complaining
+from armillary.commands.complaints import EXIT_FAILED, EXIT_PARTIAL, Complaint, complaining
 
 DATA = typer.Option(".armillary", "--data", help="The data folder, or 'postgresql://…'.")
 FOLDER = typer.Option(Path(".armillary"), "--data", help="The data folder.")
@@ -152,7 +152,7 @@ def import_(
 
 @contextmanager
 def _container(data: str, database: str | None, container: str | None, json: bool) -> Iterator[Any]:
-    from armillary.query_command import find_container, open_data
+    from armillary.commands.query_asking import find_container, open_data
 
     with (
         complaining(json, "Stopped. The same command goes on where it was."),
