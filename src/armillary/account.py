@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 from armillary.clock import Clock, new_random
 from armillary.container import Container
 from armillary.engine.base import Durability
-from armillary.engine.lmdb import LmdbStore
 from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
@@ -31,6 +30,7 @@ from armillary.partition.ledgers import open_ledger
 from armillary.partition.offers import requested
 from armillary.partition.provisioning import PartitionLimits
 from armillary.partition.request_units import PROFILES
+from armillary.partition.statistics import open_statistics
 from armillary.query.computed import check_computed
 from armillary.store import rekey as rekeying
 from armillary.store.accounts import AccountStore
@@ -82,7 +82,7 @@ def open_account(
             meter = Meter(
                 engine,
                 ledger,
-                folder=Path(address) if isinstance(engine, LmdbStore) else None,
+                statistics=open_statistics(address, engine.now_ms()),
                 enforce=enforce,
                 burst=burst,
                 serverless=serverless,

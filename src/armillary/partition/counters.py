@@ -24,7 +24,7 @@ import threading
 from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 
-from armillary.errors import StorageFull
+from armillary.errors import StorageFull, Unavailable
 from armillary.limits import (
     COUNTER_KEYS,
     COUNTER_KEYS_SECONDS,
@@ -73,7 +73,7 @@ class Board(Protocol):
         ...
 
     def publish(self, sketches: Sketches, now_ms: int) -> None:
-        """Let others see the keys."""
+        """Let others see the keys, and what else they do not see by themselves."""
         ...
 
     def close(self) -> None: ...
@@ -244,10 +244,11 @@ class Recorder:
         return found
 
     def flush(self, now_ms: int) -> None:
-        """Show the keys to other processes. Numbers are seen at once; a server calls this every few
-        seconds. On a full disk they see what was shown before.
+        """Show the keys to other processes, and the numbers where they are not seen at once. A
+        server calls this every few seconds. On a full disk, or without a connection, others see
+        what was shown before.
         """
-        with suppress(StorageFull):
+        with suppress(StorageFull, Unavailable):
             self._board.publish(self.sketches(now_ms), now_ms)
 
     def close(self) -> None:

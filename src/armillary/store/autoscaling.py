@@ -4,8 +4,8 @@
     level       of each physical partition, from its consumption second by second; the sum counts
     bill        the highest level of an hour, kept in the catalog (`bills.py`)
 
-The seconds are those that the meter counts anyway: of all processes on a data folder, of this
-process on other engines. They are compared with what the partition has now. Without a meter
+The seconds are those that the meter counts anyway, of all processes on a data folder and all
+servers on a database. They are compared with what the partition has now. Without a meter
 (`enforce` off) nothing is known, and everything is at the floor. A database whose containers share
 is measured as a whole.
 """

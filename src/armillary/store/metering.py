@@ -16,19 +16,17 @@ clock nor look for the budget again.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from armillary.engine.base import CATALOG_SPACE, Engine
 from armillary.errors import MetadataThrottled, Throttled
 from armillary.limits import METADATA_RU
-from armillary.partition.consumption import PartitionHeat, combine
-from armillary.partition.counter_file import open_recorder, read_statistics
-from armillary.partition.counters import Recorder
+from armillary.partition.consumption import PartitionHeat
 from armillary.partition.ledger import Allowance, Ledger
 from armillary.partition.provisioning import LIMITS, PartitionLimits, has_burst
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients
+from armillary.partition.statistics import LocalStatistics, Statistics
 from armillary.store.catalog import find_database
 from armillary.store.offers import OfferRecord, find_offer
 from armillary.store.state import ContainerState
@@ -64,7 +62,7 @@ class Meter:
         engine: Engine,
         ledger: Ledger,
         *,
-        folder: Path | None = None,
+        statistics: Statistics | None = None,
         enforce: Enforce = "on",
         burst: bool = False,
         serverless: bool = False,
@@ -80,8 +78,8 @@ class Meter:
         self._now_ms = engine.now_ms
         self._stopwatch = stopwatch or (lambda: engine.now_ms() / 1000)
         self._ledger = ledger
-        self._folder = folder
-        self._recorder = Recorder() if folder is None else open_recorder(folder, engine.now_ms())
+        self._statistics = LocalStatistics() if statistics is None else statistics
+        self._recorder = self._statistics.recorder
         self._enforce = enforce
         self._burst = burst
         self._serverless = serverless
@@ -138,7 +136,7 @@ class Meter:
         self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
         if now_ms - self._flushed_ms >= FLUSH_MS:
             self._flushed_ms = now_ms
-            if self._folder is not None:
+            if self._statistics.is_shared:
                 self._recorder.flush(now_ms)  # so that other processes see our top keys
 
     def allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
@@ -183,12 +181,7 @@ class Meter:
         for owner in state.table.ranges:
             allowance = self.allowance(state, owner, now_ms)
             budgets[owner.space] = 0.0 if allowance is None else allowance.ru
-        if self._folder is None:
-            blocks, sketches = self._recorder.blocks(), [self._recorder.sketches(now_ms)]
-            found = combine(blocks, sketches, now_ms, budgets)
-        else:
-            self._recorder.flush(now_ms)
-            found = read_statistics(self._folder, now_ms, budgets)
+        found = self._statistics.read(now_ms, budgets)
         return {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
 
     def admit_metadata(self, ru: float) -> None:
@@ -209,12 +202,11 @@ class Meter:
 
     def metadata(self) -> PartitionHeat | None:
         """Those requests, of all processes."""
-        now_ms = self._now_ms()
-        if self._folder is None:
-            return combine(self._recorder.blocks(), [], now_ms, {}).get(CATALOG_SPACE)
-        return read_statistics(self._folder, now_ms, {}).get(CATALOG_SPACE)
+        return self._statistics.read(self._now_ms(), {CATALOG_SPACE: 0.0}).get(CATALOG_SPACE)
 
     def close(self) -> None:
+        if self._statistics.is_shared:
+            self._recorder.flush(self._now_ms())
         self._recorder.close()
         self._ledger.close()
 

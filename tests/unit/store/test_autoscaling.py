@@ -166,3 +166,33 @@ def test_data_that_outgrows_the_throughput_raises_it(world: World) -> None:
     world.account.settle()
     assert container.read_throughput().ru == 60_000
     assert save_offer(store.engine, container.read_throughput()).ru == 60_000
+
+
+@pytest.mark.postgres
+def test_servers_on_one_database_are_billed_together() -> None:
+    """Two servers at 300 and 400 of 1,000 RU/s for five seconds: 700, on either of them."""
+    from tests.support.postgres import fresh_url
+
+    url = fresh_url()
+    with open_world(url, enforce="on") as world, open_world(url, enforce="on") as other:
+        container = world.container(autoscale_max=1_000, physical_partitions=1)
+        same = other.account.database("shop").container("items")
+        for one, ru in ((container, 300.0), (same, 400.0)):
+            store = store_of(one)
+            meter, space = store.meter, store.refresh().table.ranges[0].space
+            assert meter is not None
+            now_ms = store.engine.now_ms()
+            for ago_s in range(12, 4, -1):
+                at_ms = now_ms - 1000 * ago_s
+                meter._recorder.record(space, b"", ru, 200, 1.0, "read", at_ms)
+            meter._recorder.flush(now_ms)
+        world.account.settle()
+        for one in (container, same):
+            found = one.read_autoscale()
+            # Those seconds may be the last of the hour before.
+            peaks = [found.hour, *(hour.ru for hour in found.billed)]
+            assert max(peaks) == pytest.approx(700)
+        with store_of(container).engine.read(CATALOG_SPACE) as reader:
+            bills = find_bills(reader, container.read_throughput().owner).hours
+        assert bills
+        assert all(one.ru == pytest.approx(700) for one in bills)

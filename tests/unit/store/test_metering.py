@@ -1,6 +1,7 @@
 """Every kind of request draws on the budget of the physical partition it touches."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +67,14 @@ def test_latency_is_that_of_the_request() -> None:
         list(container.query("SELECT * FROM c ORDER BY c.text"))
     heat = container.heat()["0"]
     assert heat.latency_p99_ms == 0.0, "no virtual time passed"
+
+
+def test_requests_about_metadata_are_counted_on_a_data_folder_too(tmp_path: Path) -> None:
+    """They were left out wherever counts lie in files, so the metrics of a server had none."""
+    with armillary.open(tmp_path / "data", enforce="on", housekeeping=False) as account:
+        meter = account.store.meter
+        assert meter is not None
+        meter.note_metadata(201)
+        found = meter.metadata()
+        assert found is not None
+        assert found.requests == {("other", 201): 1}

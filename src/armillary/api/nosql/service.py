@@ -41,6 +41,7 @@ from armillary.errors import BadInput, DbError, UnknownMethod
 from armillary.partition.ledgers import open_ledger
 from armillary.partition.provisioning import PartitionLimits
 from armillary.partition.request_units import PROFILES, metadata_ru
+from armillary.partition.statistics import open_statistics
 from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ensure_catalog
 from armillary.store.controls import FAULTS, SharedControls
@@ -177,7 +178,7 @@ def make_service(
     meter = Meter(
         engine,
         ledger,
-        folder=Folder(address) if is_folder else None,
+        statistics=open_statistics(address, engine.now_ms()),
         enforce=throughput.enforce,
         burst=throughput.burst,
         serverless=throughput.serverless,

@@ -1,0 +1,67 @@
+"""Where a process counts, and whose counts it sees when it asks, by the address of the store.
+
+    :memory:        this process alone
+    a data folder   every process on it: one mapped file each (`counter_file.py`)
+    PostgreSQL      every server on it: rows of a table (`counter_postgres.py`)
+
+What is counted is in `counters.py`, how it is added up in `consumption.py`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from armillary.partition.consumption import PartitionHeat, combine
+from armillary.partition.counter_file import open_recorder, read_statistics
+from armillary.partition.counters import Recorder
+
+
+class Statistics(Protocol):
+    @property
+    def recorder(self) -> Recorder:
+        """Of this process."""
+        ...
+
+    @property
+    def is_shared(self) -> bool:
+        """Others see what `recorder.flush` shows them."""
+        ...
+
+    def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
+        """Of the partitions in `ru`, each with its budget: everybody's use of them, our own
+        included. One without a budget (0) is not normalised."""
+        ...
+
+
+class LocalStatistics:
+    is_shared = False
+
+    def __init__(self) -> None:
+        self.recorder = Recorder()
+
+    def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
+        found = combine(self.recorder.blocks(), [self.recorder.sketches(now_ms)], now_ms, ru)
+        return {partition: heat for partition, heat in found.items() if partition in ru}
+
+
+class FolderStatistics:
+    is_shared = True
+
+    def __init__(self, folder: Path, now_ms: int) -> None:
+        self.recorder = open_recorder(folder, now_ms)
+        self._folder = folder
+
+    def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
+        self.recorder.flush(now_ms)
+        return read_statistics(self._folder, now_ms, ru)
+
+
+def open_statistics(address: str | Path, now_ms: int) -> Statistics:
+    """`now_ms` is the engine's, as in everything that servers share."""
+    if address == ":memory:":
+        return LocalStatistics()
+    if isinstance(address, str) and address.startswith(("postgresql://", "postgres://")):
+        from armillary.partition.counter_postgres import PostgresStatistics
+
+        return PostgresStatistics(address, now_ms)
+    return FolderStatistics(Path(address), now_ms)
