@@ -186,6 +186,8 @@ RESTORE_PIECE_BYTES = 512 * KB  # rows brought back by one command, or the numbe
 RESTORE_PIECE_ROWS = 2_000
 EVENT_STREAMS_MAX = 64  # readers of events, per worker
 EVENT_POLL_SECONDS = 0.5
+PORTAL_IDLE_SECONDS = 600.0  # without a visitor the process of the portal ends
+PORTAL_QUIET_SECONDS = 120.0  # a connection to the portal on which nothing moves is closed
 
 # --- terms in index keys ---
 TERM_CUT_BYTES = (

@@ -19,6 +19,7 @@ from armillary.api.nosql.messages import Response, Streaming
 from armillary.server.answers import CONTINUE_BYTES, encode, refuses, says, stream_head
 from armillary.server.hub import Hub, log
 from armillary.server.pipeline import Pipeline, Slot
+from armillary.server.portal_door import PortalDoor, is_portal
 from armillary.server.streams import Stream
 from armillary.server.wire import Continue, Event, Incoming, Refusal, RequestReader
 
@@ -124,7 +125,7 @@ class Connection(asyncio.Protocol):
             self._pipeline.add(event)
             slot = self._pipeline.start()
             assert slot is not None
-            hub.answer_later(event.request, partial(self._answered_later, slot))
+            self._later(slot)
         else:
             transport.write(self._encode(response, event, False))
         if self._reader.body_bytes != self._held_bytes:
@@ -132,6 +133,29 @@ class Connection(asyncio.Protocol):
         self._phase = -1
         self._set_deadline()
         return True
+
+    def _later(self, slot: Slot) -> None:
+        request = slot.incoming.request
+        if self._hub.portal is not None and is_portal(request.target):
+            self._visit_portal(self._hub.portal, slot)
+        else:
+            self._hub.answer_later(request, partial(self._answered_later, slot))
+
+    def _visit_portal(self, door: PortalDoor, slot: Slot) -> None:
+        request = slot.incoming.request
+        refusal = door.answer(request)
+        if refusal is None and not self._pipeline.is_only(slot):
+            refusal = says(503, "A request to the portal needs a connection without others.")
+        if refusal is not None:
+            self._hub.loop.call_soon(self._answered_later, slot, refusal)
+            return
+        from armillary.server.portal_splice import Spliced  # few servers are ever asked for it
+
+        transport, self._transport = self._transport, None
+        assert transport is not None
+        self.connection_lost(None)
+        back = partial(Connection, self._hub, secure=self._secure)
+        Spliced(self._hub, door, transport, secure=self._secure, back=back).begin(request)
 
     def _take(self, event: Event) -> None:
         match event:
@@ -159,7 +183,7 @@ class Connection(asyncio.Protocol):
             request = slot.incoming.request
             response = self._hub.answer_here(request)
             if response is None:
-                self._hub.answer_later(request, partial(self._answered_later, slot))
+                self._later(slot)
             else:
                 budget -= 1
                 self._answered(slot, response)

@@ -21,6 +21,7 @@ from armillary.server import health
 from armillary.server.answers import DateLine, says
 from armillary.server.bounds import Bounds
 from armillary.server.hosts import HostCheck
+from armillary.server.portal_door import PortalDoor
 
 log = logging.getLogger("armillary.server")
 
@@ -51,11 +52,13 @@ class Hub:
         *,
         bounds: Bounds | None = None,
         hosts: HostCheck | None = None,
+        portal: PortalDoor | None = None,
     ) -> None:
         self.service = service
         self.loop = loop
         self.bounds = bounds or Bounds()
         self.hosts = hosts or HostCheck()
+        self.portal = portal
         self.dates = DateLine()
         self.draining = False
         self.guests: set[Guest] = set()

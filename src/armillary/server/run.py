@@ -29,6 +29,7 @@ from armillary.server import logs
 from armillary.server.backend import Backend, WriterWatch, load, start_writer
 from armillary.server.listen import PortBusy, address_of, bind, check_free
 from armillary.server.plan import Plan
+from armillary.server.portal_keeper import PortalKeeper, key_of
 from armillary.server.serving import serve
 from armillary.server.tls import MakeFailed, ensure, names_for
 from armillary.version import VERSION
@@ -63,6 +64,8 @@ def run(plan: Plan, say: Say, complain: Say) -> int:
 def _run_one(plan: Plan, say: Say) -> int:
     sockets = bind(plan.host, plan.port)
     address = address_of(sockets)
+    keeper = _keep_portal(plan)
+    front = replace(plan.front, portal=keeper.door)
     failed = threading.Event()
 
     def give_up() -> None:
@@ -71,6 +74,7 @@ def _run_one(plan: Plan, say: Say) -> int:
 
     # The stack ends in reverse: the service, the watch over the writer, the writer.
     with ExitStack() as stack:
+        stack.callback(keeper.close)
         starting = _begin_writer(plan, stack)
         load(plan.factory)  # the long imports, while the writer process does its own
         writer = starting.result()
@@ -79,7 +83,8 @@ def _run_one(plan: Plan, say: Say) -> int:
         backend = Backend(plan, writer.address if writer is not None else None, first=True)
         stack.callback(backend.close)
         stack.enter_context(run_file(plan.data, address))
-        serve(backend.service, sockets, plan.front, ready=lambda: say(f"ready {address}"))
+        keeper.start(address)
+        serve(backend.service, sockets, front, ready=lambda: _say_ready(say, keeper, address))
     return EXIT_FAILED if failed.is_set() else 0
 
 
@@ -102,10 +107,23 @@ def _run_many(plan: Plan, say: Say) -> int:
     plan = replace(plan, port=check_free(plan.host, plan.port))
     # Once, here: workers that find none at the same time would make several.
     ensure(plan.data, names_for(plan.front.hosts), in_child=True)
-    supervisor = Supervisor(plan)
-    with run_file(plan.data, supervisor.address):
-        supervisor.run(lambda: say(f"ready {supervisor.address}"))
+    keeper = _keep_portal(plan)
+    with ExitStack() as stack:
+        stack.callback(keeper.close)
+        supervisor = Supervisor(replace(plan, front=replace(plan.front, portal=keeper.door)))
+        keeper.start(supervisor.address)
+        stack.enter_context(run_file(plan.data, supervisor.address))
+        supervisor.run(lambda: _say_ready(say, keeper, supervisor.address))
     return EXIT_FAILED if supervisor.failed else 0
+
+
+def _keep_portal(plan: Plan) -> PortalKeeper:
+    return PortalKeeper(plan.data, key_of(plan.keys, EMULATOR_KEY))
+
+
+def _say_ready(say: Say, keeper: PortalKeeper, address: str) -> None:
+    say(f"portal {keeper.door.link(address)}")
+    say(f"ready {address}")
 
 
 def _place(plan: Plan) -> str:

@@ -25,6 +25,7 @@ from armillary.server.hosts import HostCheck
 from armillary.server.hub import Hub, log
 from armillary.server.listen import Doorman
 from armillary.server.loops import new_loop
+from armillary.server.portal_door import PortalDoor
 
 FILES_RESERVED = 256  # for everything that is not a connection
 SWITCH_SECONDS = 0.0005  # a thread that computes must not keep the loop from its turn for 5 ms
@@ -40,6 +41,7 @@ class Front:
     """Names beside the usual ones, for the Host check and the certificate."""
     check_hosts: bool = True
     bounds: Bounds = field(default_factory=Bounds)
+    portal: PortalDoor | None = None
 
 
 def serve(
@@ -87,6 +89,7 @@ async def _serve(
         loop,
         bounds=front.bounds,
         hosts=HostCheck(front.hosts, enforce=front.check_hosts),
+        portal=front.portal,
     )
     tls_source = TlsSource(loop, front)
     doorman = Doorman(hub, sockets, tls_source.get)
