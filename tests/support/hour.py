@@ -33,7 +33,8 @@ from tests.support.signed_http import SignedClient
 from armillary.api.nosql.settings import EMULATOR_KEY
 
 KEPT, BRIEF = "dbs/hour/colls/kept", "dbs/hour/colls/brief"
-OPTIONS = ("--workers", "2", "--partition-bytes", "2MB")
+#: One range is enough for the throughput, so that every further one comes from a split by size.
+OPTIONS = ("--workers", "2", "--partition-bytes", "2MB", "--partition-ru", "200000")
 RU = 100_000
 KEYS = 400
 LIVE_MAX = 3_000  # items of one writer; above, it deletes
@@ -55,6 +56,8 @@ class Owned:
 class Sample:
     second: float
     memory_bytes: int
+    own_bytes: int
+    """Of that, what is not a page of a file: the map of the store comes and goes as it is read."""
     file_bytes: int
     ranges: int
 
@@ -234,20 +237,26 @@ class Hour:
                             if continuation
                             else {"start_time": "Beginning"}
                         )
-                        found = list(container.query_items_change_feed(**more))
-                        headers = container.client_connection.last_response_headers
-                        continuation = headers["etag"]
-                        for one in found:
-                            if self.seen.get(one["id"], -1) > one["n"]:
-                                self.problems.append(f"the feed went back for {one['id']}")
-                            self.seen[one["id"]] = one["n"]
-                        self.counts["feed entries"] += len(found)
-                        empty = empty + 1 if self.stop.is_set() and not found else 0
+                        told = 0
+                        # By page: as a list it would go on for as long as there are writers.
+                        for page in container.query_items_change_feed(**more).by_page():
+                            told += self._told(list(page))
+                            headers = container.client_connection.last_response_headers
+                            continuation = headers["etag"]
+                        empty = empty + 1 if self.stop.is_set() and not told else 0
                         time.sleep(0.2)
             except AzureError:
                 self.counts["feed readers that began again"] += 1
                 time.sleep(0.5)
         self.followed.set()
+
+    def _told(self, found: list[dict[str, Any]]) -> int:
+        for one in found:
+            if self.seen.get(one["id"], -1) > one["n"]:
+                self.problems.append(f"the feed went back for {one['id']}")
+            self.seen[one["id"]] = one["n"]
+        self.counts["feed entries"] += len(found)
+        return len(found)
 
     def _again(self, client: SignedClient) -> SignedClient:
         client.close()
@@ -285,9 +294,10 @@ class Hour:
 
     def sample(self) -> Sample:
         processes = [self.server.process.pid, *children_of(self.server.process.pid)]
-        memory = sum(map(_memory, processes))
+        memory = [_memory(one) for one in processes]
         size = (self.folder / "data.mdb").stat().st_blocks * 512
-        return Sample(time.monotonic() - self.begun, memory, size, self._ranges())
+        whole, own = (sum(one[at] for one in memory) for at in (0, 1))
+        return Sample(time.monotonic() - self.begun, whole, own, size, self._ranges())
 
     def _ranges(self) -> int:
         client = SignedClient(self.port)
@@ -327,10 +337,11 @@ def _key(value: str) -> dict[str, str]:
     return {"x-ms-documentdb-partitionkey": f'["{value}"]'}
 
 
-def _memory(pid: int) -> int:
-    """Its share of memory (PSS); 0 when it is gone."""
+def _memory(pid: int) -> tuple[int, int]:
+    """Its share of memory (PSS), and the part that is no file's; nothing when it is gone."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
     except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+        return 0, 0
+    found = {line.split()[0]: int(line.split()[1]) * 1024 for line in lines[1:]}
+    return found["Pss:"], found.get("Pss_Anon:", found["Pss:"])

@@ -18,6 +18,7 @@ from armillary.api.nosql.gateway import Gateway
 from armillary.api.nosql.messages import Response
 from armillary.errors import NotFound
 from armillary.partition.consumption import PartitionHeat
+from armillary.store.autoscaling import autoscale, container_levels
 from armillary.store.containers import ContainerStore
 from armillary.store.partition_report import provisioned
 from armillary.store.statistics import PartitionStatistics, partitions
@@ -39,6 +40,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "TotalRequestUnits": Family("counter", "Request units that were charged."),
     "ProvisionedThroughput": Family("gauge", "RU/s of a container; of autoscale, the maximum."),
     "AutoscaleMaxThroughput": Family("gauge", "The maximum RU/s of autoscale."),
+    "AutoscaledRU": Family("gauge", "RU/s that autoscale is at now."),
     "PhysicalPartitionThroughputInfo": Family("gauge", "RU/s of a physical partition."),
     "PhysicalPartitionSizeInfo": Family("gauge", "Bytes of a physical partition, with index."),
     "PhysicalPartitionCount": Family("gauge", "Physical partitions of a container."),
@@ -119,6 +121,9 @@ def _of_container(
         yield Sample("ProvisionedThroughput", offer.ru, whose)
         if offer.kind == "autoscale":
             yield Sample("AutoscaleMaxThroughput", offer.ru, whose)
+            if offer.owner == store.state.record.rid:
+                level = autoscale(store.engine, offer, container_levels(store, offer))
+                yield Sample("AutoscaledRU", level.current, whose)
     yield Sample("PhysicalPartitionCount", len(spread), whose)
     yield Sample("DataUsage", sum(one.body_bytes for one in spread), whose)
     yield Sample("IndexUsage", sum(one.index_bytes for one in spread), whose)

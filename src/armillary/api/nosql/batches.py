@@ -68,7 +68,8 @@ def _atomic(
     if 0 < len(key) < len(store.state.definition.partition_key.paths):
         raise PartitionKeyMismatch
     with placed(call, store, key):
-        outcome = store.batch([operation_of(entry) for entry in entries], key)
+        now_ms = call.gateway.engine.now_ms()
+        outcome = store.batch([operation_of(entry, now_ms) for entry in entries], key)
     where = place_of_key(store, key)
     if isinstance(outcome, Failed):
         error = batch_error(outcome)
@@ -95,9 +96,10 @@ def _bulk(
 ) -> tuple[list[Result], dict[str, str | None]]:
     assert call.options.range_id is not None
     owner = range_of(store, call.options.range_id)
+    now_ms = call.gateway.engine.now_ms()
     asked: list[tuple[Operation, KeyValues | None]] = []
     for entry in entries:
-        asked.append((operation_of(entry), entry.key))
+        asked.append((operation_of(entry, now_ms), entry.key))
     outcomes: list[Done | DbError] = store.bulk(asked)
     results = [result_of(one, entry) for one, entry in zip(outcomes, entries, strict=True)]
     current = store.state.table.by_ordinal(owner.ordinal)
@@ -106,9 +108,9 @@ def _bulk(
     return results, item_headers(store, session_of(call, current))
 
 
-def operation_of(entry: Entry) -> Operation:
+def operation_of(entry: Entry, now_ms: int) -> Operation:
     if entry.kind == "patch":
-        return patch_operation(entry.id, entry.body, entry.if_match)
+        return patch_operation(entry.id, entry.body, entry.if_match, now_ms)
     if entry.body is not None and not isinstance(entry.body, dict):
         raise BadInput("The resourceBody of an operation must be a JSON object.")
     return Operation(

@@ -147,14 +147,14 @@ def _write(call: Call, kind: str, item_id: str | None) -> Response:
 def operation_of(call: Call, kind: str, item_id: str) -> Operation:
     options = call.options
     if kind == "patch":
-        return patch_operation(item_id, call.json(), options.if_match)
+        return patch_operation(item_id, call.json(), options.if_match, call.gateway.engine.now_ms())
     body = None if kind == "delete" else call.request.body
     if body is not None and len(body) > ITEM_BYTES_MAX:  # as sent: escapes count
         raise TooLarge("Request size is too large")
     return Operation(kind, item_id, body, options.if_match, options.if_none_match)
 
 
-def patch_operation(item_id: str, body: JSON, if_match: str | None) -> Operation:
+def patch_operation(item_id: str, body: JSON, if_match: str | None, now_ms: int) -> Operation:
     """`{"operations": […], "condition": "from c where …"}`, or the bare list."""
     if isinstance(body, list):
         body = {"operations": body}
@@ -162,7 +162,8 @@ def patch_operation(item_id: str, body: JSON, if_match: str | None) -> Operation
         raise BadInput("A patch must be a JSON object with a list of 'operations'.")
     if not all(isinstance(one, dict) for one in body["operations"]):
         raise BadInput("Each operation of a patch must be a JSON object.")
-    condition = None if body.get("condition") is None else condition_of(body["condition"])
+    given = body.get("condition")
+    condition = None if given is None else condition_of(given, now_ms)
     return Operation(
         "patch",
         item_id,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from armillary.clock import SystemClock, new_random
+from armillary.clock import new_random
 from armillary.errors import BadInput, NotSupported
 from armillary.query.evaluate import Expression, Frame, Scope, make_expression
 from armillary.query.functions import Context
@@ -48,8 +48,8 @@ def parse_query_body(body: JSON) -> QueryText:
     return QueryText(body["query"], parameters)
 
 
-def run_query(body: JSON, documents: Iterable[dict[str, JSON]]) -> list[JSON]:
-    """The results over rows in the order given."""
+def run_query(body: JSON, documents: Iterable[dict[str, JSON]], now_ms: int) -> list[JSON]:
+    """The results over rows in the order given. `now_ms` is what the functions of time tell."""
     text, parameters = parse_query_body(body)
     bound = bind(parse(text))
     query = bound.query
@@ -58,9 +58,9 @@ def run_query(body: JSON, documents: Iterable[dict[str, JSON]]) -> list[JSON]:
     found = list(documents)
     if query.order_by is not None:
         for item in reversed(query.order_by.items):
-            value = _of_document(item.expr, bound, parameters)
+            value = _of_document(item.expr, bound, parameters, now_ms)
             found = _sorted(found, value, item.descending)
-    scope = _scope(parameters)
+    scope = _scope(parameters, now_ms)
     slot = scope.frame.slot()
     rows = make_rows(bound, scope, slot)
     results: list[JSON] = []
@@ -77,7 +77,7 @@ def _sorted(
     return sorted(documents, key=lambda one: order_key(value([one])), reverse=descending)
 
 
-def condition_of(text: JSON) -> Predicate:
+def condition_of(text: JSON, now_ms: int) -> Predicate:
     """The condition of a patch: `from c where c.n = 1`. Only true is true."""
     if not isinstance(text, str):
         raise BadInput("The condition of a patch must be a string.")
@@ -85,16 +85,18 @@ def condition_of(text: JSON) -> Predicate:
     bound = bind(query)
     if query.where is None:
         return lambda item: True
-    holds = _of_document(query.where, bound, {})
+    holds = _of_document(query.where, bound, {}, now_ms)
     return lambda item: holds([item]) is True
 
 
-def _of_document(expr: ast.Expr, bound: BoundQuery, parameters: Mapping[str, JSON]) -> Expression:
+def _of_document(
+    expr: ast.Expr, bound: BoundQuery, parameters: Mapping[str, JSON], now_ms: int
+) -> Expression:
     """An expression whose one name is the whole document."""
     alias = bound.container
     if alias is None or len(bound.sources) != 1:
         raise NotSupported("The FROM clause here must be one name.")
-    scope, slot = _scope(parameters).named(alias)
+    scope, slot = _scope(parameters, now_ms).named(alias)
     assert slot == 0
     return make_expression(expr, scope_with(scope, bound))
 
@@ -103,9 +105,8 @@ def scope_with(scope: Scope, bound: BoundQuery) -> Scope:
     return Scope(scope.frame, scope.parameters, scope.context, scope.names, bound)
 
 
-def _scope(parameters: Mapping[str, JSON]) -> Scope:
-    ticks = SystemClock().now_ms() * TICKS_PER_MS
-    return Scope(Frame(), parameters, Context(ticks, new_random().random))
+def _scope(parameters: Mapping[str, JSON], now_ms: int) -> Scope:
+    return Scope(Frame(), parameters, Context(now_ms * TICKS_PER_MS, new_random().random))
 
 
 def _cut(query: ast.Query, results: list[JSON], parameters: Mapping[str, JSON]) -> list[JSON]:

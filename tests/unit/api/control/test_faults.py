@@ -173,6 +173,25 @@ def test_an_advanced_clock_lets_items_expire_and_signatures_hold(api: Api) -> No
     assert api.ask("GET", f"{DOCS}/1", headers=pk("a")).status == 404
 
 
+def test_conditions_and_lists_see_the_advanced_clock(api: Api) -> None:
+    """Items, patch conditions and queries over databases have to agree on what time it is."""
+    now_ms = document(api.ask("GET", "/_armillary/clock"))["now_ms"]
+    later = f"GetCurrentTimestamp() > {now_ms + 3_600_000}"
+    assert api.ask("POST", "/dbs/d/colls/c/docs", {"id": "1", "pk": "a"}, pk("a")).status == 201
+    change = {
+        "operations": [{"op": "set", "path": "/n", "value": 1}],
+        "condition": f"from c where {later}",
+    }
+    asked = {"query": f"SELECT * FROM root r WHERE {later}"}
+    as_query = {"content-type": "application/query+json", "x-ms-documentdb-isquery": "True"}
+    for wanted, found in ((412, 0), (200, 1)):
+        patched = api.ask("PATCH", "/dbs/d/colls/c/docs/1", change, pk("a"))
+        assert patched.status == wanted
+        listed = document(api.ask("POST", "/dbs", asked, as_query))
+        assert listed["_count"] == found
+        api.ask("POST", "/_armillary/clock", {"advance_ms": 7_200_000})
+
+
 @pytest.mark.parametrize("wrong", [None, {"advance_ms": -1}, {"advance_ms": 1.5}, {"ms": 1}, []])
 def test_the_clock_goes_forward_only(api: Api, wrong: Any) -> None:
     assert api.ask("POST", "/_armillary/clock", wrong).status == 400

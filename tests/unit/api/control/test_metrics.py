@@ -56,11 +56,23 @@ def test_what_was_done_is_counted(metered: Api) -> None:
     assert found["MetadataRequests", 'StatusCode="200"'] == 1
     assert found["MetadataRequests", 'StatusCode="404"'] == 1
     assert found["ServiceAvailability", ""] == 100
-    assert set(FAMILIES) - {name for name, _ in found} == {"AutoscaleMaxThroughput"}
+    of_autoscale = {"AutoscaleMaxThroughput", "AutoscaledRU"}
+    assert set(FAMILIES) - {name for name, _ in found} == of_autoscale
     assert scrape(api, "/_armillary/metrics") == found
     report = document(api.ask("GET", "/_armillary/dbs/d/colls/c/partitions"))
     assert report["top_keys"][0] | {"bytes": 0} == {"key": ["a"], "ru_share": 1.0, "bytes": 0}
     assert report["partitions"][0]["ru_per_s"] == 400
+
+
+def test_autoscale_tells_what_it_is_at(metered: Api) -> None:
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    most = {"x-ms-cosmos-offer-autopilot-settings": '{"maxThroughput": 4000}'}
+    made = metered.ask("POST", "/dbs/d/colls", {"id": "auto", "partitionKey": key}, most)
+    assert made.status == 201
+    whose = 'DatabaseName="d",CollectionName="auto",Region="South Central US"'
+    found = scrape(metered)
+    assert found["AutoscaleMaxThroughput", whose] == 4_000
+    assert found["AutoscaledRU", whose] == 400, "idle: a tenth of the maximum"
 
 
 def test_names_of_users_can_not_break_the_format() -> None:
