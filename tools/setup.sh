@@ -31,3 +31,5 @@ export PIP_ROOT_USER_ACTION=ignore PIP_NO_WARN_SCRIPT_LOCATION=1
 pip install --require-hashes -r requirements.lock || fail "the locked packages could not be installed; see above."
 # The build backend is in the lock too, so nothing outside the lock is fetched here.
 pip install --no-deps --no-build-isolation --editable . || fail "armillary itself could not be installed; see above."
+# Where Python may not write bytecode, every start would compile everything again: half a second.
+.venv/bin/python -m compileall -q src || fail "armillary's modules could not be compiled; see above."
