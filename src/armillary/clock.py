@@ -19,12 +19,16 @@ class Clock(Protocol):
 
 
 class SystemClock:
+    """`ahead_ms` is a cell that may change at any time: how far it is ahead; below zero, it stands
+    still, at as many milliseconds since 1970."""
+
     def __init__(self, ahead_ms: Sequence[int] = (0,)) -> None:
         self._ahead_ms = ahead_ms
 
     def now_ms(self) -> int:
         # HOT: several times per request, and so without a clock inside a clock; see `put_ahead`.
-        return time.time_ns() // 1_000_000 + self._ahead_ms[0]
+        ahead_ms = self._ahead_ms[0]
+        return time.time_ns() // 1_000_000 + ahead_ms if ahead_ms >= 0 else -ahead_ms
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -46,21 +50,22 @@ class VirtualClock:
 
 class ShiftedClock:
     """Another clock, put ahead by what a shared cell says at each look: whoever has the cell moves
-    the time of all."""
+    the time of all, or stops it."""
 
     def __init__(self, clock: Clock, ahead_ms: Sequence[int]) -> None:
         self._clock = clock
         self._ahead_ms = ahead_ms
 
     def now_ms(self) -> int:
-        return self._clock.now_ms() + self._ahead_ms[0]
+        ahead_ms = self._ahead_ms[0]
+        return self._clock.now_ms() + ahead_ms if ahead_ms >= 0 else -ahead_ms
 
     def sleep(self, seconds: float) -> None:
         self._clock.sleep(seconds)
 
 
 def put_ahead(clock: Clock, ahead_ms: Sequence[int]) -> Clock:
-    """The same clock, ahead of itself by what the cell says at each look."""
+    """The same clock, ahead of itself by what the cell says at each look; or standing still."""
     return SystemClock(ahead_ms) if type(clock) is SystemClock else ShiftedClock(clock, ahead_ms)
 
 

@@ -1,4 +1,5 @@
-"""What a test makes all workers do: faults to answer with, and a clock that is ahead.
+"""What a test makes all workers do: faults to answer with, and a clock that is ahead or stands
+still.
 
     catalog   controls → ControlRecord                    what is true, changed by commands
     cells     faults: version or 0, clock: milliseconds   what every request looks at
@@ -54,6 +55,8 @@ class ControlRecord:
     version: int = 0
     faults: tuple[FaultRecord, ...] = ()
     ahead_ms: int = 0
+    stopped_ms: int = 0
+    """The time at which the clock stands still; 0: it goes."""
     restores: int = 0
     """Snapshots taken up again so far: each must go on above all others."""
 
@@ -99,17 +102,35 @@ def _advance(tx: Writer, advance_ms: int) -> None:
     ahead_ms = record.ahead_ms + advance_ms
     if ahead_ms > CLOCK_AHEAD_MS_MAX:
         raise BadInput(f"The clock can be {CLOCK_AHEAD_MS_MAX} ms ahead at most.")
-    save_controls(tx, replace(record, ahead_ms=ahead_ms))
+    stopped_ms = record.stopped_ms and record.stopped_ms + advance_ms
+    save_controls(tx, replace(record, ahead_ms=ahead_ms, stopped_ms=stopped_ms))
+
+
+def _stop(tx: Writer, own_ms: int) -> None:
+    """`own_ms`: the time as it would be."""
+    record = read_controls(tx)
+    if not record.stopped_ms:
+        save_controls(tx, replace(record, stopped_ms=own_ms + record.ahead_ms))
+
+
+def _go(tx: Writer, own_ms: int) -> None:
+    """Go on from where it stands, or from where it would be by now: never back."""
+    record = read_controls(tx)
+    if record.stopped_ms:
+        ahead_ms = max(record.ahead_ms, record.stopped_ms - own_ms)
+        save_controls(tx, replace(record, ahead_ms=ahead_ms, stopped_ms=0))
 
 
 def _reset(tx: Writer, data: None) -> None:
-    save_controls(tx, replace(read_controls(tx), faults=(), ahead_ms=0))
+    save_controls(tx, replace(read_controls(tx), faults=(), ahead_ms=0, stopped_ms=0))
 
 
 HANDLERS: dict[str, Handler] = {
     "controls.set_faults": Handler(_set_faults),
     "controls.take_fault": Handler(_take_fault),
     "controls.advance": Handler(_advance),
+    "controls.stop": Handler(_stop),
+    "controls.go": Handler(_go),
     "controls.reset": Handler(_reset),
 }
 
@@ -170,6 +191,11 @@ class SharedControls:
         self._run("controls.advance", advance_ms)
         self.sync()
 
+    def stop(self, stopped: bool) -> None:
+        """The time stands still, for all, until it is advanced; or goes on."""
+        self._run("controls.stop" if stopped else "controls.go", self.own_clock.now_ms())
+        self.sync()
+
     def reset(self) -> None:
         self._run("controls.reset", None)
         self.sync()
@@ -188,7 +214,7 @@ class SharedControls:
                 self._file_lock.take()
             try:
                 record = self.record
-                self.cells[AHEAD_MS] = record.ahead_ms
+                self.cells[AHEAD_MS] = -record.stopped_ms or record.ahead_ms
                 self.cells[FAULTS] = record.version if record.faults else 0
             finally:
                 if self._file_lock is not None:

@@ -126,7 +126,8 @@ class Meter:
         else:
             now_ms, began, known = ticket
             latency_ms = (self._stopwatch() - began) * 1000.0
-            now_ms += int(latency_ms + 0.5)
+            if latency_ms >= 0.5:
+                now_ms = self._now_ms()  # the second in which it ended; a clock may stand still
         if known is not _UNLIMITED and self._enforce != "off":
             # The one of the ticket, unless the throughput was changed meanwhile.
             if known is None or self._allowances.get(owner.space) is not known:

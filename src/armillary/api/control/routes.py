@@ -143,7 +143,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
         "clock",
         timing.advance_clock,
         "advanceClock",
-        "Put the clock of all workers ahead.",
+        "Put the clock of all workers ahead, stop it, or let it go on.",
         CLOCK,
         ADVANCE,
     ),

@@ -9,6 +9,7 @@ Schema: TypeAlias = dict[str, Any]
 
 TEXT: Final[Schema] = {"type": "string"}
 INTEGER: Final[Schema] = {"type": "integer"}
+BOOLEAN: Final[Schema] = {"type": "boolean"}
 NUMBER: Final[Schema] = {"type": "number"}
 ANY: Final[Schema] = {}
 
@@ -113,8 +114,8 @@ FAULT: Final = record(
     {"value": INTEGER, "times": INTEGER},
 )
 FAULTS: Final = many(FAULT)
-ADVANCE: Final = record({"advance_ms": INTEGER})
-CLOCK: Final = record({"now_ms": INTEGER, "ahead_ms": INTEGER})
+ADVANCE: Final = record({}, {"advance_ms": INTEGER, "stopped": BOOLEAN})
+CLOCK: Final = record({"now_ms": INTEGER, "ahead_ms": INTEGER, "stopped": BOOLEAN})
 
 #: docs/synthetic-keys.md is its definition; the store checks it whole.
 KEY_SPEC: Final = maybe({"type": "object"})

@@ -169,7 +169,11 @@ def test_an_advanced_clock_lets_items_expire_and_signatures_hold(api: Api) -> No
     assert api.ask("POST", DOCS, item, pk("a")).status == 201
     before = document(api.ask("GET", "/_armillary/clock"))
     after = document(api.ask("POST", "/_armillary/clock", {"advance_ms": 86_400_000}))
-    assert after == {"now_ms": before["now_ms"] + 86_400_000, "ahead_ms": 86_400_000}
+    assert after == {
+        "now_ms": before["now_ms"] + 86_400_000,
+        "ahead_ms": 86_400_000,
+        "stopped": False,
+    }
     assert api.ask("GET", f"{DOCS}/1", headers=pk("a")).status == 404
 
 
@@ -196,6 +200,31 @@ def test_conditions_and_lists_see_the_advanced_clock(api: Api) -> None:
 def test_the_clock_goes_forward_only(api: Api, wrong: Any) -> None:
     assert api.ask("POST", "/_armillary/clock", wrong).status == 400
     assert document(api.ask("GET", "/_armillary/clock"))["ahead_ms"] == 0
+
+
+def test_a_stopped_clock_moves_only_when_told(api: Api) -> None:
+    """Tests of budgets send requests into one second, however long these take."""
+    clock = "/_armillary/clock"
+    stopped = document(api.ask("POST", clock, {"stopped": True}))
+    assert stopped["stopped"] is True
+    api.clock.advance(5)
+    assert document(api.ask("GET", clock))["now_ms"] == stopped["now_ms"]
+    after = document(api.ask("POST", clock, {"advance_ms": 300}))
+    assert after == {"now_ms": stopped["now_ms"] + 300, "ahead_ms": 300, "stopped": True}
+    api.clock.advance(5)
+    going = document(api.ask("POST", clock, {"stopped": False}))
+    assert going["now_ms"] == stopped["now_ms"] + 10_300, "as if it had never stood still"
+    api.clock.advance(1)
+    assert document(api.ask("GET", clock))["now_ms"] == going["now_ms"] + 1_000
+
+
+def test_a_clock_that_goes_on_does_not_go_back(api: Api) -> None:
+    clock = "/_armillary/clock"
+    api.ask("POST", clock, {"stopped": True})
+    far = document(api.ask("POST", clock, {"advance_ms": 60_000}))["now_ms"]
+    assert document(api.ask("POST", clock, {"stopped": False}))["now_ms"] >= far
+    assert api.ask("POST", clock, {"stopped": 1}).status == 400
+    assert api.ask("POST", clock, {}).status == 400
 
 
 def test_the_clock_has_an_end(api: Api) -> None:
