@@ -1,5 +1,6 @@
 """The clock of the server: put ahead, so that a test need not wait for what time does (items that
-expire, budgets that fill up, tokens that end); or stopped, so that time does nothing. Signatures are still judged by the real time."""
+expire, budgets that fill up, tokens that end); or stopped, so that time does nothing. Signatures
+are still judged by the real time."""
 
 from __future__ import annotations
 
