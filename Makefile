@@ -26,6 +26,7 @@ run: $(STAMP)  ## the server on port 8081, data in ./.armillary, until Ctrl-C
 	@exec $(PY) -m armillary serve
 
 test: $(STAMP)  ## every test but the long ones; ends with what was skipped and why
+	@tools/browser.sh
 	@$(PY) -m pytest -rs -n 2 --dist loadfile
 
 lint: $(STAMP)  ## ruff: rules and format
@@ -49,8 +50,8 @@ soak: $(STAMP)  ## the long tests
 	@$(PY) -m pytest -rs -m soak --timeout 7200; status=$$?; \
 	 if [ $$status -eq 5 ]; then echo "There are no long tests yet."; else exit $$status; fi
 
-screenshots: $(STAMP)  ## pictures of the portal
-	@echo "There is nothing to photograph until the portal exists."
+screenshots: $(STAMP)  ## pictures of the portal, to docs/images/; one: make screenshots ONLY=name
+	@tools/browser.sh && $(PY) -m tools.screenshots $(ONLY)
 
 docs: $(STAMP)  ## write the generated pages again
 	@$(PY) tools/reference_pages.py

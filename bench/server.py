@@ -15,6 +15,7 @@ from bench.bare_server import HEADERS
 from bench.http_load import load, repeat
 
 from armillary.api.nosql.messages import Request, Response
+from armillary.server.banner import TextBanner, say_at_once
 from armillary.server.plan import make_plan
 from armillary.server.run import run
 
@@ -51,7 +52,7 @@ def serve_fixed() -> None:
             port=0,
             factory="bench.server:make_service",
         )
-        run(plan, lambda line: print(line, flush=True), print)
+        run(plan, TextBanner(say_at_once), print)
 
 
 def measure(command: list[str]) -> float:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from armillary.server import listen
+from armillary.server.banner import TextBanner
 from armillary.server.plan import make_plan
 from armillary.server.run import run
 
@@ -22,4 +23,4 @@ if __name__ == "__main__":
         factory="tests.support.service:make_service",
     )
     say = lambda line: print(line, flush=True)  # noqa: E731
-    sys.exit(run(plan, say, lambda line: print(line, file=sys.stderr, flush=True)))
+    sys.exit(run(plan, TextBanner(say), lambda line: print(line, file=sys.stderr, flush=True)))

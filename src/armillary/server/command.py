@@ -7,7 +7,6 @@ pydantic, which costs a server 11 MB for its whole life and a quarter of the tim
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -16,15 +15,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any
 
-from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.config import VARIABLES
 from armillary.errors import BadInput
-from armillary.server.plan import KEY_VARIABLE, MEMORY, Plan, make_plan
+from armillary.server.banner import JsonBanner, TextBanner, say_at_once
+from armillary.server.plan import KEY_VARIABLE, MEMORY, make_plan
 from armillary.server.run import EXIT_USAGE, run
 
-READY: Final = "ready"  # the last line that `run` says begins so
 ABOUT = "Serve the NoSQL API over HTTP and HTTPS on one port, until SIGTERM or Ctrl-C."
 
 #: Flag → the variable that it goes before, and what it is. For watching splits on a laptop.
@@ -115,29 +113,14 @@ def _serve(given: argparse.Namespace) -> int:
         return EXIT_USAGE
     if given.stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, name="stdin watch", daemon=True).start()
-    return run(plan, _json_sayer(plan) if given.json else _say, _complain)
+    banner = JsonBanner(say_at_once) if given.json else TextBanner(say_at_once)
+    return run(plan, banner, _complain)
 
 
 def _stop_with_stdin() -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
     signal.raise_signal(signal.SIGTERM)
-
-
-def _json_sayer(plan: Plan) -> Callable[[str], None]:
-    """Only where it is, for programs. A key of one's own is not repeated."""
-
-    def say(line: str) -> None:
-        word, _, address = line.partition(" ")
-        if word != READY:
-            return
-        found: dict[str, object] = {"endpoint": f"{address}/", "pid": os.getpid()}
-        if not plan.keys:
-            found["key"] = EMULATOR_KEY
-            found["connection_string"] = f"AccountEndpoint={address}/;AccountKey={EMULATOR_KEY};"
-        _say(json.dumps(found))
-
-    return say
 
 
 def _given_settings(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -157,11 +140,6 @@ def _checked(variable: str) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(str(error)) from error
 
     return read
-
-
-def _say(line: str) -> None:
-    """At once, also into a pipe: somebody waits for `ready`."""
-    print(line, flush=True)
 
 
 def _complain(line: str) -> None:

@@ -16,10 +16,11 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from armillary.api.nosql.settings import EMULATOR_KEY
@@ -27,6 +28,7 @@ from armillary.engine.writer_process import WriterProcess
 from armillary.errors import DbError
 from armillary.server import logs
 from armillary.server.backend import Backend, WriterWatch, load, start_writer
+from armillary.server.banner import Banner, Say
 from armillary.server.listen import PortBusy, address_of, bind, check_free
 from armillary.server.plan import Plan
 from armillary.server.portal_keeper import PortalKeeper, key_of
@@ -39,17 +41,13 @@ EXIT_USAGE = 2
 RUN_NAME = "run.json"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
-Say = Callable[[str], None]
 
-
-def run(plan: Plan, say: Say, complain: Say) -> int:
+def run(plan: Plan, banner: Banner, complain: Say) -> int:
     """Serve until told to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it)."""
     logs.configure(plan.settings.log, plan.keys or (EMULATOR_KEY,))
-    say(f"Armillary {VERSION} · {_place(plan)}")
-    if not plan.keys:
-        say("The key is the public one of the emulator; only this machine can connect.")
+    banner.starting(plan)
     try:
-        return _run_one(plan, say) if plan.workers == 1 else _run_many(plan, say)
+        return _run_one(plan, banner) if plan.workers == 1 else _run_many(plan, banner)
     except (PortBusy, MakeFailed, DbError) as error:
         complain(str(error))
         return EXIT_USAGE
@@ -61,7 +59,7 @@ def run(plan: Plan, say: Say, complain: Say) -> int:
         return EXIT_FAILED
 
 
-def _run_one(plan: Plan, say: Say) -> int:
+def _run_one(plan: Plan, banner: Banner) -> int:
     sockets = bind(plan.host, plan.port)
     address = address_of(sockets)
     keeper = _keep_portal(plan)
@@ -84,7 +82,7 @@ def _run_one(plan: Plan, say: Say) -> int:
         stack.callback(backend.close)
         stack.enter_context(run_file(plan.data, address))
         keeper.start(address)
-        serve(backend.service, sockets, front, ready=lambda: _say_ready(say, keeper, address))
+        serve(backend.service, sockets, front, ready=partial(_ready, banner, plan, keeper, address))
     return EXIT_FAILED if failed.is_set() else 0
 
 
@@ -101,7 +99,7 @@ def _begin_writer(plan: Plan, stack: ExitStack) -> Future[WriterProcess | None]:
     return starting
 
 
-def _run_many(plan: Plan, say: Say) -> int:
+def _run_many(plan: Plan, banner: Banner) -> int:
     from armillary.server.workers import Supervisor
 
     plan = replace(plan, port=check_free(plan.host, plan.port))
@@ -113,7 +111,7 @@ def _run_many(plan: Plan, say: Say) -> int:
         supervisor = Supervisor(replace(plan, front=replace(plan.front, portal=keeper.door)))
         keeper.start(supervisor.address)
         stack.enter_context(run_file(plan.data, supervisor.address))
-        supervisor.run(lambda: _say_ready(say, keeper, supervisor.address))
+        supervisor.run(partial(_ready, banner, plan, keeper, supervisor.address))
     return EXIT_FAILED if supervisor.failed else 0
 
 
@@ -121,17 +119,8 @@ def _keep_portal(plan: Plan) -> PortalKeeper:
     return PortalKeeper(plan.data, key_of(plan.keys, EMULATOR_KEY))
 
 
-def _say_ready(say: Say, keeper: PortalKeeper, address: str) -> None:
-    say(f"portal {keeper.door.link(address)}")
-    say(f"ready {address}")
-
-
-def _place(plan: Plan) -> str:
-    """Where the data is, without the password of a URL."""
-    if "://" not in plan.engine or "@" not in plan.engine:
-        return plan.engine
-    scheme, _, rest = plan.engine.partition("://")
-    return f"{scheme}://…@{rest.rpartition('@')[2]}"
+def _ready(banner: Banner, plan: Plan, keeper: PortalKeeper, address: str) -> None:
+    banner.ready(plan, address, keeper.door.link(address))
 
 
 @contextmanager

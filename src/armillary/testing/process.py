@@ -33,6 +33,8 @@ class Server:
     key: str
     connection_string: str
     process: subprocess.Popen[str]
+    portal: str = ""
+    """The link that opens the portal."""
 
     def stop(self) -> None:
         """Idempotent."""
@@ -79,7 +81,9 @@ def start_server(
             "error."
         )
     ready = json.loads(line)
-    return Server(ready["endpoint"], ready["key"], ready["connection_string"], process)
+    return Server(
+        ready["endpoint"], ready["key"], ready["connection_string"], process, ready["portal"]
+    )
 
 
 def _end(process: subprocess.Popen[str]) -> None:

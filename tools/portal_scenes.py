@@ -1,0 +1,51 @@
+"""What is on the pictures of the portal: accounts made from a seed, and where to look."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from tests.support.portal import Portal
+
+CITIES = ("Lisbon", "Kraków", "Reykjavík", "Nagoya", "Valparaíso", "Tromsø", "Bologna", "Leuven")
+NAMES = ("ada", "bob", "chen", "dora", "emeka", "frida", "goran", "hana", "ilse", "jun")
+
+
+def order(number: int, random: Random) -> dict[str, Any]:
+    name = random.choice(NAMES)
+    return {
+        "id": f"order-{number:05}",
+        "customerId": f"{name}-{random.randrange(40):02}",
+        "city": random.choice(CITIES),
+        "total": round(random.lognormvariate(3.4, 0.8), 2),
+        "lines": [
+            {"sku": f"SKU-{random.randrange(900):03}", "quantity": random.randrange(1, 5)}
+            for _ in range(random.randrange(1, 4))
+        ],
+        "paid": random.random() < 0.8,
+    }
+
+
+def fill(portal: Portal, count: int = 400) -> None:
+    random = Random(8)
+    portal.make_container("shop", "orders", "/customerId")
+    portal.make_container("shop", "customers", "/id")
+    portal.make_container("telemetry", "readings", "/deviceId")
+    for number in range(count):
+        item = order(number, random)
+        found = portal.api.ask(
+            "POST",
+            "/dbs/shop/colls/orders/docs",
+            item,
+            {"x-ms-documentdb-partitionkey": f'["{item["customerId"]}"]'},
+        )
+        assert found.status == 201, found.body
+
+
+def empty_page(portal: Portal) -> None:
+    portal.open()
+
+
+def explorer(portal: Portal) -> None:
+    fill(portal)
+    portal.open()
