@@ -176,6 +176,8 @@ WORKERS_MAX = 256
 # --- topology controls ---
 REPORT_KEYS = 20  # keys in the report of a container's partitions
 REPORT_KEYS_SCANNED_MAX = 50_000  # items of a container whose largest keys are looked for
+HEAT_SECONDS = 300  # of consumption in the heat of a container
+HEAT_STEP_SECONDS = 5  # of one bin of it
 FAULTS_MAX = 100
 FAULT_DELAY_MS_MAX = 60_000
 CLOCK_AHEAD_MS_MAX = 100 * 365 * 24 * 3600 * 1000  # what the clock may be put ahead in all

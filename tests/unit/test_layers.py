@@ -26,6 +26,7 @@ ORDER = (
     "account container",
     "declare",
     "operate",
+    "ring",
     "api",
     "server",
     "advisor sim portal testing",

@@ -114,6 +114,14 @@ def middle(start: bytes, end: bytes, definition: PartitionKeyDefinition) -> byte
     return _bound_v1((low + high) // 2)
 
 
+def position(epk: bytes, definition: PartitionKeyDefinition) -> float:
+    """Where an EPK or a bound of ranges lies on the ring, from 0 to 1: for pictures, not for
+    routing."""
+    if definition.version == 2:
+        return min(1.0, int.from_bytes(epk[:8].ljust(8, b"\0"), "big") / (1 << 62))
+    return bisect_left(range(1 << 32), epk, key=_bound_v1) / (1 << 32)
+
+
 def _bound_v1(hash_value: int) -> bytes:
     return _ordered_number(float(hash_value))
 

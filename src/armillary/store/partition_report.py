@@ -9,6 +9,7 @@ Nothing is computed by a scan, except the largest keys of a small container: the
 request units are known from the counters, those with the most bytes are not.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -64,21 +65,33 @@ class PartitionReport:
 
 def partition_report(store: ContainerStore) -> PartitionReport:
     spread = statistics.partitions(store)
+    heat = {} if store.meter is None else store.meter.heat(store.state)
+    lines = partition_lines(store, spread, heat)
+    keys = top_keys(store, heat, sum(one.items for one in spread))
+    return PartitionReport(store.name, provisioned_ru(store), lines, keys)
+
+
+def partition_lines(
+    store: ContainerStore,
+    spread: Sequence[statistics.PartitionStatistics],
+    heat: Mapping[int, PartitionHeat],
+) -> tuple[PartitionLine, ...]:
     state = store.state
-    offer = provisioned(store, state.record)
-    heat = {} if store.meter is None else store.meter.heat(state)
     moving = {
         str(parent): "splitting" if len(move.parents) == 1 else "merging"
         for move in state.record.moves
         for parent in move.parents
     }
     budgets = _budgets(store, state)
-    lines = tuple(
+    return tuple(
         _line(one, moving.get(one.id, "online"), budgets.get(one.id), heat.get(int(one.id)))
         for one in spread
     )
-    keys = _top_keys(store, heat, sum(one.items for one in spread))
-    return PartitionReport(store.name, None if offer is None else offer.ru, lines, keys)
+
+
+def provisioned_ru(store: ContainerStore) -> int | None:
+    offer = provisioned(store, store.state.record)
+    return None if offer is None else offer.ru
 
 
 def provisioned(store: ContainerStore, record: ContainerRecord) -> OfferRecord | None:
@@ -123,8 +136,8 @@ def _line(
 # --- keys -----------------------------------------------------------------------------------------
 
 
-def _top_keys(
-    store: ContainerStore, heat: dict[int, PartitionHeat], items: int
+def top_keys(
+    store: ContainerStore, heat: Mapping[int, PartitionHeat], items: int
 ) -> tuple[KeyLine, ...]:
     """By request units, then by bytes."""
     used = [one for of_range in heat.values() for one in of_range.top_keys]

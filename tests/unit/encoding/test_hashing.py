@@ -1,5 +1,7 @@
 """Every published EPK. One wrong bit, and clients that compute EPKs look in the wrong partition."""
 
+from bisect import bisect_right
+
 import mmh3
 import pytest
 
@@ -16,6 +18,7 @@ from armillary.encoding.hashing import (
     key_identity,
     locate,
     parse_epk_hex,
+    position,
     prefix_range,
     split_epk_key,
 )
@@ -254,3 +257,14 @@ def test_the_forms_inside_keys_byte_for_byte() -> None:
     assert key.hex() == "05c1bf6da115600580" + "00ff" + "0001"
     assert epk_key_bound(place, V1).hex() == "05c1bf6da115600580" + "00ff"
     assert split_epk_key(b"\x21" + key + b"\x01id", 1, V1) == (place, 1 + len(key))
+
+
+@pytest.mark.parametrize("definition", [V1, V2])
+def test_even_bounds_lie_at_even_places_of_the_ring(definition: PartitionKeyDefinition) -> None:
+    """Without it a picture shows ranges of a length that they do not have."""
+    edges = [b"", *even_bounds(definition, 8), b"\xff"]
+    places = [position(edge, definition) for edge in edges]
+    assert places == pytest.approx([n / 8 for n in range(9)], abs=1e-6)
+    at = position(epk(("ada",), definition), definition)
+    owner = bisect_right(edges, epk(("ada",), definition)) - 1
+    assert places[owner] <= at <= places[owner + 1]

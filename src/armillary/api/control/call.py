@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
 
 import orjson
 
@@ -50,6 +51,15 @@ class ControlCall:
             raise BadInput("The request body must be a JSON object.")
         refuse_unknown(body, allowed)
         return body
+
+    def options(self, *allowed: str) -> dict[str, str]:
+        """What stands behind the question mark; only these names, each once."""
+        pairs = parse_qsl(self.request.target.partition("?")[2], keep_blank_values=True)
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise BadInput("An option is given twice.")
+        refuse_unknown(found, allowed)
+        return found
 
     def container(self) -> ContainerStore:
         try:

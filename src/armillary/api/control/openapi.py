@@ -48,11 +48,15 @@ def describe(routes: Iterable[ControlRoute]) -> dict[str, Any]:
 
 def _operation(route: ControlRoute) -> dict[str, Any]:
     found: dict[str, Any] = {"operationId": route.name, "summary": route.summary}
-    names = NAME.findall(route.pattern)
-    if names:
-        found["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": TEXT} for name in names
-        ]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": TEXT}
+        for name in NAME.findall(route.pattern)
+    ] + [
+        {"name": name, "in": "query", "description": meaning, "schema": {"type": kind}}
+        for name, (kind, meaning) in route.options.items()
+    ]
+    if parameters:
+        found["parameters"] = parameters
     if route.body is not None:
         found["requestBody"] = {"required": True, "content": _json(route.body)}
     done: dict[str, Any] = {"description": route.summary}

@@ -6,7 +6,7 @@ The table drives dispatch, authorization and the OpenAPI description. A pattern 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,6 +30,7 @@ from armillary.api.control.schemas import (
     CLOCK,
     DESCRIPTION,
     FAULTS,
+    HEAT,
     KEY_SPEC,
     KEY_SPEC_SET,
     MERGE,
@@ -62,6 +63,8 @@ class ControlRoute:
     errors: tuple[int, ...] = ()
     """Refusals beside 400, 401 and 403, which all have."""
     media: str = "application/json"
+    options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What may stand behind the question mark: name → type, meaning."""
     segments: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,6 +93,29 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
         "readPartitions",
         "The physical partitions of a container: ranges, bytes, request units, refusals, top keys.",
         PARTITIONS,
+        errors=(404,),
+    ),
+    ControlRoute(
+        "GET",
+        f"{COLL}/heat",
+        topology.read_heat,
+        "readHeat",
+        "What a picture of a container shows: places on the ring, consumption, moves, keys.",
+        HEAT,
+        options={
+            "since": ("integer", "Only bins that begin at this second since 1970 or later."),
+            "keys": ("string", "'off' leaves out the keys, which are found by looking."),
+        },
+        errors=(404,),
+    ),
+    ControlRoute(
+        "GET",
+        f"{COLL}/ring.svg",
+        topology.draw_ring,
+        "drawRing",
+        "The ring of a container as a picture.",
+        media=topology.SVG,
+        options={"theme": ("string", "'light', 'dark', or 'auto': as the viewer likes it.")},
         errors=(404,),
     ),
     ControlRoute(

@@ -62,6 +62,60 @@ PARTITIONS: Final = record(
     }
 )
 
+HEAT: Final = record(
+    {
+        "database": TEXT,
+        "container": TEXT,
+        "partition_key": many(TEXT),
+        "throughput": maybe(INTEGER),
+        "limits": record(
+            {"partition_bytes": INTEGER, "partition_ru": INTEGER, "logical_bytes": INTEGER}
+        ),
+        "now_s": INTEGER,
+        "step_s": INTEGER,
+        "first_s": INTEGER,
+        "partitions": many(
+            record(
+                {
+                    "id": TEXT,
+                    "from": NUMBER,
+                    "to": NUMBER,
+                    "parents": many(TEXT),
+                    "status": one_of("online", "splitting", "merging"),
+                    "bytes": INTEGER,
+                    "items": INTEGER,
+                    "ru_per_s": maybe(NUMBER),
+                    "consumed_ru_last_s": NUMBER,
+                    "normalized_ru": NUMBER,
+                    "throttled_last_min": INTEGER,
+                    "refused": INTEGER,
+                    "ru": many(NUMBER),
+                }
+            )
+        ),
+        "moves": many(
+            record(
+                {
+                    "kind": one_of("split", "merge"),
+                    "parents": many(TEXT),
+                    "children": many(record({"id": TEXT, "from": NUMBER, "to": NUMBER})),
+                }
+            )
+        ),
+        "keys": many(
+            record(
+                {
+                    "key": ANY,
+                    "ru_share": NUMBER,
+                    "bytes": INTEGER,
+                    "partition": TEXT,
+                    "at": NUMBER,
+                }
+            )
+        ),
+    }
+)
+
 SPLIT: Final = record({"id": TEXT}, {"at": TEXT})
 MERGE: Final = record({"ids": many(TEXT)})
 ACCEPTED: Final = record({"operation": TEXT, "status": one_of("running")})

@@ -20,17 +20,49 @@ from armillary.api.nosql.messages import Response
 from armillary.encoding.hashing import parse_epk_hex
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, NotFound
+from armillary.ring.model import read as read_ring
+from armillary.ring.style import THEMES
+from armillary.ring.svg import ring_svg
 from armillary.store.catalog import ContainerRecord
 from armillary.store.containers import ContainerStore
+from armillary.store.heat_report import as_json, heat_report
 from armillary.store.moves import begin_merge, begin_split
 from armillary.store.partition_report import partition_report
 from armillary.store.resources import find_owner
 
+SVG: Final = "image/svg+xml"
+SVG_HEADERS: Final = {
+    "Content-Type": SVG,
+    "Cache-Control": "no-store",
+    # It has names in it that others chose. They are escaped; should one slip through, it is inert.
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+}
 ID: Final = re.compile(r"(split|merge)\.([A-Za-z0-9+-]{11})\.(\d{1,9}(?:-\d{1,9})*)")
 
 
 def read_partitions(call: ControlCall) -> Response:
     return answer(200, asdict(partition_report(call.container())))
+
+
+def read_heat(call: ControlCall) -> Response:
+    options = call.options("since", "keys")
+    since, keys = options.get("since", "0"), options.get("keys", "on")
+    if not (since.isascii() and since.isdigit() and len(since) < 12):
+        raise BadInput("'since' is a time in whole seconds since 1970.")
+    if keys not in ("on", "off"):
+        raise BadInput("'keys' is 'on' or 'off'.")
+    limits = call.gateway.account.limits
+    report = heat_report(call.container(), limits, since_s=int(since), with_keys=keys == "on")
+    return answer(200, as_json(report))
+
+
+def draw_ring(call: ControlCall) -> Response:
+    theme = call.options("theme").get("theme", "auto")
+    if theme not in THEMES:
+        raise BadInput(f"'theme' is one of {', '.join(THEMES)}.")
+    limits = call.gateway.account.limits
+    picture = ring_svg(read_ring(as_json(heat_report(call.container(), limits))), theme)
+    return Response(200, SVG_HEADERS.copy(), picture.encode())
 
 
 def split(call: ControlCall) -> Response:

@@ -141,6 +141,8 @@ def test_the_description_names_every_route(controls: ControlClient) -> None:
 SAMPLES: dict[str, tuple[str, Any]] = {
     "readAccount": ("account", None),
     "readPartitions": (f"{COLL}/partitions", None),
+    "readHeat": (f"{COLL}/heat?since=1&keys=on", None),
+    "drawRing": (f"{COLL}/ring.svg?theme=dark", None),
     "split": (f"{COLL}/split", {"id": "0"}),
     "merge": (f"{COLL}/merge", {"ids": ["1", "2"]}),
     "readOperation": ("operations/{operation}", None),
@@ -195,6 +197,12 @@ def test_every_route_refuses_as_described(controls: ControlClient) -> None:
     error = controls.ask("GET", "openapi.json").json()["components"]["schemas"]["Error"]
     cases: list[tuple[str, str, Any, int]] = [
         ("GET", "dbs/d/colls/none/partitions", None, 404),
+        ("GET", "dbs/d/colls/none/heat", None, 404),
+        ("GET", f"{COLL}/heat?since=yesterday", None, 400),
+        ("GET", f"{COLL}/heat?keys=on&keys=off", None, 400),
+        ("GET", "dbs/d/colls/none/ring.svg", None, 404),
+        ("GET", f"{COLL}/ring.svg?theme=pink", None, 400),
+        ("GET", f"{COLL}/ring.svg?size=9", None, 400),
         ("POST", f"{COLL}/split", {"id": "99"}, 404),
         ("POST", f"{COLL}/merge", {}, 400),
         ("GET", "operations/none", None, 404),
