@@ -193,12 +193,15 @@ class Database:
         throughput: int | None = None,
         autoscale_max: int | None = None,
         physical_partitions: int | None = None,
+        fixed: bool = False,
     ) -> Container:
         """A new container.
 
         `partition_key` is a path (`"/customerId"`), several for a hierarchical key, or a whole
         definition `{"paths", "kind", "version"}`. With a `synthetic_key` it may be left out. A
-        container without any key is a fixed one: one physical partition that never grows.
+        container without any key is a fixed one: one physical partition that never grows. So is one
+        with a key that was asked for as `fixed` with less than 1,000 RU/s of its own, as containers
+        of 2018 were; with more it behaves as any other.
         """
         body: dict[str, Any] = {"id": id} | _keys_of(partition_key, synthetic_key)
         if indexing_policy is not None:
@@ -217,6 +220,7 @@ class Database:
             body,
             throughput=requested(throughput, autoscale_max),
             physical_partitions=physical_partitions,
+            fixed=fixed,
         )
         return self._container(id)
 

@@ -8,32 +8,30 @@ bytes) and come out as dicts, batches are lists of `(kind, arguments, options)`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import orjson
 
+from armillary import change_feed
+from armillary.change_feed import FeedMode, FeedPage, FeedRange, FeedStart
 from armillary.encoding.documents import Source
-from armillary.encoding.hashing import locate, parse_epk_hex, prefix_range
-from armillary.encoding.partition_key import KeyValues, check_key, coerce
+from armillary.encoding.partition_key import KeyValues, coerce
 from armillary.errors import BadInput, BatchFailed, DbError, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import PAGE_ITEMS_DEFAULT
 from armillary.partition.consumption import PartitionHeat, find_hot
 from armillary.partition.heat import HotRange
 from armillary.partition.merging import MergePlan
-from armillary.partition.provisioning import LIMITS, PartitionLimits
-from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.partition.provisioning import LIMITS, ContainerKind, PartitionLimits
 from armillary.query.run import QueryPage, run_query
 from armillary.store import merges, moves, paging, statistics, throughput
 from armillary.store.autoscaling import Autoscale, autoscale, container_levels
 from armillary.store.batching import batch_error
 from armillary.store.containers import ContainerStore
-from armillary.store.feed import FeedEntry
 from armillary.store.offers import OfferRecord
-from armillary.store.positions import Kind, Position, Segment, decode_position, encode_position
+from armillary.store.positions import Kind, decode_position, encode_position
 from armillary.store.preparing import Operation, Predicate
 from armillary.store.reading import Stored
 from armillary.store.requests import Done, Failed
@@ -44,9 +42,6 @@ from armillary.values import JSON
 
 Item: TypeAlias = dict[str, JSON]
 Patch: TypeAlias = Sequence[Mapping[str, JSON]]
-FeedMode: TypeAlias = Literal["latest", "all_versions"]
-
-FEED_KINDS: Final[dict[str, Kind]] = {"latest": "latest", "all_versions": "versions"}
 
 
 class _Omitted(Enum):
@@ -64,23 +59,6 @@ class ItemPage:
     continuation: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class FeedPage:
-    """Changes, and where to go on. `at_end`: nothing newer in any range at that moment."""
-
-    items: list[Item]
-    continuation: str
-    at_end: bool
-
-
-@dataclass(frozen=True, slots=True)
-class FeedRange:
-    """A range of hashes; the container has one per physical partition."""
-
-    start: str
-    end: str
-
-
 class Container:
     def __init__(self, store: ContainerStore, limits: PartitionLimits = LIMITS) -> None:
         self._store = store
@@ -89,6 +67,11 @@ class Container:
     @property
     def id(self) -> str:
         return self._store.name
+
+    @property
+    def kind(self) -> ContainerKind:
+        """Fixed: it has one physical partition and never grows."""
+        return "fixed" if self._store.refresh().is_fixed else "unlimited"
 
     def properties(self) -> dict[str, JSON]:
         """The definition as it goes out, with every default filled in."""
@@ -301,7 +284,7 @@ class Container:
         self,
         *,
         continuation: str | None = None,
-        start: Literal["beginning", "now"] | datetime = "beginning",
+        start: FeedStart = "beginning",
         mode: FeedMode = "latest",
         partition_key: Any = OMITTED,
         feed_range: FeedRange | None = None,
@@ -309,67 +292,14 @@ class Container:
     ) -> FeedPage:
         """One page of changes. Go on with its continuation, for ever; `at_end` says that there was
         nothing newer. In mode "all_versions" each entry is `{"current", "metadata"}`."""
-        limit = paging.check_page_size(max_items, PAGE_ITEMS_DEFAULT)
-        if mode not in FEED_KINDS:
-            raise BadInput(f"The change feed mode is 'latest' or 'all_versions', not '{mode}'.")
-        kind = FEED_KINDS[mode]
-        if continuation is not None:
-            position = decode_position(continuation, [kind])
-        else:
-            first, last, digest = self._scope(partition_key, feed_range)
-            position = replace(self._feed_start(kind, start, first, last), digest=digest)
-        page, at_end = paging.read_feed(self._store, position, limit)
-        assert page.position is not None
-        shape = _latest if kind == "latest" else self._version
-        return FeedPage([shape(one) for one in page.items], encode_position(page.position), at_end)
+        key = None if partition_key is OMITTED else coerce(partition_key)
+        return change_feed.read_page(
+            self._store, continuation, start, mode, key, feed_range, max_items
+        )
 
     def feed_ranges(self) -> list[FeedRange]:
-        ranges = self._store.refresh().table.ranges
-        return [FeedRange(one.start.hex().upper(), one.end.hex().upper()) for one in ranges]
-
-    def _feed_start(self, kind: Kind, start: Any, first: bytes, last: bytes) -> Position:
-        if kind == "versions" and start != "now":
-            raise BadInput("The all-versions change feed starts from now or from a continuation.")
-        if start == "now":
-            return paging.feed_now(self._store, kind, first, last)
-        if isinstance(start, datetime):
-            return paging.feed_since(self._store, kind, int(start.timestamp()), first, last)
-        if start != "beginning":
-            raise BadInput("The change feed starts from 'beginning', 'now' or a datetime.")
-        return Position(kind, (Segment(first, last, 0),))
-
-    def _scope(
-        self, partition_key: Any, feed_range: FeedRange | None
-    ) -> tuple[bytes, bytes, bytes]:
-        """Where to look, and the digest of the one key value that is wanted, if it is one."""
-        if feed_range is not None:
-            start, end = parse_epk_hex(feed_range.start), parse_epk_hex(feed_range.end)
-            if not start < end <= EPK_MAX:
-                raise BadInput(
-                    f"The feed range '{feed_range.start}' to '{feed_range.end}' is invalid: it "
-                    "must end after its start, and at 'FF' at the latest."
-                )
-            return start, end, b""
-        if partition_key is OMITTED:
-            return EPK_MIN, EPK_MAX, b""
-        definition = self._store.state.definition.partition_key
-        key = check_key(coerce(partition_key), definition, prefix_allowed=True)
-        if len(key) < len(definition.paths) and not definition.system_key:
-            return *prefix_range(key, definition), b""
-        found, digest = locate(key, definition)
-        return found, found + b"\x00", digest
-
-    def _version(self, entry: FeedEntry) -> Item:
-        metadata: Item = {"operationType": entry.change, "lsn": entry.lsn, "crts": entry.ts}
-        if entry.previous_lsn:
-            metadata["previousImageLSN"] = entry.previous_lsn
-        content = orjson.loads(entry.text)
-        if entry.change != "delete":
-            return {"current": content, "metadata": metadata}
-        paths = self._store.state.definition.partition_key.paths
-        key = {"/".join(path): v for path, v in zip(paths, content["partitionKey"], strict=False)}
-        metadata |= {"timeToLiveExpired": entry.expired, "id": content["id"], "partitionKey": key}
-        return {"metadata": metadata}
+        """One for each physical partition."""
+        return change_feed.feed_ranges(self._store)
 
     # --- how it is spread -----------------------------------------------------------------------
 
@@ -457,12 +387,6 @@ def _parameters(
         return {one["name"]: one["value"] for one in given}
     except (KeyError, TypeError) as error:
         raise BadInput('Parameters are objects with "name" and "value".') from error
-
-
-def _latest(entry: FeedEntry) -> Item:
-    item: Item = orjson.loads(entry.text)
-    item["_lsn"] = entry.lsn
-    return item
 
 
 _ARGUMENTS: Final = {

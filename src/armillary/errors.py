@@ -186,6 +186,12 @@ class PartitionKeyFull(DbError):
     text = "Partition key reached maximum size."
 
 
+class ContainerFull(DbError):
+    """A fixed container reached its size limit. Copy it to one that grows."""
+
+    text = "The container reached its maximum size."
+
+
 class SharedContainersFull(DbError):
     """A database's throughput is shared by as many containers as are allowed."""
 

@@ -23,7 +23,7 @@ ORDER = (
     "store",
     "query",
     "scripts",
-    "account container",
+    "account container change_feed",
     "declare",
     "operate",
     "ring",

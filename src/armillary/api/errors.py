@@ -18,6 +18,7 @@ from armillary.errors import (
     BadInput,
     BatchFailed,
     Conflict,
+    ContainerFull,
     DbError,
     DependencyFailed,
     Fenced,
@@ -99,6 +100,7 @@ WIRE: dict[type[DbError], Wire] = {
     PreconditionFailed: Wire(412, "PreconditionFailed"),
     NotModified: Wire(304, "NotModified"),  # has no body: the code is for logs only
     PartitionKeyFull: Wire(403, "Forbidden"),
+    ContainerFull: Wire(403, "Forbidden"),
     DependencyFailed: Wire(424, "FailedDependency"),
     BatchFailed: Wire(207, "MultiStatus"),
     Throttled: Wire(429, "429"),  # the original sends the number as the code

@@ -72,6 +72,7 @@ def _apply_container(
                 declared.body,
                 throughput=asked,
                 physical_partitions=declared.physical_partitions,
+                fixed=declared.fixed,
             )
     else:
         if record.definition != parse_container(declared.body).document:

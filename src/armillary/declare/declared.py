@@ -27,6 +27,7 @@ class DeclaredContainer:
     throughput: int | None = None
     autoscale_max: int | None = None
     physical_partitions: int | None = None
+    fixed: bool = False
     seeds: tuple[str, ...] = ()
     """Files with items, put in when the container is new."""
 

@@ -45,7 +45,9 @@ def _database(account: AccountStore, database: DatabaseRecord) -> DeclaredDataba
 def _container(account: AccountStore, record: ContainerRecord) -> DeclaredContainer:
     throughput, autoscale_max = _offer(account, record.rid)
     body = essential(record.definition)
-    return DeclaredContainer(record.id, body, NOWHERE, throughput, autoscale_max)
+    return DeclaredContainer(
+        record.id, body, NOWHERE, throughput, autoscale_max, fixed=record.fixed
+    )
 
 
 def essential(definition: dict[str, Any]) -> dict[str, Any]:

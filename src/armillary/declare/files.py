@@ -78,6 +78,7 @@ _CONTAINER_KEYS = {
     "throughput",
     "autoscale_max",
     "physical_partitions",
+    "fixed",
     "seed",
     *POLICIES,
 }
@@ -171,6 +172,7 @@ class _Reader:
             throughput=self.number(table, "throughput", at),
             autoscale_max=self.number(table, "autoscale_max", at),
             physical_partitions=self.number(table, "physical_partitions", at),
+            fixed=self.expect(table.get("fixed", False), bool, (*at, "fixed")),
             seeds=self.seeds(table, at),
         )
 

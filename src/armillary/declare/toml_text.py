@@ -35,6 +35,8 @@ def _container(container: DeclaredContainer) -> list[str]:
     else:
         lines.append(f"partition_key = {value_text(key)}")
     lines += _throughput(container)
+    if container.fixed:
+        lines.append("fixed = true")
     for name, (property_name, _) in POLICIES.items():
         if property_name in body:
             lines.append(f"{name} = {value_text(body[property_name])}")

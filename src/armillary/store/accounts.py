@@ -35,7 +35,15 @@ from armillary.errors import (
 )
 from armillary.limits import LEASE_MS, PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
 from armillary.partition.offers import check_serverless, check_throughput, minimum_throughput
-from armillary.partition.provisioning import LIMITS, PartitionLimits, partitions_at_creation
+from armillary.partition.provisioning import (
+    LIMITS,
+    ContainerKind,
+    PartitionLimits,
+    container_kind,
+    may_split,
+    partitions_at_creation,
+    throughput_max,
+)
 from armillary.partition.ranges import even_ranges
 from armillary.store import catalog
 from armillary.store.activity import Activity
@@ -135,16 +143,20 @@ class AccountStore:
         *,
         throughput: Throughput | None = None,
         physical_partitions: int | None = None,
+        fixed: bool = False,
     ) -> ContainerRecord:
         """Without `throughput` it shares the database's, or gets the smallest of its own. The
-        number of physical partitions follows from the throughput unless it is given.
+        number of physical partitions follows from the throughput unless it is given. `fixed`: asked
+        for as one that never grows, which it then is below 1,000 RU/s.
         """
         definition = parse_container(body)
         check_policies(definition.document)
         self._check_throughput(throughput, "container")
-        throughput, count = self._provision(database, definition, throughput)
+        # The containers of 2018 were fixed or unlimited by what was asked for at creation.
+        fixed = fixed or (self.classic and throughput is not None)
+        throughput, count, kind = self._provision(database, definition, throughput, fixed)
         physical_partitions = count if physical_partitions is None else physical_partitions
-        self._check_partitions(definition, physical_partitions)
+        _check_partitions(kind, physical_partitions)
         now_s = self._now_s()
         first, rid = self._run(
             "catalog.reserve_spaces", (database, definition.id, physical_partitions, now_s)
@@ -165,6 +177,7 @@ class AccountStore:
             ranges=tuple(map(range_record, ranges)),
             policies={1: definition.policy().decode()},
             ordinals=len(ranges),
+            fixed=kind == "fixed" and not definition.partition_key.system_key,
         )
         try:
             data = (msgspec.json.encode(record), throughput, now_s)
@@ -252,11 +265,16 @@ class AccountStore:
         return self.engine.now_ms() // 1000
 
     def _provision(
-        self, database: str, definition: ContainerDefinition, asked: Throughput | None
-    ) -> tuple[Throughput | None, int]:
-        """(throughput of its own, physical partitions)."""
+        self,
+        database: str,
+        definition: ContainerDefinition,
+        asked: Throughput | None,
+        fixed: bool,
+    ) -> tuple[Throughput | None, int, ContainerKind]:
+        """(throughput of its own, physical partitions, what it behaves as)."""
+        has_key = not definition.partition_key.system_key
         if self.serverless:
-            return None, 1
+            return None, 1, container_kind(fixed=not has_key, has_key=has_key, ru=0)
         if asked is None:
             with self.engine.read(CATALOG_SPACE) as reader:
                 owner = catalog.find_database(reader, database)
@@ -273,16 +291,17 @@ class AccountStore:
                 if sharing >= SHARED_CONTAINERS_MAX:
                     raise SharedContainersFull
                 count = partitions_at_creation(offer.ru, offer.kind, shared=True, of=self.limits)
-                return None, count
+                return None, count, "unlimited"
             asked = THROUGHPUT_DEFAULT
-        kind, ru = asked
-        if definition.partition_key.system_key:
-            if ru > self.limits.ru:
-                raise BadInput(
-                    f"A container without a partition key serves at most {self.limits.ru:,} RU/s."
-                )
-            return asked, 1
-        return asked, partitions_at_creation(ru, kind, classic=self.classic, of=self.limits)
+        offer_kind, ru = asked
+        kind = container_kind(fixed=fixed or not has_key, has_key=has_key, ru=ru)
+        most = throughput_max(kind, of=self.limits)
+        if ru > most:
+            raise BadInput(f"A container without a partition key serves at most {most:,} RU/s.")
+        if not may_split(kind):
+            return asked, 1, kind
+        count = partitions_at_creation(ru, offer_kind, classic=self.classic, of=self.limits)
+        return asked, count, kind
 
     def _check_throughput(self, throughput: Throughput | None, kind: str) -> None:
         if self.serverless:
@@ -291,17 +310,18 @@ class AccountStore:
             offer_kind, ru = throughput
             check_throughput(ru, offer_kind, minimum=minimum_throughput(offer_kind))
 
-    def _check_partitions(self, definition: ContainerDefinition, count: int) -> None:
-        if not 1 <= count <= PHYSICAL_PARTITIONS_MAX:
-            raise BadInput(
-                f"A container can start with 1 to {PHYSICAL_PARTITIONS_MAX} physical partitions, "
-                f"not {count}."
-            )
-        if definition.partition_key.system_key and count > 1:
-            raise BadInput(
-                "A container without a partition key has one physical partition and never grows. "
-                "Give it a partition key."
-            )
+
+def _check_partitions(kind: ContainerKind, count: int) -> None:
+    if not 1 <= count <= PHYSICAL_PARTITIONS_MAX:
+        raise BadInput(
+            f"A container can start with 1 to {PHYSICAL_PARTITIONS_MAX} physical partitions, "
+            f"not {count}."
+        )
+    if not may_split(kind) and count > 1:
+        raise BadInput(
+            "A fixed container has one physical partition and never grows. "
+            "Give it a partition key, and 1,000 RU/s or more."
+        )
 
 
 def _with_definition(current: ContainerRecord, new: ContainerDefinition) -> ContainerRecord:

@@ -125,6 +125,8 @@ class ContainerRecord:
     moves: tuple[MoveRecord, ...] = ()
     move_epoch: int = 0
     """Rises with every beginning and take-over of a move."""
+    fixed: bool = False
+    """It has a partition key and one physical partition for ever; without a key it has too."""
 
 
 class _Named(msgspec.Struct):

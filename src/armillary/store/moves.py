@@ -85,10 +85,8 @@ def begin_split(
     owner = state.table.by_ordinal(ordinal)
     if owner is None:
         raise NotFound(f"The container has no physical partition {ordinal}.")
-    if state.definition.partition_key.system_key:
-        raise NotSplittable(
-            "A container without a partition key has one physical partition and never grows."
-        )
+    if state.is_fixed:
+        raise NotSplittable("A fixed container has one physical partition and never grows.")
     if at is None:
         try:
             at = split_point(store, owner)

@@ -29,6 +29,8 @@ class Context(NamedTuple):
     logical_bytes_max: int
     retention_s: int
     """How long the all-versions feed keeps old versions; 0: not at all."""
+    fixed: bool = False
+    """The whole container may be as large as one logical partition, and no larger."""
 
 
 class Key(NamedTuple):

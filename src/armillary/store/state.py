@@ -47,7 +47,7 @@ class ContainerState:
     @property
     def is_fixed(self) -> bool:
         """One physical partition for ever."""
-        return self.definition.partition_key.system_key
+        return self.record.fixed or self.definition.partition_key.system_key
 
     def context(self, fence: bytes, now_s: int, logical_bytes_max: int) -> Context:
         return Context(
@@ -60,6 +60,7 @@ class ContainerState:
             default_ttl=self.definition.default_ttl,
             logical_bytes_max=logical_bytes_max,
             retention_s=self.definition.retention_s,
+            fixed=self.is_fixed,
         )
 
 

@@ -61,8 +61,8 @@ def _alone() -> bool:
 
 
 FIXED_TEXT = (
-    "A container without a partition key serves at most {0:,} RU/s. "
-    "Move its items to a container with a partition key."
+    "A fixed container serves at most {0:,} RU/s. "
+    "Move its items to a container that grows: one with a partition key."
 )
 
 
@@ -157,7 +157,7 @@ def redistribute_throughput(
     record = read_offer(store.engine, state.record.rid)
     check_free(record)
     current = record.distribution([one.ordinal for one in state.table.ranges])
-    if state.definition.partition_key.system_key and any(ru > of.ru for ru in targets.values()):
+    if state.is_fixed and any(ru > of.ru for ru in targets.values()):
         raise BadInput(FIXED_TEXT.format(of.ru))
     plan = redistribute(current, targets, next_ordinal=state.record.ordinals, of=of)
     now = replace(record, shares=dict(plan.now.shares), ru=round(plan.now.total))
@@ -303,7 +303,7 @@ def _ask(
     plan = plan_change(ru, sizes, next_ordinal=ordinals, of=of)
     if plan.instant:
         return save_offer(store.engine, replace(record, ru=ru))
-    if store.state.definition.partition_key.system_key:
+    if store.state.is_fixed:
         raise BadInput(FIXED_TEXT.format(of.ru))
     splits = sum(map(len, plan.rounds))
     pending = _started(store.engine, record, ru, splits, shares, ordinals)

@@ -18,7 +18,7 @@ from armillary.encoding.etags import etag_bytes, etag_text
 from armillary.encoding.rids import item_rid
 from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM, term
 from armillary.engine.base import Writer
-from armillary.errors import PartitionKeyCollision, PartitionKeyFull
+from armillary.errors import ContainerFull, PartitionKeyCollision, PartitionKeyFull
 from armillary.store import layout, shapes
 from armillary.store.changes import log_put, log_remove
 from armillary.store.expiring import is_expired
@@ -225,14 +225,23 @@ class Work:
                 shapes.count_in(tx, self.meta, after, now.entries.paths)
 
     def _check_size(self, key: Key, growth_bytes: int) -> None:
-        """The limit of one logical partition. A write that makes it smaller is always welcome."""
+        """The limit of one logical partition, and of a fixed container. A write that makes it
+        smaller is always welcome."""
+        if growth_bytes <= 0:
+            return
         logical = self.logical(key.epk_key)
         limit = self.context.logical_bytes_max
-        if growth_bytes > 0 and (logical.size_bytes if logical else 0) + growth_bytes > limit:
+        if (logical.size_bytes if logical else 0) + growth_bytes > limit:
             raise PartitionKeyFull(
                 f"Partition key reached maximum size of {size_text(limit)}. "
                 "Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
                 key=key.json.decode(),
+            )
+        held_bytes = self.meta.body_bytes + self.meta.index_bytes
+        if self.context.fixed and held_bytes + growth_bytes > limit:
+            raise ContainerFull(
+                f"The container reached its maximum size of {size_text(limit)}. It was created "
+                "as a fixed one and does not grow; copy it to one that does."
             )
 
     def _found(self, rid: bytes, value: bytes | None) -> Found:

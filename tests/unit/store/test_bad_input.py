@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from tests.support.accounts import World, check, open_world, refusal, rows_of
 
-from armillary.container import Container, FeedRange
+from armillary.change_feed import FeedRange
+from armillary.container import Container
 from armillary.keys import SyntheticKey
 from armillary.limits import ITEM_BYTES_MAX
 from armillary.values import UNDEFINED

@@ -293,6 +293,56 @@ def test_a_fixed_container_stays_one_range() -> None:
             throughput.redistribute_throughput(store_of(fixed), {0: 20_000})
 
 
+def test_a_fixed_container_with_a_key_never_grows_unless_it_began_with_a_thousand() -> None:
+    """The rule of 2018 (partitioning 1.2): one with 1,000 RU/s at creation is as any other."""
+    with open_world(":memory:", partition_bytes=20_000, logical_bytes=50_000) as world:
+        small = world.container("small", fixed=True, throughput=900)
+        large = world.container("large", fixed=True, throughput=1_000)
+        plain = world.container("plain", throughput=900)
+        assert [one.kind for one in (small, large, plain)] == ["fixed", "unlimited", "unlimited"]
+        with pytest.raises(BadInput, match="never grows"):
+            world.container("two", fixed=True, throughput=900, physical_partitions=2)
+
+        def overfill(container: Container) -> None:
+            for n in range(200):
+                container.create_item({"id": str(n), "pk": f"k{n}", "text": "x" * 500})
+
+        reply = refusal(lambda: overfill(small))
+        assert (reply.status, reply.sub_status) == (403, 0)
+        assert "maximum size of 50 KB" in reply.message
+        overfill(large)
+        overfill(plain)
+        world.account.settle()
+        assert ids(small) == [0]
+        assert len(ids(large)) > 1
+        assert len(ids(plain)) > 1
+        with pytest.raises(NotSplittable, match="never grows"):
+            small.split(0)
+        with pytest.raises(BadInput, match="10,000"):
+            small.replace_throughput(10_100)
+        assert small.replace_throughput(10_000).ru == 10_000
+        small.delete_item("0", "k0")
+        small.create_item({"id": "0", "pk": "k0"})
+        grown = world.database.rekey("small", "grown", "/pk", throughput=1_000)
+        assert grown.verified
+        assert world.database.container("grown").kind == "unlimited"
+        check(small, large, plain)
+
+
+def test_a_fixed_container_is_unlimited_where_throughput_is_shared() -> None:
+    with open_world(":memory:") as world:
+        shared = world.account.create_database("shared", throughput=400)
+        assert shared.create_container("c", "/pk", fixed=True).kind == "unlimited"
+
+
+def test_under_the_classic_profile_what_was_asked_for_at_creation_decides() -> None:
+    with open_world(":memory:", profile="classic") as world:
+        asked = {"a": 400, "b": 900, "c": 1_000, "d": 20_000}
+        made = [world.container(name, throughput=ru).kind for name, ru in asked.items()]
+        assert made == ["fixed", "fixed", "unlimited", "unlimited"]
+        assert world.container("none").kind == "unlimited", "nothing was asked for"
+
+
 def test_a_full_key_is_refused_with_the_limit_in_the_text() -> None:
     with open_world(":memory:", partition_bytes=30_000, logical_bytes=2_000_000) as world:
         container = world.container()
