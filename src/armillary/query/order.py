@@ -3,7 +3,8 @@
 A row's place is (keys, tie, number): the values of its sort keys, the rid of its item (or the
 digest of its group), and its number among the rows of that item. Rids are unique in a container
 for ever, so places are a total order that no split or merge disturbs; "after this place" is all a
-continuation has to say. When the first key descends, ties descend too (reference 5.4).
+continuation has to say. When the first key descends, ties of items descend too; the rows of one
+item stay in the order of its arrays (reference 5.4).
 """
 
 from __future__ import annotations
@@ -62,9 +63,7 @@ class Sorter:
             Falling(order_key(key)) if falls else order_key(key)
             for key, falls in zip(keys, self.falling, strict=True)
         ]
-        if self.ties_fall:
-            return (*parts, Falling(tie), -number)
-        return (*parts, tie, number)
+        return (*parts, Falling(tie) if self.ties_fall else tie, number)
 
     def of(self, place: Place) -> Sortable:
         return self.sortable(place.keys, place.tie, place.number)

@@ -1,6 +1,7 @@
 """Pages while the container changes: splits, merges and writes between any two of them.
 
 Without this, a token that names a physical partition, or counts rows, would lose or repeat items.
+`test_paging_cases.py` does the same with every case of the language.
 """
 
 from __future__ import annotations
@@ -10,14 +11,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.accounts import World, open_world, plain, store_of
-from tests.support.query_cases import QueryCase, agree, fill, query_cases
+from tests.support.accounts import World, open_world
+from tests.support.paging import merge_first, split_first
 
 from armillary.container import Container
-from armillary.errors import BadInput, NotSplittable
-from armillary.store.moves import begin_merge, begin_split
+from armillary.errors import BadInput
 
-CASES = [case for case in query_cases() if case.error is None and case.docs]
 COMPOSITE = [{"path": "/n", "order": "ascending"}, {"path": "/g", "order": "descending"}]
 POLICIES: dict[str, Any] = {
     "indexed": {
@@ -41,21 +40,6 @@ def world() -> Iterator[World]:
         yield opened
 
 
-def split_first(container: Container) -> None:
-    store = store_of(container)
-    for owner in store.refresh().table.ranges:
-        try:
-            begin_split(store, owner.ordinal).run()
-        except (NotSplittable, BadInput):
-            continue
-        return
-
-
-def merge_first(container: Container) -> None:
-    first, second, *_ = store_of(container).refresh().table.ranges
-    begin_merge(store_of(container), [first.ordinal, second.ordinal]).run()
-
-
 def read(
     container: Container,
     query: str,
@@ -76,22 +60,6 @@ def read(
         assert len(continuation) < 1024
         number += 1
         between(number)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_each_case_row_by_row_through_splits(world: World, case: QueryCase) -> None:
-    container = fill(world, case, 1)
-
-    def between(number: int) -> None:
-        if number <= 3:
-            split_first(container)
-
-    try:
-        rows = read(container, case.query, 1, between, case.parameters)
-        found = [plain(row) if isinstance(row, dict) else row for row in rows]
-        assert agree(found, case.expect, case.ordered), found
-    finally:
-        world.database.delete_container(container.id)
 
 
 def document(number: int) -> dict[str, Any]:

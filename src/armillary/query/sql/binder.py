@@ -12,8 +12,8 @@ names and the walk. Facts: nosql-query 2.3, 4.1, 8.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 from armillary import limits
 from armillary.query.sql import ast
@@ -23,6 +23,8 @@ from armillary.query.sql.calls import call_errors
 from armillary.query.sql.clauses import clause_errors, limit_errors, subquery_errors
 from armillary.query.sql.errors import BadQuery, QueryError, RefusedQuery
 from armillary.query.sql.ordering import RankedCalls, order_errors, rank_errors
+
+UNRESOLVED: Final = "SC2001"
 
 #: None for a name bound by LET.
 Scope: TypeAlias = Mapping[str, BoundSource | None]
@@ -90,6 +92,7 @@ class _Binder:
         self, query: ast.Query, outer: Scope, *, is_outermost: bool, is_subquery: bool = False
     ) -> BoundQuery:
         level = _Level()
+        before = len(self.errors)
         sources, scope = self._sources(query.source, outer, level, is_outermost)
         level.clause = "WHERE"
         if query.where is not None:
@@ -110,19 +113,21 @@ class _Binder:
         items = query.select.items if isinstance(query.select, ast.SelectList) else ()
         bound = BoundQuery(
             query,
-            sources,
+            _with_star(query.select, sources),
             tuple(level.aggregates),
             output_names(items),
             tuple(level.parameters),
             tuple(level.udfs),
             tuple(level.subqueries),
         )
-        self._check(bound, is_subquery)
+        has_names = all(error.code != UNRESOLVED for error in self.errors[before:])
+        self._check(bound, is_subquery, has_names)
         return bound
 
-    def _check(self, bound: BoundQuery, is_subquery: bool) -> None:
+    def _check(self, bound: BoundQuery, is_subquery: bool, has_names: bool) -> None:
         self.errors += clause_errors(bound.query)
-        self.errors += ungrouped_errors(bound)
+        if has_names:  # what a name nobody knows is grouped by is no further mistake
+            self.errors += ungrouped_errors(bound)
         if is_subquery:
             self.errors += subquery_errors(bound.query)
         else:
@@ -180,7 +185,7 @@ class _Binder:
     def _resolve(self, name: ast.Identifier, scope: Scope) -> None:
         if name.name not in scope:
             message = f"Identifier '{name.name}' could not be resolved."
-            self.errors.append(QueryError("SC2001", message, name.start, name.end))
+            self.errors.append(QueryError(UNRESOLVED, message, name.start, name.end))
 
     def _walk(self, node: ast.Node, scope: Scope, level: _Level) -> None:
         match node:
@@ -237,6 +242,13 @@ class _Binder:
         self.errors += calls.errors
         for node in calls.arguments:
             self._walk(node, scope, level)
+
+
+def _with_star(select: ast.Selection, sources: tuple[BoundSource, ...]) -> tuple[BoundSource, ...]:
+    """`SELECT * FROM c.tags[0]`: what has no name gets one that no text can write."""
+    if not isinstance(select, ast.SelectStar) or not sources or sources[0].alias is not None:
+        return sources
+    return (replace(sources[0], alias="*"), *sources[1:])
 
 
 def _default_alias(collection: ast.Expr) -> str | None:

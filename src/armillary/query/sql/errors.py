@@ -9,9 +9,9 @@ without a known code has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -21,6 +21,40 @@ SYNTAX = "SC1001"
 END_OF_TEXT = "SC1002"
 INVALID_TOKEN = "SC1010"
 INVALID_STRING = "SC1012"
+
+#: Every code we report, with what its location spans (None: it has no location).
+CODES: Final[Mapping[str | int, str | None]] = {
+    SYNTAX: "the token that cannot stand there",
+    END_OF_TEXT: "the end of the text",
+    INVALID_TOKEN: "the character that begins no token",
+    INVALID_STRING: "the literal, from its quote",
+    "SC2001": "the identifier",
+    "SC2005": "the name of the function",
+    "SC2011": "the second alias",
+    "SC2040": "the star",
+    "SC2041": "the star",
+    "SC2050": "the call",
+    "SC2060": "the number",
+    "SC2061": "the number",
+    "SC2062": "the number",
+    "SC2101": "the outer call",
+    "SC2102": "the reference",
+    "SC2103": "the reference",
+    "SC2202": "the ORDER BY clause",
+    "SC2203": "TOP and its number",
+    "SC2204": "the clause",
+    2206: None,
+    "SC2213": "the call",
+    "SC2221": "the call",
+    "SC2223": "the source",
+    "SC2224": "all of FROM",
+    "SC2225": "the subquery",
+    "SC2228": "the clause",
+    "SC2229": "the call",
+    "SC2240": "the call",
+    "SC2990": "the expression in brackets",
+    "SC3005": "the query",
+}
 
 
 @dataclass(frozen=True, slots=True)
