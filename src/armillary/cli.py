@@ -7,10 +7,10 @@ from pathlib import Path
 
 import typer
 
-from armillary.commands import demo, operate, query
+from armillary.commands import demo, operate, partitions, query, rekey
 from armillary.version import VERSION
 
-app = typer.Typer(no_args_is_help=True, add_completion=False)
+app = typer.Typer(no_args_is_help=True, add_completion=True)
 
 
 def _version(wanted: bool) -> None:
@@ -105,7 +105,7 @@ def definitions(
     typer.echo(bicep_text(found) if bicep else databases_text(found), nl=False)
 
 
-for group in (query, operate, demo):
+for group in (query, partitions, operate, rekey, demo):
     group.add_commands(app)
 
 

@@ -26,7 +26,7 @@ from armillary.partition.heat import HotRange
 from armillary.partition.merging import MergePlan
 from armillary.partition.provisioning import LIMITS, ContainerKind, PartitionLimits
 from armillary.query.run import QueryPage, run_query
-from armillary.store import merges, moves, paging, statistics, throughput
+from armillary.store import heat_report, merges, moves, paging, statistics, throughput
 from armillary.store.autoscaling import Autoscale, autoscale, container_levels
 from armillary.store.batching import batch_error
 from armillary.store.containers import ContainerStore
@@ -318,6 +318,10 @@ class Container:
         if meter is None:
             return {}
         return {str(ordinal): one for ordinal, one in meter.heat(self._store.refresh()).items()}
+
+    def heat_report(self) -> dict[str, JSON]:
+        """All that a picture of the container shows, as `GET …/heat` of a server tells it."""
+        return heat_report.as_json(heat_report.heat_report(self._store, self._limits))
 
     def read_throughput(self) -> OfferRecord:
         """What is provisioned for this container alone; NotFound when it shares its database's."""

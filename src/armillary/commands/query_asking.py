@@ -82,14 +82,14 @@ def open_data(address: str) -> Account:
 def find_container(account: Account, database: str | None, container: str | None) -> Container:
     """The container of that name. A name that is the only one need not be given."""
     try:
-        home = account.database(_only(database, account.databases(), "database"))
-        return home.container(_only(container, home.containers(), "container"))
+        home = account.database(only(database, account.databases(), "database"))
+        return home.container(only(container, home.containers(), "container"))
     except DbError as error:
         named = "/".join(name for name in (database, container) if name is not None)
         raise Complaint(f"{named}: {error.message}", EXIT_FAILED) from error
 
 
-def _only(given: str | None, there: list[str], what: str) -> str:
+def only(given: str | None, there: list[str], what: str) -> str:
     if given is not None:
         return given
     if len(there) == 1:

@@ -1,0 +1,206 @@
+"""A server by its address or connection string, for commands: ours, or a Cosmos DB account.
+
+    AccountEndpoint=https://….documents.azure.com:443/;AccountKey=…;
+    http://localhost:8081                                      with the key of the emulator
+
+Requests are signed as any SDK signs them. A certificate is checked, except on this machine, where
+a server has made its own. What is refused is raised as the `DbError` that means it.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.utils import formatdate
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
+
+import orjson
+
+from armillary.api.nosql.paths import Signed
+from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.nosql.signing import Signer, payload_of
+from armillary.errors import (
+    BadInput,
+    Conflict,
+    DbError,
+    Forbidden,
+    Locked,
+    NotFound,
+    Throttled,
+    TooLarge,
+    Unauthorized,
+    Unavailable,
+)
+
+VERSION: Final = "2020-07-15"
+TIMEOUT_SECONDS: Final = 65.0
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+#: Statuses that mean one of our errors; the rest are a server that can't.
+MEANING: Final[dict[int, type[DbError]]] = {
+    400: BadInput,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    413: TooLarge,
+    423: Locked,
+    429: Throttled,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: Any
+
+
+def is_remote(text: str) -> bool:
+    return text.lower().startswith(("http://", "https://", "accountendpoint=", "accountkey="))
+
+
+def connection_of(text: str) -> tuple[str, str]:
+    """(endpoint, key) of a connection string or a plain address."""
+    if text.lower().startswith(("http://", "https://")):
+        return text.rstrip("/"), EMULATOR_KEY
+    parts = dict(part.partition("=")[::2] for part in text.split(";") if part.strip())
+    named = {name.strip().lower(): value.strip() for name, value in parts.items()}
+    endpoint, key = named.get("accountendpoint"), named.get("accountkey")
+    if not endpoint or not key:
+        raise BadInput("A connection string has AccountEndpoint=…;AccountKey=…;.")
+    return endpoint.rstrip("/"), key
+
+
+def path_of(*names: str) -> str:
+    return "/".join(quote(name, safe="") for name in names)
+
+
+class Remote:
+    """One connection. Close it, or use it in a `with` block."""
+
+    def __init__(self, text: str) -> None:
+        self.endpoint, self._key = connection_of(text)
+        self._address = urlsplit(self.endpoint)
+        if self._address.scheme not in ("http", "https") or not self._address.hostname:
+            raise BadInput(f"{self.endpoint} is not the address of a server.")
+        try:
+            self._signer = Signer(self._key)
+        except ValueError as error:
+            raise BadInput("The account key is not valid base64.") from error
+        self._http: http.client.HTTPConnection | None = None
+
+    def control(self, method: str, path: str, body: Any = None) -> Any:
+        """Something under `/_armillary/` of a server of ours."""
+        headers = {"Authorization": f"Bearer {self._key}"}
+        return self._send(method, f"/_armillary/{path}", headers, body).body
+
+    def rest(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """A request of the NoSQL API."""
+        date = formatdate(usegmt=True)
+        payload = payload_of(method, _signed(path), f"{date.lower()}\n\n").encode()
+        sig = base64.b64encode(self._signer.sign(payload)).decode()
+        own = {
+            "x-ms-date": date,
+            "x-ms-version": VERSION,
+            "Authorization": quote(f"type=master&ver=1.0&sig={sig}", safe=""),
+        }
+        return self._send(method, f"/{path}", own | dict(headers or {}), body)
+
+    def close(self) -> None:
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def __enter__(self) -> Remote:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _send(self, method: str, target: str, headers: dict[str, str], body: Any) -> Reply:
+        content = b"" if body is None else orjson.dumps(body)
+        try:
+            response, data = self._once(method, target, headers, content)
+        except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            # An idle connection that the server has given up; nothing of this one was answered.
+            self.close()
+            response, data = self._tried(method, target, headers, content)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from error
+        names = {name.lower(): value for name, value in response.getheaders()}
+        found = _json_of(data)
+        if response.status >= 400:
+            raise _refusal(response.status, found, names)
+        return Reply(response.status, names, found)
+
+    def _tried(
+        self, method: str, target: str, headers: dict[str, str], content: bytes
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        try:
+            return self._once(method, target, headers, content)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from error
+
+    def _once(
+        self, method: str, target: str, headers: dict[str, str], content: bytes
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        connection = self._connection()
+        try:
+            connection.request(method, target, content, headers)
+            response = connection.getresponse()
+            return response, response.read()
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._http is None:
+            host, port = self._address.hostname or "", self._address.port
+            if self._address.scheme == "http":
+                self._http = http.client.HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
+            else:
+                self._http = http.client.HTTPSConnection(
+                    host, port, timeout=TIMEOUT_SECONDS, context=_trust(host)
+                )
+        return self._http
+
+    def _unreachable(self, error: Exception) -> Unavailable:
+        return Unavailable(f"{self.endpoint} does not answer: {error}.")
+
+
+def _trust(host: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if host in LOOPBACK:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _signed(path: str) -> Signed:
+    segments = [unquote(one) for one in path.partition("?")[0].split("/")]
+    if len(segments) % 2:
+        return Signed(segments[-1], "/".join(segments[:-1]))
+    return Signed(segments[-2], "/".join(segments))
+
+
+def _json_of(data: bytes) -> Any:
+    try:
+        return orjson.loads(data) if data else None
+    except orjson.JSONDecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def _refusal(status: int, body: Any, headers: Mapping[str, str]) -> DbError:
+    text = body.get("message") if isinstance(body, dict) else body
+    kind = MEANING.get(status, Unavailable)
+    text = f"{status}: {text}" if text else f"The server answered {status}."
+    wait = headers.get("x-ms-retry-after-ms", "")
+    facts = {"retry_after_ms": float(wait)} if wait.replace(".", "", 1).isdigit() else {}
+    return kind(text, **facts)
