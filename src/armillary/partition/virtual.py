@@ -123,7 +123,8 @@ class VirtualContainer:
             if split is not None:
                 done.append(split)
                 todo += filter(self._is_full, (self._ranges[child] for child in split.children))
-        self._share_after(done, now_ms)
+        if done:
+            self._share_after(done, now_ms)
         return done
 
     def set_throughput(self, ru: float, now_ms: int, cut_of: CutOf) -> list[VirtualSplit]:
