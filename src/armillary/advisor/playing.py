@@ -21,8 +21,8 @@ import numpy as np
 
 from armillary.advisor.moments import Moment, find_moments, moved
 from armillary.advisor.operations import TimedOperation
+from armillary.advisor.places import Fields
 from armillary.advisor.sample import Sample
-from armillary.advisor.targets import Fields
 from armillary.advisor.workload import ID, WHOLE_ITEM, Operation, Workload
 from armillary.encoding.paths import Path
 from armillary.errors import BadInput

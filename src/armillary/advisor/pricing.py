@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from armillary.advisor.operations import TimedOperation
-from armillary.advisor.targets import Fields
+from armillary.advisor.places import Fields
 from armillary.partition import request_units
 from armillary.partition.request_units import DEFAULT, Coefficients
 

@@ -2,7 +2,7 @@
 
     workload + sample ──playing──▶ operations ─┐
     trace ─────────────traces────▶ operations ─┤
-                                               ├─ for each candidate: targets, pricing ──▶ steps
+                                               ├─ for each candidate: places, pricing ──▶ steps
                                                │  replay_run: budgets, 429s, retries, splits
                                                ▼
                                       replay_findings ──▶ Comparison
@@ -22,6 +22,7 @@ from typing import Final
 
 from armillary.advisor.candidates import Candidate
 from armillary.advisor.operations import TimedOperation
+from armillary.advisor.places import Router
 from armillary.advisor.playing import Played
 from armillary.advisor.pricing import Price, price
 from armillary.advisor.replay_findings import findings
@@ -29,7 +30,6 @@ from armillary.advisor.replay_record import Record
 from armillary.advisor.replay_result import Comparison, Replayed
 from armillary.advisor.replay_run import Play, Step
 from armillary.advisor.sample import Sample
-from armillary.advisor.targets import Router
 from armillary.encoding.paths import format_path
 from armillary.errors import BadInput
 from armillary.keys.buckets import bucket_of, instant_of

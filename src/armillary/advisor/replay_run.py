@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
+from armillary.advisor.places import Piece
 from armillary.advisor.replay_record import Record
-from armillary.advisor.targets import Piece
 from armillary.errors import NotSplittable
 from armillary.partition import cutting, retrying
 from armillary.partition.virtual import Cut, VirtualContainer, VirtualRange, VirtualSplit

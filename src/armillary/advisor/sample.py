@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from armillary.advisor.targets import Fields
+from armillary.advisor.places import Fields
 from armillary.encoding.documents import SYSTEM_PROPERTIES
 from armillary.encoding.paths import Path
 from armillary.values import JSON

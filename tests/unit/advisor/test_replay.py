@@ -9,11 +9,11 @@ import pytest
 
 from armillary.advisor.candidates import parse_candidate, parse_candidates
 from armillary.advisor.operations import TimedOperation
+from armillary.advisor.places import Fields
 from armillary.advisor.playing import Played, play_out
 from armillary.advisor.replay import ReplayOptions, replay_candidates
 from armillary.advisor.replay_result import Comparison, Replayed
 from armillary.advisor.sample import Sample, sample_of
-from armillary.advisor.targets import Fields
 from armillary.advisor.workload import parse_workload
 from armillary.errors import BadInput
 from armillary.partition import admission, provisioning, request_units
