@@ -48,4 +48,18 @@ def empty_page(portal: Portal) -> None:
 
 def explorer(portal: Portal) -> None:
     fill(portal)
-    portal.open()
+    page = portal.open("/?db=shop&c=orders")
+    page.locator(".a-item-link").nth(4).click()
+    page.get_by_test_id("etag").wait_for()
+    page.wait_for_timeout(500)
+
+
+def new_container(portal: Portal) -> None:
+    fill(portal, 40)
+    page = portal.open("/?db=shop&c=orders")
+    page.get_by_role("button", name="Actions for database shop").click()
+    page.get_by_text("New container").click()
+    page.get_by_label("Name").fill("readings")
+    page.get_by_role("button", name="Synthetic").click()
+    page.get_by_role("button", name="Few values").click()
+    page.wait_for_timeout(1500)

@@ -18,7 +18,7 @@ from typing import Final
 
 from playwright.sync_api import sync_playwright
 from tests.support.portal import CHROMIUM_OPTIONS, Portal, chromium_path
-from tools.portal_scenes import empty_page, explorer
+from tools.portal_scenes import empty_page, explorer, new_container
 
 from armillary.testing.process import start_server
 
@@ -46,6 +46,7 @@ SHOTS: Final[tuple[Shot, ...]] = (
     Shot("portal-empty", empty_page),
     Shot("portal-explorer", explorer),
     Shot("portal-explorer-dark", explorer, dark=True),
+    Shot("portal-new-container", new_container),
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from armillary.portal.client import Client, path_of
+from armillary.portal.look import Look
 
 PREFIX = "/_portal"
 
@@ -41,6 +42,7 @@ class Context:
     """What else stands in the address."""
     dark: bool | None = None
     """None: as the system has it."""
+    look: Look = field(default_factory=Look)
 
     def require_place(self) -> Place:
         assert self.place is not None, "the frame builds no such page"

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from armillary.portal import parts, theme
 from armillary.portal.client import Client, Refused
 from armillary.portal.context import Context, Place, link, places_of
+from armillary.portal.look import Look
 from armillary.portal.pages import PAGES, Page
 
 THEME_COOKIE = "armillary_theme"
@@ -51,7 +52,8 @@ async def _show(client: Client, page: Page, request: Request) -> None:
     if page.needs_container and place not in places:
         # A container that has gone, or none was named: begin with the first.
         place = places[0] if places else None
-    context = Context(client, page.path, place, account, query, dark)
+    look = Look(dark is True)
+    context = Context(client, page.path, place, account, query, dark, look)
     _header(context)
     with _main():
         if page.needs_container:
@@ -70,6 +72,7 @@ async def _show(client: Client, page: Page, request: Request) -> None:
                 await built
         except Refused as refusal:
             parts.error(refusal)
+    ui.timer(0.0, look.follow, once=True)
 
 
 def _place(database: str | None, container: str | None) -> Place | None:
@@ -111,11 +114,11 @@ def _header(context: Context) -> None:
         ui.label(context.client.endpoint).classes("a-mono a-cut").style("color: #b9c4d6").props(
             'data-testid="endpoint" title="The address of this account"'
         )
-        _theme_switch(context.dark)
+        _theme_switch(context)
 
 
-def _theme_switch(dark: bool | None) -> None:
-    mode = ui.dark_mode(dark)
+def _theme_switch(context: Context) -> None:
+    mode = ui.dark_mode(context.dark)
     steps = {None: True, True: False, False: None}
     faces = {
         None: ("brightness_auto", "Theme: as the system"),
@@ -123,7 +126,7 @@ def _theme_switch(dark: bool | None) -> None:
         False: ("light_mode", "Theme: light"),
     }
 
-    def turn() -> None:
+    async def turn() -> None:
         mode.value = steps[mode.value]
         show()
         name = {True: "dark", False: "light", None: ""}[mode.value]
@@ -131,6 +134,7 @@ def _theme_switch(dark: bool | None) -> None:
             f"document.cookie = '{THEME_COOKIE}={name}; path=/_portal; max-age=31536000; "
             "SameSite=Strict'"
         )
+        await context.look.follow()
 
     button = ui.button(on_click=turn).props("flat round dense color=white")
 

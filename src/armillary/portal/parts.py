@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from nicegui import ui
 
@@ -72,3 +74,42 @@ def bytes_text(count: float) -> str:
 
 def ru_text(charge: float) -> str:
     return f"{charge:,.2f} RU"
+
+
+def count_text(count: int) -> str:
+    """Short, for narrow places: 1234567 is 1.2 M."""
+    for unit, size in (("M", 10**6), ("k", 10**4)):
+        if count >= size:
+            return f"{count / (10**3 if unit == 'k' else size):,.1f} {unit}"
+    return f"{count:,}"
+
+
+def throughput_text(throughput: Mapping[str, Any] | None) -> str:
+    if throughput is None:
+        return "shared or serverless"
+    kind = "up to " if throughput["kind"] == "autoscale" else ""
+    return f"{kind}{throughput['ru']:,} RU/s"
+
+
+def quoted(text: str) -> str:
+    """A text for `props`, whatever is in it."""
+    return json.dumps(text)
+
+
+def pre(text: str, height: str = "auto", testid: str | None = None) -> ui.label:
+    """Text as it is, such as JSON or a plan."""
+    label = ui.label(text).classes("a-pre w-full").style(f"max-height: {height}")
+    if testid is not None:
+        label.props(f'data-testid="{testid}"')
+    return label
+
+
+def query_message(refusal: Refused) -> str:
+    """Errors of a query come as a document of their own inside the message."""
+    try:
+        document = json.loads(refusal.message)
+        errors = document.get("errors") or document.get("Errors") or []
+        lines = [one if isinstance(one, str) else one["message"] for one in errors]
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return refusal.message
+    return "\n".join(lines) or refusal.message

@@ -41,14 +41,21 @@ COLOURS: Final = {
 
 CSS: Final = """
 :root { --line: #dfe3ea; --card: #ffffff; --page: #f5f6f9; --ink: #1d2430; --faint: #5d6879;
-        --code: #eef1f6; --mono: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas,
+        --code: #eef1f6; --field: #fbfcfd;
+        --mono: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas,
         "DejaVu Sans Mono", monospace; }
 .body--dark { --line: #2b3340; --card: #181e28; --page: #10141b; --ink: #e3e8f0; --faint: #9aa7bd;
-              --code: #222a36; }
+              --code: #222a36; --field: #131922; }
 body { background: var(--page) !important; color: var(--ink);
        font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans",
        sans-serif; font-size: 14px; }
 .q-btn, .q-tab, .q-field { font-family: inherit; }
+.q-btn .q-icon { font-size: 1.3em; }
+.q-btn .on-left { margin-right: 6px; }
+.body--dark .q-btn.text-primary, .body--dark .q-field--focused .q-field__label {
+  color: #7DB8F0 !important; }
+.body--dark .q-btn.text-negative, .body--dark .text-negative { color: #F0997B !important; }
+.body--dark .q-table tbody td, .body--dark .q-table thead th { border-color: var(--line); }
 .nicegui-content { padding: 0; }
 .a-header { background: #111827 !important; color: #eef2f8; height: 52px; padding: 0 20px; }
 .a-header a { color: #b9c4d6; text-decoration: none; padding: 6px 12px; border-radius: 6px;
@@ -69,6 +76,40 @@ body { background: var(--page) !important; color: var(--ink);
 .a-cut { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
 .a-pre { font-family: var(--mono); font-size: 13px; white-space: pre; overflow: auto;
          background: var(--code); border-radius: 8px; padding: 12px; margin: 0; line-height: 1.5; }
+.a-side { width: 280px; flex: none; max-height: calc(100vh - 92px); overflow: auto; }
+.a-tree-database { margin-top: 6px; }
+.a-tree-row { display: flex; align-items: center; gap: 8px; width: 100%; color: var(--ink);
+              text-decoration: none; padding: 5px 8px 5px 24px; border-radius: 6px; }
+.a-tree-row:hover { background: var(--code); }
+.a-tree-row.here { background: color-mix(in srgb, #1F5FA8 16%, transparent); font-weight: 600; }
+.a-tree-row:focus-visible, .a-item-link:focus-visible { outline: 2px solid #1F5FA8; }
+.a-grid { max-height: 52vh; }
+.a-grid .q-table thead th { position: sticky; top: 0; z-index: 1; background: var(--card);
+                            font-size: 12px; color: var(--faint); font-weight: 600; }
+.a-grid td { max-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+             font-family: var(--mono); font-size: 12.5px !important; }
+.a-grid .q-table { table-layout: fixed; background: transparent; }
+.q-table__card { background: transparent; color: inherit; }
+.a-grid th.a-c-id { width: 27%; }
+.a-grid th.a-c-key0, .a-grid th.a-c-key1, .a-grid th.a-c-key2 { width: 21%; }
+.a-grid .a-c-rest { color: var(--faint); }
+.a-item-link { color: #1F5FA8; text-decoration: none; }
+.body--dark .a-item-link { color: #7DB8F0; }
+.a-item-link:hover { text-decoration: underline; }
+.a-editor { border: 1px solid var(--line); border-radius: 8px; overflow: hidden; }
+.a-editor .cm-editor { height: 100%; font-size: 13px; }
+.a-editor .cm-editor, .a-editor .cm-gutters { background: var(--field) !important; }
+.a-editor .cm-activeLine, .a-editor .cm-activeLineGutter {
+  background: color-mix(in srgb, #56B4E9 10%, transparent) !important; }
+.a-editor .cm-scroller { font-family: var(--mono); }
+.a-wrong { text-decoration: underline wavy #B3401B 2px; text-underline-offset: 3px;
+           background: color-mix(in srgb, #B3401B 18%, transparent); }
+.a-trouble { color: #B3401B; min-height: 20px; }
+.body--dark .a-trouble { color: #F0997B; }
+.a-dialog { background: var(--card); color: var(--ink); border-radius: 12px; padding: 20px;
+            gap: 10px; max-width: 96vw !important; }
+.a-track { flex: 1; height: 14px; background: var(--code); border-radius: 4px; overflow: hidden; }
+.a-bar { height: 100%; border-radius: 4px; }
 .a-error { border-left: 4px solid #B3401B; background: color-mix(in srgb, #B3401B 8%, transparent);
            border-radius: 6px; padding: 10px 14px; width: 100%; }
 """

@@ -21,6 +21,7 @@ REFUSALS: Final = {
     404: "There is no such thing.",
     409: "There are as many as there can be.",
     423: "Something that excludes it is under way.",
+    429: "The request units of a partition are used up for this second.",
     503: "The server can't do it now.",
 }
 KEY: Final = (

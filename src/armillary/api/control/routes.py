@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.api.control import (
+    asking,
     events,
     faults,
     key_specs,
@@ -36,6 +37,8 @@ from armillary.api.control.schemas import (
     MERGE,
     OPERATION,
     PARTITIONS,
+    QUERY,
+    QUERY_PAGE,
     REMOVED,
     RESET,
     SNAPSHOT,
@@ -65,6 +68,8 @@ class ControlRoute:
     media: str = "application/json"
     options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """What may stand behind the question mark: name → type, meaning."""
+    reads: bool = False
+    """A POST that changes nothing: for read-only keys too."""
     segments: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +77,7 @@ class ControlRoute:
 
     @property
     def writes(self) -> bool:
-        return self.method != "GET"
+        return self.method != "GET" and not self.reads
 
 
 COLL: Final = "dbs/{db}/colls/{coll}"
@@ -139,6 +144,17 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
         MERGE,
         status=202,
         errors=(404, 423),
+    ),
+    ControlRoute(
+        "POST",
+        f"{COLL}/query",
+        asking.query,
+        "query",
+        "A page of a query over the whole container, with its plan, its charge and its indexes.",
+        QUERY_PAGE,
+        QUERY,
+        errors=(404, 429),
+        reads=True,
     ),
     ControlRoute(
         "GET",

@@ -116,6 +116,32 @@ HEAT: Final = record(
     }
 )
 
+PARAMETER: Final = record({"name": TEXT, "value": ANY})
+QUERY: Final = record(
+    {"query": TEXT},
+    {
+        "parameters": many(PARAMETER),
+        "partition_key": ANY,
+        "max_items": INTEGER,
+        "continuation": maybe(TEXT),
+    },
+)
+QUERY_PAGE: Final = record(
+    {
+        "rows": many(ANY),
+        "continuation": maybe(TEXT),
+        "charge_ru": NUMBER,
+        "elapsed_ms": NUMBER,
+        "partitions": many(TEXT),
+        "partitions_read": INTEGER,
+        "retrieved_items": INTEGER,
+        "retrieved_bytes": INTEGER,
+        "output_bytes": INTEGER,
+        "index": record({"used": many(TEXT), "possible": many(TEXT), "only": BOOLEAN}),
+        "plan": many(TEXT),
+    }
+)
+
 SPLIT: Final = record({"id": TEXT}, {"at": TEXT})
 MERGE: Final = record({"ids": many(TEXT)})
 ACCEPTED: Final = record({"operation": TEXT, "status": one_of("running")})

@@ -143,6 +143,7 @@ SAMPLES: dict[str, tuple[str, Any]] = {
     "readPartitions": (f"{COLL}/partitions", None),
     "readHeat": (f"{COLL}/heat?since=1&keys=on", None),
     "drawRing": (f"{COLL}/ring.svg?theme=dark", None),
+    "query": (f"{COLL}/query", {"query": "SELECT * FROM c ORDER BY c.id", "max_items": 2}),
     "split": (f"{COLL}/split", {"id": "0"}),
     "merge": (f"{COLL}/merge", {"ids": ["1", "2"]}),
     "readOperation": ("operations/{operation}", None),

@@ -1,0 +1,99 @@
+"""What the explorer does, in requests of the NoSQL API: lists, items, containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from armillary.portal.client import Client, Reply, path_of
+from armillary.portal.context import Place
+from armillary.portal.items import Keyed
+
+ROUNDS_MAX: Final = 50  # of a page that comes in pieces
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    items: list[dict[str, Any]]
+    continuation: str | None
+    charge_ru: float
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items of one container."""
+
+    client: Client
+    place: Place
+    keyed: Keyed
+
+    @classmethod
+    async def of(cls, client: Client, place: Place) -> Items:
+        document = (await client.rest("GET", place.path)).body
+        spec = await client.control("GET", f"{place.path}/key-spec")
+        return cls(client, place, Keyed.of(document, synthetic=spec["spec"] is not None))
+
+    async def page(self, size: int, token: str | None, where: str = "") -> ItemPage:
+        """As many items as fit a page, filled up from as many pieces as it takes."""
+        found: list[dict[str, Any]] = []
+        charge_ru = 0.0
+        for _ in range(ROUNDS_MAX):
+            piece = await self._piece(size - len(found), token, where)
+            found += piece.items
+            charge_ru += piece.charge_ru
+            token = piece.continuation
+            if token is None or len(found) >= size:
+                break
+        return ItemPage(found, token, charge_ru)
+
+    async def _piece(self, size: int, token: str | None, where: str) -> ItemPage:
+        if where:
+            body = {"query": f"SELECT * FROM c WHERE {where}", "max_items": size}
+            body |= {"continuation": token} if token is not None else {}
+            page = await self.client.control("POST", f"{self.place.path}/query", body)
+            return ItemPage(page["rows"], page["continuation"], page["charge_ru"])
+        headers = {"x-ms-max-item-count": str(size)}
+        headers |= {"x-ms-continuation": token} if token is not None else {}
+        reply = await self.client.rest("GET", f"{self.place.path}/docs", None, headers)
+        next_token = reply.headers.get("x-ms-continuation")
+        return ItemPage(reply.body["Documents"], next_token, reply.charge_ru)
+
+    async def read(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        reply = await self.client.rest("GET", self._path(item), None, self.keyed.header(item))
+        found: dict[str, Any] = reply.body
+        return found
+
+    async def create(self, item: Mapping[str, Any]) -> Reply:
+        path = f"{self.place.path}/docs"
+        return await self.client.rest("POST", path, item, self.keyed.header(item, new=True))
+
+    async def replace(self, old: Mapping[str, Any], new: Mapping[str, Any], etag: str) -> Reply:
+        """Only over the version with that etag; `*` is over any."""
+        headers = self.keyed.header(old) | {"if-match": etag}
+        return await self.client.rest("PUT", self._path(old), new, headers)
+
+    async def delete(self, item: Mapping[str, Any], etag: str) -> Reply:
+        headers = self.keyed.header(item) | {"if-match": etag}
+        return await self.client.rest("DELETE", self._path(item), None, headers)
+
+    def _path(self, item: Mapping[str, Any]) -> str:
+        return f"{self.place.path}/{path_of('docs', item['id'])}"
+
+
+async def create_database(client: Client, name: str) -> None:
+    await client.rest("POST", "dbs", {"id": name})
+
+
+async def create_container(
+    client: Client,
+    place: Place,
+    key: Mapping[str, Any],
+    throughput: Mapping[str, str],
+    spec: Mapping[str, Any] | None,
+) -> None:
+    path = path_of("dbs", place.database, "colls")
+    body = {"id": place.container, "partitionKey": key}
+    await client.rest("POST", path, body, throughput)
+    if spec is not None:
+        await client.control("PUT", f"{place.path}/key-spec", spec)

@@ -1,0 +1,38 @@
+"""How one page looks just now: light or dark, and the code editors that must follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from nicegui import ui
+
+LIGHT: Final = "vscodeLight"
+DARK: Final = "vscodeDark"
+
+
+@dataclass(slots=True)
+class Look:
+    dark: bool = False
+    _editors: list[ui.codemirror] = field(default_factory=list)
+
+    def editor(
+        self, value: str, language: Literal["JSON", "SQL"], label: str, height: str = "100%"
+    ) -> ui.codemirror:
+        """A code editor in the colours of the page."""
+        editor = ui.codemirror(value, language=language, theme=DARK if self.dark else LIGHT)
+        editor.props["indent"] = "  "
+        editor.props(f'role="group" aria-label="{label}"').style(f"height: {height}")
+        editor.classes("a-editor w-full")
+        self._editors.append(editor)
+        return editor
+
+    def turn(self, dark: bool) -> None:
+        self.dark = dark
+        for editor in self._editors:
+            if not editor.is_deleted:
+                editor.theme = DARK if dark else LIGHT
+
+    async def follow(self) -> None:
+        """What the browser made of "as the system"."""
+        self.turn(bool(await ui.run_javascript("document.body.classList.contains('body--dark')")))
