@@ -10,7 +10,7 @@ parser and binder (`query/sql`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.encoding.paths import Path
@@ -38,6 +38,14 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Fixed:
+    """A value in a filter: the name of a parameter, or what stands there itself."""
+
+    name: str | None
+    value: JSON = UNDEFINED
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     equal: Mapping[Path, int]
     """Path → how many values it may have (`=`: 1; IN: so many as listed)."""
@@ -51,6 +59,18 @@ class Filters:
     selects_star: bool = True
     other: bool = False
     """Whether the filter has more in it than equalities and ranges."""
+    fixed: Mapping[Path, tuple["Fixed", ...]] = field(default_factory=dict)
+    """The values behind `equal`."""
+
+    def values_of(self, path: Path, parameters: Mapping[str, JSON]) -> list[JSON]:
+        """What a path is compared with, as far as it is known once parameters have values."""
+        given = {_at(name): value for name, value in parameters.items()}
+        found = [given.get(one.name or "", one.value) for one in self.fixed.get(path, ())]
+        return [value for value in found if value is not UNDEFINED]
+
+
+#: Of a query that could not be read.
+NO_FILTERS: Final = Filters({}, {})
 
 
 def read_filters(text: str, parameters: Mapping[str, JSON] | None = None) -> Filters:
@@ -77,6 +97,7 @@ def read_filters(text: str, parameters: Mapping[str, JSON] | None = None) -> Fil
         reader.limit(query),
         isinstance(query.select, ast.SelectStar),
         said.other,
+        said.fixed,
     )
 
 
@@ -85,6 +106,7 @@ class _Said:
     equal: dict[Path, int]
     ranges: dict[Path, Bounds]
     other: bool = False
+    fixed: dict[Path, tuple[Fixed, ...]] = field(default_factory=dict)
 
 
 _NOTHING: Final = _Said({}, {}, True)
@@ -113,10 +135,10 @@ class _Reader:
                 return self._range(operator, left, right)
             case ast.Member():
                 path = self.path(expr)
-                return _NOTHING if path is None else _Said({path: 1}, {})
+                return _NOTHING if path is None else _one(path, Fixed(None, True))
             case ast.Unary("NOT", ast.Member() as operand):
                 path = self.path(operand)
-                return _NOTHING if path is None else _Said({path: 1}, {})
+                return _NOTHING if path is None else _one(path, Fixed(None, False))
         return _NOTHING
 
     def path(self, expr: ast.Expr) -> Path | None:
@@ -136,7 +158,7 @@ class _Reader:
         path = self.path(left)
         if path is None or not all(map(_is_fixed, values)) or len(values) > QUERY_KEYS_MAX:
             return None
-        return _Said({path: len(values)}, {})
+        return _Said({path: len(values)}, {}, fixed={path: tuple(map(self._fixed, values))})
 
     def _range(self, operator: str, left: ast.Expr, right: ast.Expr) -> _Said:
         path = self.path(left)
@@ -147,6 +169,10 @@ class _Reader:
             return _Said({}, {path: Bounds(low=value, has_low=True)})
         return _Said({}, {path: Bounds(high=value, has_high=True)})
 
+    def _fixed(self, expr: ast.Expr) -> Fixed:
+        name = _at(expr.name) if isinstance(expr, ast.Parameter) else None
+        return Fixed(name, self._value(expr))
+
     def _value(self, expr: ast.Expr) -> JSON:
         match expr:
             case ast.Literal(value):
@@ -156,12 +182,18 @@ class _Reader:
         return UNDEFINED
 
 
+def _one(path: Path, value: Fixed) -> _Said:
+    return _Said({path: 1}, {}, fixed={path: (value,)})
+
+
 def _all(sides: list[_Said]) -> _Said:
     equal: dict[Path, int] = {}
+    fixed: dict[Path, tuple[Fixed, ...]] = {}
     ranges: dict[Path, Bounds] = {}
     for side in sides:
         for path, count in side.equal.items():
-            equal[path] = min(count, equal.get(path, count))
+            if path not in equal or count < equal[path]:
+                equal[path], fixed[path] = count, side.fixed.get(path, ())
         for path, bounds in side.ranges.items():
             before = ranges.get(path, Bounds())
             ranges[path] = Bounds(
@@ -170,15 +202,18 @@ def _all(sides: list[_Said]) -> _Said:
                 bounds.has_low or before.has_low,
                 bounds.has_high or before.has_high,
             )
-    return _Said(equal, ranges, any(side.other for side in sides))
+    return _Said(equal, ranges, any(side.other for side in sides), fixed)
 
 
 def _any(sides: list[_Said]) -> _Said:
     shared = set.intersection(*(set(side.equal) for side in sides))
     counts = {path: sum(side.equal[path] for side in sides) for path in shared}
     equal = {path: count for path, count in counts.items() if count <= QUERY_KEYS_MAX}
+    fixed = {
+        path: tuple(one for side in sides for one in side.fixed.get(path, ())) for path in equal
+    }
     same = all(set(side.equal) == shared and not side.ranges for side in sides)
-    return _Said(equal, {}, not same or any(side.other for side in sides))
+    return _Said(equal, {}, not same or any(side.other for side in sides), fixed)
 
 
 def _is_fixed(expr: ast.Expr) -> bool:

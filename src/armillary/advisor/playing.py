@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from armillary.advisor.filters import NO_FILTERS
 from armillary.advisor.moments import Moment, find_moments, moved
 from armillary.advisor.operations import TimedOperation
 from armillary.advisor.places import Fields
@@ -178,8 +179,8 @@ class _Maker:
     def _query(
         self, line: Operation, at: float, pick: int, results: float, rng: np.random.Generator
     ) -> TimedOperation:
-        assert line.filters is not None, "a query has filters, if only empty ones"
-        many = min(ALTERNATIVES_MAX, math.prod(line.filters.equal.values()))
+        filters = line.filters or NO_FILTERS
+        many = min(ALTERNATIVES_MAX, math.prod(filters.equal.values()))
         picks = [pick]
         if many > 1:
             picks += rng.integers(0, len(self.sample.items), many - 1).tolist()
@@ -191,12 +192,18 @@ class _Maker:
         return TimedOperation(at, "query", {}, None, size, None, line, whole, known)
 
     def _asked(self, line: Operation, item: Fields) -> Fields:
-        return {path: item[path] for path in asked_paths(line) if path in item}
+        """From an item, except what the text of the query itself says."""
+        filters = line.filters or NO_FILTERS
+        known = {path: item[path] for path in asked_paths(line) if path in item}
+        for path in filters.equal:
+            said = filters.values_of(path, line.parameters)
+            if len(said) == 1:
+                known[path] = said[0]
+        return known
 
     def results(self, line: Operation) -> float:
         """How many items one query finds, from how many of the sample share a value."""
-        filters = line.filters
-        assert filters is not None, "a query has filters, if only empty ones"
+        filters = line.filters or NO_FILTERS
         if line.results is not None:
             return line.results
         if filters.aggregates and not filters.group:
