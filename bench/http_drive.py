@@ -50,10 +50,7 @@ def drive(
     """The first half of the requests warms the server up, the measured ones go on from there."""
     if generator() != "wrk":
         return _drive_ourselves(server, requests, seconds, connections)
-    path = folder / "requests.bin"
-    with path.open("wb") as file:
-        for one in requests:
-            file.write(b"%d\n%b" % (len(one), one))
+    path = _file_of(requests, folder)
     _wrk(server, path, 0, WARM_SECONDS, connections)
     server.settle()
     before = server.cpu_s()
@@ -69,6 +66,21 @@ def drive(
         found["failures"] + found["broken"],
         connections,
     )
+
+
+def send_for(
+    server: Running, requests: Sequence[bytes], folder: Path, seconds: int
+) -> dict[str, int]:
+    """By wrk, without warming up: its counts."""
+    return _wrk(server, _file_of(requests, folder), 0, seconds, CONNECTIONS)
+
+
+def _file_of(requests: Sequence[bytes], folder: Path) -> Path:
+    path = folder / "requests.bin"
+    with path.open("wb") as file:
+        for one in requests:
+            file.write(b"%d\n%b" % (len(one), one))
+    return path
 
 
 def _wrk(server: Running, path: Path, start: int, seconds: int, connections: int) -> dict[str, int]:

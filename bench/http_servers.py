@@ -51,7 +51,12 @@ class Running:
             time.sleep(0.2)
 
     def cpu_s(self) -> float:
-        return sum(_cpu_s(pid) for pid in family(self.pid))
+        return sum(self.times_s())
+
+    def times_s(self) -> tuple[float, float]:
+        """User and system time."""
+        each = [_times_s(pid) for pid in family(self.pid)]
+        return sum(user for user, _ in each), sum(system for _, system in each)
 
 
 @contextmanager
@@ -134,10 +139,10 @@ def family(pid: int) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _cpu_s(pid: int) -> float:
+def _times_s(pid: int) -> tuple[float, float]:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return 0.0
+        return 0.0, 0.0
     fields = text.rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return int(fields[11]) / TICKS, int(fields[12]) / TICKS

@@ -53,6 +53,16 @@ class Answers:
         return bool(piece)
 
 
+def parse_answer(data: bytes) -> Answer:
+    """A whole answer, and nothing after it."""
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    assert len(headers) == len(lines)
+    assert len(body) == int(headers.get("content-length", 0))
+    return Answer(int(first.split(" ")[1]), headers, body)
+
+
 def get(target: str, *headers: str, method: str = "GET") -> bytes:
     lines = [f"{method} {target} HTTP/1.1", "Host: localhost", *headers, "", ""]
     return "\r\n".join(lines).encode()

@@ -4,7 +4,7 @@ import json
 import os
 import threading
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 from armillary.api.nosql.messages import Request, Response
 from armillary.errors import DbError
@@ -17,6 +17,7 @@ class EchoService:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.shortcut = EchoShortcut()
         self.threads: set[str] = set()
         self._gates: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
@@ -43,6 +44,31 @@ class EchoService:
             case ["status", status]:
                 return Response(int(status), {}, b"body")
         return Response(200, {"Content-Type": "application/json"}, echo(request))
+
+
+class EchoShortcut:
+    """`/quick/WORD` with the header `Say`: answered from bytes to bytes, unless it says `long` or,
+    a bug, `bug`."""
+
+    method = "GET"
+    target = rb"/quick/([a-z]+)"
+    captured: Final = {"say": rb"[a-z]+"}
+    fixed: Final = frozenset[str]()
+
+    def __init__(self) -> None:
+        self.said: list[bytes] = []
+
+    def accepts(self, request: Request) -> bool:
+        return "say" in request.headers
+
+    def answer(self, date_line: bytes, word: bytes, say: bytes) -> bytes | None:
+        if say == b"bug":
+            raise RuntimeError("planted")
+        if say == b"long":
+            return None
+        self.said.append(say)
+        body = b'"short %b"' % word
+        return b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (date_line, len(body), body)
 
 
 def echo(request: Request) -> bytes:

@@ -57,6 +57,7 @@ assert len(OPERATIONS) <= WIDTH >= len(STATUSES)
 _ROW: Final = {name: WIDTH * i for i, name in enumerate(OPERATIONS)}
 _COLUMN: Final = {status: i for i, status in enumerate(STATUSES)}
 _LATENCY: Final = WIDTH * WIDTH
+_READ: Final = _ROW["read"] + _COLUMN[200]
 
 
 #: Capacity, total and rows of a `SpaceSaving`, which can be made of them again.
@@ -196,6 +197,27 @@ class Recorder:
                     if sketch is None:
                         return
                 sketch.add(key, ru)
+
+    def record_read(
+        self, partition: int, key: bytes, ru: float, latency_ms: float, now_ms: int
+    ) -> None:
+        """`record` of a point read that found its item."""
+        second = now_ms // 1000
+        with self._lock:
+            tally = self._tallies.get(partition)
+            sketch = self._sketches.get(partition)
+            if tally is not None and sketch is not None and tally.second >= second:
+                counts, seconds, minutes = tally.counts, tally.seconds, tally.minutes
+                counts[_READ] += 1
+                us = int(latency_ms * 1000.0)
+                bits = (us * us).bit_length()
+                counts[_LATENCY + (bits if bits < LATENCIES else LATENCIES - 1)] += 1
+                tally.total[0] += ru
+                seconds[tally.cell] += ru
+                minutes[tally.minute] += 1
+                sketch.add(key, ru)
+                return
+        self.record(partition, key, ru, 200, latency_ms, "read", now_ms)
 
     # --- seldom -----------------------------------------------------------------------------------
 

@@ -38,8 +38,24 @@ class Allowance:
     burst: bool = False
 
 
+class Held(Protocol):
+    """What this process may use up without asking anybody, until `second` is over. Whoever finds
+    some of it left is admitted, and takes its cost off under the lock; who takes more than there
+    was goes to `Ledger.charge` with what is missing."""
+
+    left: float
+    second: int
+    high_second: int
+    """The last one with a request of high priority."""
+    lock: threading.Lock
+
+
 class Ledger(Protocol):
     """All methods may be called from any thread."""
+
+    def held(self, allowance: Allowance, now_ms: int) -> Held | None:
+        """The slice of this budget, where there are slices and refusals."""
+        ...
 
     @property
     def refused(self) -> int:
@@ -113,6 +129,9 @@ class LocalLedger:
     def charge(self, allowance: Allowance, ru: float, now_ms: int) -> None:
         with self._lock:
             self._budget(allowance, now_ms).charge(now_ms, ru)
+
+    def held(self, allowance: Allowance, now_ms: int) -> Held | None:
+        return None
 
     def reset(self, allowance: Allowance, now_ms: int) -> None:
         with self._lock:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from armillary.limits import BURST_RU_MAX, LEDGER_DIRECT_RU, LEDGER_SLICES_FILE, LEDGER_SLOTS
 from armillary.partition.admission import Budget, BudgetState, Enforce
-from armillary.partition.ledger import Allowance, adopt, fresh_state, from_the_future
+from armillary.partition.ledger import Allowance, Held, adopt, fresh_state, from_the_future
 from armillary.partition.ledger_slices import Grant, Order, Slices, cut
 from armillary.partition.ledger_slots import (
     BODY_END,
@@ -209,6 +209,11 @@ class FileLedger:
             self._entries.pop(next(iter(self._entries)), None)
         entry = self._entries[allowance.key] = _Entry(allowance, slot, budget, self._enforce)
         return entry
+
+    def held(self, allowance: Allowance, now_ms: int) -> Held | None:
+        if self._enforce != "on" or not self._enter(allowance, now_ms).sliced:
+            return None
+        return self._slices.held(allowance)
 
     def reset(self, allowance: Allowance, now_ms: int) -> None:
         self._slices.forget(allowance)

@@ -67,7 +67,7 @@ def cut(state: BudgetState, order: Order) -> tuple[BudgetState, float]:
     return BudgetState(ru, balance, bank, used + granted, second), granted
 
 
-class _Held:
+class HeldSlice:
     """This process's slice of one budget."""
 
     __slots__ = ("allowance", "asked_ms", "balance", "high_second", "left", "lock", "ru", "second")
@@ -92,14 +92,14 @@ class Slices:
         self._slices = slices
         self._ask_ms = ask_ms
         self._enforce: Enforce = enforce
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, HeldSlice] = {}
 
     # HOT: admit and charge run once per request; without a shared step they are a few comparisons.
 
     def admit(self, allowance: Allowance, now_ms: int, *, low: bool = False) -> int | None:
         held = self._held.get(allowance.key)
         if held is None or held.ru != allowance.ru or held.allowance.burst is not allowance.burst:
-            held = self._hold(allowance)
+            held = self.held(allowance)
         second = now_ms // 1000
         if not low:
             held.high_second = second
@@ -122,7 +122,7 @@ class Slices:
     def charge(self, allowance: Allowance, ru: float, now_ms: int) -> None:
         held = self._held.get(allowance.key)
         if held is None or held.ru != allowance.ru or held.allowance.burst is not allowance.burst:
-            held = self._hold(allowance)
+            held = self.held(allowance)
         second = now_ms // 1000
         with held.lock:
             if second > held.second:
@@ -133,20 +133,20 @@ class Slices:
             if held.left < -allowance.ru / self._slices:
                 self._exchange(held, now_ms, 0.0)
 
-    def _renew(self, held: _Held, second: int) -> None:
+    def _renew(self, held: HeldSlice, second: int) -> None:
         if second > held.second or held.second > second + CLOCK_STEP_SECONDS:
             held.left = min(0.0, held.left)  # a debt stays; a slice ends with its second
             held.second = second
             held.asked_ms = -1
 
-    def _exchange(self, held: _Held, now_ms: int, want: float) -> None:
+    def _exchange(self, held: HeldSlice, now_ms: int, want: float) -> None:
         """Settle what the last slice left over, and take another."""
         order = Order(held.allowance, now_ms, held.left, held.second, want)
         grant = self._take(order)  # raises when the shared state is out of reach: nothing changed
         held.left, held.balance, held.second = grant.granted, grant.balance, grant.second
         held.asked_ms = now_ms if want > 0.0 and grant.granted <= 0.0 else -1
 
-    def _reserve(self, held: _Held) -> float:
+    def _reserve(self, held: HeldSlice) -> float:
         """How much of its slice low priority must leave alone: enough that slice and shared balance
         together hold the last tenth of r while requests of high priority come.
         """
@@ -167,13 +167,13 @@ class Slices:
                 if held.left != 0.0:
                     self._exchange(held, now_ms, 0.0)
 
-    def _hold(self, allowance: Allowance) -> _Held:
+    def held(self, allowance: Allowance) -> HeldSlice:
         held = self._held.get(allowance.key)
         if held is None:
             if len(self._held) >= LEDGER_SLOTS:
                 # The oldest. What it held returns with the next second.
                 self._held.pop(next(iter(self._held)), None)
-            held = self._held.setdefault(allowance.key, _Held(allowance))
+            held = self._held.setdefault(allowance.key, HeldSlice(allowance))
         if held.allowance != allowance:
             held.asked_ms = -1  # there may be more now
         held.allowance, held.ru = allowance, allowance.ru

@@ -34,12 +34,19 @@ class DateLine:
     def __init__(self) -> None:
         self._second = -1
         self._line = ""
+        self._bytes = b""
 
     def at(self, now_s: int) -> str:
         if now_s != self._second:
-            self._second = now_s
             self._line = f"Date: {formatdate(now_s, usegmt=True)}\r\n"
+            self._bytes = self._line.encode()
+            self._second = now_s
         return self._line
+
+    def bytes_at(self, now_s: int) -> bytes:
+        if now_s != self._second:
+            self.at(now_s)
+        return self._bytes
 
 
 def encode(

@@ -22,10 +22,12 @@ from armillary.server.answers import DateLine, says
 from armillary.server.bounds import Bounds
 from armillary.server.hosts import HostCheck
 from armillary.server.portal_door import PortalDoor
+from armillary.server.shapes import Shape, Shapes
 
 log = logging.getLogger("armillary.server")
 
 GRACE_SECONDS = 0.05
+BUG_TEXT = "The server made a mistake; its log says more."
 
 Done = Callable[[Response], None]
 
@@ -62,6 +64,8 @@ class Hub:
         self.dates = DateLine()
         self.draining = False
         self.guests: set[Guest] = set()
+        shortcut = getattr(service, "shortcut", None)
+        self._shapes = None if shortcut is None else Shapes(shortcut)
         self._threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self._waiting = 0
         self._waiting_bytes = 0
@@ -85,6 +89,10 @@ class Hub:
         except Exception:  # noqa: BLE001 - see _bug
             return self._bug(request)
         return self.handle(request)
+
+    def learn(self, data: bytes, request: Request) -> Shape | None:
+        """How to recognise requests like this one, which was read from exactly `data`."""
+        return None if self._shapes is None else self._shapes.learn(data, request)
 
     def handle(self, request: Request) -> Response:
         try:
@@ -138,7 +146,7 @@ class Hub:
     def _bug(request: Request) -> Response:
         """A service answers whatever a client sends, so an exception is a mistake of ours."""
         log.exception("a bug: %s %s", request.method, request.target)
-        return says(500, "The server made a mistake; its log says more.")
+        return says(500, BUG_TEXT)
 
     # --- guests ---------------------------------------------------------------------------------
 

@@ -79,20 +79,21 @@ class ContainerStore:
         self.meter = meter
         self._note_write = note_write
         self._wait = wait
-        self._state: ContainerState | None = None
+        self.known_state: ContainerState | None = None
+        """What was last read from the catalog; `state` reads it when there is nothing."""
 
     # --- state ----------------------------------------------------------------------------------
 
     @property
     def state(self) -> ContainerState:
-        state = self._state
+        state = self.known_state
         if state is None:
-            state = self._state = load_state(self.engine, self.database, self.name)
+            state = self.known_state = load_state(self.engine, self.database, self.name)
         return state
 
     def refresh(self) -> ContainerState:
-        self._state = load_state(self.engine, self.database, self.name)
-        return self._state
+        self.known_state = load_state(self.engine, self.database, self.name)
+        return self.known_state
 
     def _catch_up(self, old: ContainerState, owner: Range) -> None:
         """After a fence: the catalog is newer than us, or newer than the space, or the range stands
@@ -286,7 +287,7 @@ class ContainerStore:
         HOT: numbers in bench/store.py."""
         part = id_part(check_id(item_id))
         for _ in range(ROUNDS_MAX):
-            state = self._state or self.state
+            state = self.known_state or self.state
             definition = state.definition
             if place is not None and place.definition is definition.partition_key:
                 _, epk, digest, row, key = place

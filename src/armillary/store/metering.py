@@ -22,7 +22,7 @@ from armillary.engine.base import CATALOG_SPACE, Engine
 from armillary.errors import MetadataThrottled, Throttled
 from armillary.limits import METADATA_RU
 from armillary.partition.consumption import PartitionHeat
-from armillary.partition.ledger import Allowance, Ledger
+from armillary.partition.ledger import Allowance, Held, Ledger
 from armillary.partition.provisioning import LIMITS, PartitionLimits, has_burst
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients
@@ -35,14 +35,16 @@ Enforce: TypeAlias = Literal["on", "off", "report"]
 
 ALLOWANCES_MAX = 10_000  # remembered at once
 FLUSH_MS = 5_000
+READ_RU_KEPT_MAX = 4_096
 OFFER_SECONDS = 1  # how long what was provisioned is believed
 
-#: The second and the catalog version in which an allowance was looked up. None: unlimited.
-Known: TypeAlias = tuple[int, int, Allowance | None]
+#: The second and the catalog version in which an allowance was looked up, and what this process
+#: holds of it. None: unlimited; nothing.
+Known: TypeAlias = tuple[int, int, Allowance | None, Held | None]
 #: When a request was admitted (clock in ms, stopwatch in seconds), and by which budget.
 Ticket: TypeAlias = tuple[int, float, Known | None]
 
-_UNLIMITED: Final[Known] = (0, 0, None)
+_UNLIMITED: Final[Known] = (0, 0, None, None)
 #: The budget of the account's metadata. Neither a space nor a shared budget has this number.
 METADATA: Final = Allowance(1 << 61, METADATA_RU)
 
@@ -80,12 +82,14 @@ class Meter:
         self._ledger = ledger
         self._statistics = LocalStatistics() if statistics is None else statistics
         self._recorder = self._statistics.recorder
+        self._record_read = self._recorder.record_read
         self._enforce = enforce
         self._burst = burst
         self._serverless = serverless
         self._metadata = metadata and enforce != "off"
         self._limits = limits
         self.profile = profile
+        self._read_ru: dict[int, float] = {}
         self._provisions: dict[str, _Provision] = {}
         self._allowances: dict[int, Known] = {}
         self._flushed_ms = engine.now_ms()
@@ -140,6 +144,54 @@ class Meter:
             if self._statistics.is_shared:
                 self._recorder.flush(now_ms)  # so that other processes see our top keys
 
+    # The same two for a point read, where a slice of the budget is at hand: no call for what can be
+    # compared here. tests/unit/store/test_metering.py compares with the two above.
+
+    def admit_read(self, state: ContainerState, owner: Range) -> Ticket:
+        now_ms = self._now_ms()
+        known = self._allowances.get(owner.space)
+        if known is not None:
+            second, version, _, held = known
+            if (
+                held is not None
+                and held.left > 0.0
+                and held.second == second == now_ms // 1000
+                and version == state.record.version
+            ):
+                held.high_second = second
+                return now_ms, self._stopwatch(), known
+        return self.admit(state, owner, "read")
+
+    def charge_read(
+        self, state: ContainerState, owner: Range, key: bytes, body_bytes: int, ticket: Ticket
+    ) -> None:
+        now_ms, began, known = ticket
+        latency_ms = (self._stopwatch() - began) * 1000.0
+        now_ms += int(latency_ms + 0.5)
+        ru = self._read_ru.get(body_bytes) or self._keep_read_ru(body_bytes)
+        space = owner.space
+        if (
+            known is None
+            or (held := known[3]) is None
+            or held.second != now_ms // 1000
+            or self._allowances.get(space) is not known
+            or now_ms - self._flushed_ms >= FLUSH_MS
+        ):
+            self.charge(state, owner, key, ru, "read", 200, ticket)
+            return
+        with held.lock:
+            held.left = left = held.left - ru
+        if left < 0.0:
+            assert known[2] is not None
+            self._ledger.charge(known[2], 0.0, now_ms)  # which settles a large debt
+        self._record_read(space, key, ru, latency_ms, now_ms)
+
+    def _keep_read_ru(self, body_bytes: int) -> float:
+        if len(self._read_ru) >= READ_RU_KEPT_MAX:
+            self._read_ru.clear()
+        ru = self._read_ru[body_bytes] = self.profile.read.at(body_bytes)
+        return ru
+
     def allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         """The budget that a range draws on. None: unlimited."""
         return self._known(state, owner, now_ms)[2]
@@ -151,7 +203,9 @@ class Meter:
         if known is None or known[0] != second or known[1] != version:
             if len(self._allowances) >= ALLOWANCES_MAX:
                 self._allowances.clear()
-            known = (second, version, self._allowance(state, owner, now_ms))
+            allowance = self._allowance(state, owner, now_ms)
+            held = None if allowance is None else self._ledger.held(allowance, now_ms)
+            known = (second, version, allowance, held)
             self._allowances[owner.space] = known
         return known
 

@@ -375,3 +375,67 @@ def test_ready_says_no_while_stopping(start: Start) -> None:
         answers.get()
         assert answers.get().status == 503
         assert answers.get().status == 200
+
+
+# --- shapes -------------------------------------------------------------------------------------
+
+
+def test_a_request_like_one_before_goes_the_short_way(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = Answers(client)
+        client.sendall(get("/quick/a", "Say: hello"))
+        assert answers.get().json() == ["GET", "/quick/a", "", False]
+        client.sendall(get("/quick/b", "Say: again"))
+        assert answers.get().json() == "short b"
+        client.sendall(get("/quick/c", "Say: long"))
+        assert answers.get().json() == ["GET", "/quick/c", "", False]
+    assert server.service.shortcut.said == [b"again"]
+
+
+def test_only_whole_and_single_requests_go_the_short_way(start: Start) -> None:
+    """Cut, joined, or while another is under way: the order of answers is the parser's business."""
+    server = start()
+    one, two = get("/quick/a", "Say: one"), get("/quick/b", "Say: two")
+    with server.connect() as client:
+        answers = Answers(client)
+        client.sendall(one)
+        answers.get()
+        client.sendall(one + two)
+        assert [answers.get().json()[1] for _ in "12"] == ["/quick/a", "/quick/b"]
+        client.sendall(one[:20])
+        until(True, lambda: any(guest._reader.in_request for guest in list(server.hub.guests)))  # type: ignore[attr-defined]
+        client.sendall(one[20:])
+        assert answers.get().json()[1] == "/quick/a"
+        client.sendall(get("/wait/w"))
+        until(5, lambda: len(server.service.requests))
+        client.sendall(two)
+        server.service.gate("w").set()
+        assert answers.get().json()[1] == "/wait/w"
+        assert answers.get().json()[1] == "/quick/b"
+        client.sendall(two)
+        assert answers.get().json() == "short b"
+
+
+def test_what_was_refused_is_no_example(start: Start) -> None:
+    """A strange Host is refused before the service sees it, and so it must stay."""
+    server = start()
+    stranger = get("/quick/a", "Say: hello").replace(b"localhost", b"evil.example")
+    with server.connect() as client:
+        answers = Answers(client)
+        for _ in range(3):
+            client.sendall(stranger)
+            assert answers.get().status == 403
+
+
+def test_a_bug_of_the_short_way_is_a_500(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = Answers(client)
+        client.sendall(get("/quick/a", "Say: hello"))
+        answers.get()
+        with caplog.at_level(logging.CRITICAL, "armillary.server"):
+            client.sendall(get("/quick/a", "Say: bug"))
+            assert answers.get().status == 500
+        client.sendall(get("/quick/a", "Say: hello"))
+        assert answers.get().json() == "short a"

@@ -2,13 +2,21 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 import armillary
 from armillary.clock import VirtualClock
 from armillary.container import Container
+from armillary.engine.opening import open_engine
 from armillary.errors import Throttled
+from armillary.partition.consumption import PartitionHeat
+from armillary.partition.ledger_file import FileLedger
+from armillary.store.accounts import AccountStore
+from armillary.store.catalog import ensure_catalog
+from armillary.store.commands import HANDLERS
+from armillary.store.metering import Meter
 
 REQUESTS: dict[str, Callable[[Container], object]] = {
     "read": lambda c: c.read_item("1", "a"),
@@ -78,3 +86,44 @@ def test_requests_about_metadata_are_counted_on_a_data_folder_too(tmp_path: Path
         found = meter.metadata()
         assert found is not None
         assert found.requests == {("other", 201): 1}
+
+
+@pytest.mark.parametrize("ru", [400, 2_000, 4_000])
+def test_the_short_way_of_reads_admits_and_charges_like_the_long_one(
+    ru: int, tmp_path: Path
+) -> None:
+    """Whether a budget is shared directly or in slices: the same refusals in the same places, and
+    the same numbers afterwards."""
+    seen: list[tuple[list[int | None], PartitionHeat]] = []
+    for way in ("long", "short"):
+        clock, chance = VirtualClock(), Random(ru)
+        (tmp_path / way).mkdir()
+        engine = open_engine(":memory:", HANDLERS, clock=clock)
+        ensure_catalog(engine)
+        meter = Meter(engine, FileLedger(tmp_path / way / "ledger.bin"))
+        account = AccountStore(engine, random=Random(1), meter=meter)
+        account.create_database("d")
+        body = {"id": "c", "partitionKey": {"paths": ["/k"]}}
+        account.create_container("d", body, throughput=("manual", ru), physical_partitions=1)
+        state = account.container("d", "c").state
+        owner = state.table.ranges[0]
+        outcomes: list[int | None] = []
+        for number in range(3_000):
+            clock.advance(chance.choice([0, 0, 0, 0.001, 0.05]))
+            size, key = chance.choice([100, 5_000, 900_000]), b'["%d"]' % (number % 7)
+            try:
+                if way == "long":
+                    ticket = meter.admit(state, owner, "read")
+                    cost = meter.profile.read.at(size)
+                    meter.charge(state, owner, key, cost, "read", 200, ticket)
+                else:
+                    ticket = meter.admit_read(state, owner)
+                    meter.charge_read(state, owner, key, size, ticket)
+                outcomes.append(None)
+            except Throttled as error:
+                outcomes.append(error.facts["retry_after_ms"])
+        seen.append((outcomes, meter.heat(state)[owner.ordinal]))
+        meter.close()
+        engine.close()
+    assert seen[0] == seen[1]
+    assert any(seen[0][0]), "some were refused"

@@ -4,7 +4,7 @@ Not frozen, though nobody changes them: setting the fields of frozen ones was a 
 time of a point read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -47,4 +47,36 @@ class Service(Protocol):
 
     def handle(self, request: Request) -> Response:
         """Never raises for anything a client can send."""
+        ...
+
+
+class Shortcut(Protocol):
+    """One kind of request that a service can answer from bytes to bytes (`server/shapes.py`)."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def target(self) -> bytes:
+        """A pattern with groups for what it names."""
+        ...
+
+    @property
+    def captured(self) -> Mapping[str, bytes]:
+        """Headers whose values change from request to request, and patterns without groups."""
+        ...
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """Headers that decide something: another value is another shape."""
+        ...
+
+    def accepts(self, request: Request) -> bool:
+        """Whether requests like this one, with the same fixed headers, may come this way."""
+        ...
+
+    @property
+    def answer(self) -> Callable[..., bytes | None]:
+        """The whole answer to a request, given the Date line, the groups of its target and then its
+        captured headers, empty where it has none. None: not for us, and nothing has happened."""
         ...

@@ -28,10 +28,10 @@ from armillary.api.nosql.authorization import FULL, authenticate, authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
 from armillary.api.nosql.cors import cors_headers, preflight
 from armillary.api.nosql.gateway import Gateway
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.nosql.hot_reads import HotReads
+from armillary.api.nosql.messages import Request, Response, Shortcut
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.paths import Path, parse_path
-from armillary.api.nosql.point_reads import PointReads
 from armillary.api.nosql.routes import Route, find_route
 from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings, told_apart
 from armillary.clock import Clock, new_random
@@ -69,8 +69,10 @@ class NosqlService:
             account, settings or GatewaySettings(), wall or self.shared.own_clock
         )
         self._housekeeper = housekeeper
-        self._point_reads = PointReads(self.gateway)
         self.controls = Controls(self.gateway, self.shared)
+        self.shortcut: Shortcut | None = None
+        if self.gateway.settings.quick_reads and not self.gateway.settings.cors_origins:
+            self.shortcut = HotReads(self.gateway, self._faults)
 
     def is_quick(self, request: Request) -> bool:
         """Point reads. By their form alone: whoever answers finds out about the rest."""
@@ -86,21 +88,14 @@ class NosqlService:
         try:
             if self.shared.polls:
                 self.shared.poll()
-            is_quick = request.method == "GET" and not self._faults[FAULTS]
-            quick = self._point_reads.answer(request) if is_quick else None
-            response = self.answer_slowly(request) if quick is None else quick
+            response = self._answered(request)
         except Exception:
             log.exception("a bug: %s %s", request.method, request.target)
             response = _internal(self._bare(request))
         origins = self.gateway.settings.cors_origins
         return with_headers(response, cors_headers(request, origins)) if origins else response
 
-    def answer_quickly(self, request: Request) -> Response | None:
-        """The short way of a point read, if it can be taken."""
-        return self._point_reads.answer(request)
-
-    def answer_slowly(self, request: Request) -> Response:
-        """The long way, which every request can go."""
+    def _answered(self, request: Request) -> Response:
         call = self._bare(request)
         try:
             return self._answer(call)

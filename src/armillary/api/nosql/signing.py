@@ -143,22 +143,19 @@ class Keyring:
             text, lines = headers.get("date"), "\n{0}\n"
         if text is None:
             raise Unauthorized(DATE_TEXT)
-        moment, lower = self._dates.get(text) or self._keep_date(text)
+        moment, lower = self.read_date(text)
         check_time(moment - SKEW_SECONDS, moment + SKEW_SECONDS, now_s)
         return lines.format(lower)
+
+    def read_date(self, text: str) -> tuple[int, str]:
+        """In seconds, and as it is signed. Unauthorized: it is none."""
+        return self._dates.get(text) or self._keep_date(text)
 
     def _keep_date(self, text: str) -> tuple[int, str]:
         if len(self._dates) >= DATES_KEPT_MAX:
             self._dates.clear()
         known = self._dates[text] = (_moment(text), text.lower())
         return known
-
-    def fresh_date(self, text: str, now_s: int) -> str | None:
-        """The date as it is signed; None unless it is known already and not too old."""
-        known = self._dates.get(text)
-        if known is None or abs(now_s - known[0]) > SKEW_SECONDS:
-            return None
-        return known[1]
 
 
 def payload_of(method: str, form: Signed, dates: str) -> str:
