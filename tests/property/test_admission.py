@@ -88,3 +88,26 @@ def test_however_often_the_throughput_changes_a_second_keeps_to_its_highest(
             budget.charge(now_ms, cost)
             admitted[second].append(cost)
     assert all(sum(costs[:-1]) < highest[second] for second, costs in admitted.items())
+
+
+@given(
+    st.integers(1, 4000),
+    st.lists(st.tuples(st.integers(0, 2500), st.integers(0, 400), st.integers(1, 60)), max_size=12),
+    st.booleans(),
+)
+def test_many_at_once_are_treated_like_one_after_the_other(
+    ru: int, groups: list[tuple[int, int, int]], burst: bool
+) -> None:
+    quick, slow = (Budget(ru, 0, burst=burst) for _ in range(2))
+    now_ms = 0
+    for pause_ms, count, cost in groups:
+        now_ms += pause_ms
+        found = quick.admit_many(now_ms, count, cost)
+        waits = []
+        for _ in range(count):
+            waits.append(slow.admit(now_ms))
+            if waits[-1] is None:
+                slow.charge(now_ms, cost)
+        assert found.admitted == waits.count(None)
+        assert found.retry_after_ms == max((wait for wait in waits if wait is not None), default=0)
+        assert quick.report(now_ms) == slow.report(now_ms)
