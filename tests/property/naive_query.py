@@ -85,10 +85,13 @@ def leaving(value: Any) -> Any:
 
 
 def rows_of(query: ast.Query, scope: Scope, world: World, outermost: bool = False) -> list[Any]:
-    everything = list(from_clause(query, scope, world, outermost))
-    scopes = [s for s in everything if query.where is None or value(query.where, s, world) is True]
-    if query.order_by is not None:
-        scopes = ordered(query.order_by, scopes, everything, world)
+    if isinstance(query.order_by, ast.OrderBy):
+        scopes = ordered_by_item(query, query.order_by, world)
+    else:
+        everything = list(from_clause(query, scope, world, outermost))
+        scopes = [s for s in everything if passes(query, s, world)]
+        if query.order_by is not None:
+            scopes = ranked(query.order_by, scopes, everything, world)
     groups = grouped(query, scopes, world)
     if groups is None:
         projected = [select(query, s, world, None) for s in scopes]
@@ -211,24 +214,36 @@ def own_name(expr: ast.Expr) -> str | None:
 # --- order ----------------------------------------------------------------------------------------
 
 
-def ordered(
-    order: ast.OrderBy | ast.OrderByRank, scopes: list[Scope], everything: list[Scope], world: World
-) -> list[Scope]:
-    if isinstance(order, ast.OrderByRank):
-        scores = rank_scores(order.score, scopes, everything, world)
-        keys = [[score] for score in scores]
-        directions = [True]
-    else:
-        keys = [[value(item.expr, s, world) for item in order.items] for s in scopes]
-        directions = [is_descending(item, world) for item in order.items]
+def passes(query: ast.Query, scope: Scope, world: World) -> bool:
+    return query.where is None or value(query.where, scope, world) is True
+
+
+def ordered_by_item(query: ast.Query, order: ast.OrderBy, world: World) -> list[Scope]:
+    """Equal keys: by item, falling when the first key falls; rows of one item as they were."""
+    found: list[tuple[int, Scope]] = []
+    for number, item in enumerate(world.items):
+        alone = replace(world, items=[item])
+        scopes = from_clause(query, {}, alone, outermost=True)
+        found += [(number, scope) for scope in scopes if passes(query, scope, world)]
+    keys = [[value(item.expr, scope, world) for item in order.items] for _, scope in found]
+    directions = [is_descending(item, world) for item in order.items]
 
     def before(one: int, other: int) -> int:
         for a, b, down in zip(keys[one], keys[other], directions, strict=True):
-            if found := compare(a, b):
-                return -found if down else found
-        return other - one if directions[0] and isinstance(order, ast.OrderBy) else one - other
+            if order_of_keys := compare(a, b):
+                return -order_of_keys if down else order_of_keys
+        between = found[one][0] - found[other][0]
+        return (-between if directions[0] else between) or one - other
 
-    return [scopes[at] for at in sorted(range(len(scopes)), key=cmp_to_key(before))]
+    return [found[at][1] for at in sorted(range(len(found)), key=cmp_to_key(before))]
+
+
+def ranked(
+    order: ast.OrderByRank, scopes: list[Scope], everything: list[Scope], world: World
+) -> list[Scope]:
+    scores = rank_scores(order.score, scopes, everything, world)
+    best = sorted(range(len(scopes)), key=lambda at: -scores[at])  # stable: ties as they were
+    return [scopes[at] for at in best]
 
 
 def is_descending(item: ast.OrderItem, world: World) -> bool:

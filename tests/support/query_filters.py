@@ -109,6 +109,32 @@ directions = st.sampled_from(["", " DESC"])
 slices = st.sampled_from(["", "", " OFFSET 1 LIMIT 3"])
 _AGGREGATES = ["COUNT(1)", "COUNT(c.a)", "MIN(c.a)", "MAX(c.a)", "SUM(c.b)", "COUNT(c)"]
 
+_PAIR = "c.a {} {} AND c.b {} {}"
+_pair = (operators, constants, operators, constants)
+_BOTH_KEYS = [f" ORDER BY c.a{a}, c.b{b}" for a in ("", " DESC") for b in ("", " DESC")]
+#: Filters on both columns of a composite index, and orders that it may or may not be in.
+pairs: SearchStrategy[str] = st.one_of(
+    _built(f"SELECT VALUE c.id FROM c WHERE {_PAIR}", *_pair),
+    _built(f"SELECT VALUE COUNT(1) FROM c WHERE {_PAIR}", *_pair),
+    _built(f"SELECT VALUE COUNT(1) FROM c WHERE {_PAIR} OR c.a {{}} {{}}", *_pair, *_pair[:2]),
+    _built(
+        "SELECT VALUE COUNT(1) FROM c WHERE ARRAY_CONTAINS_ALL(c.t, {}, {}) AND c.a {} {}",
+        constants, constants, operators, constants,
+    ),
+    _built(f"SELECT VALUE c.id FROM c WHERE {_PAIR} ORDER BY c.b{{}}", *_pair, directions),
+    _built("SELECT VALUE c.id FROM c WHERE c.a = {} ORDER BY c.b{}", constants, directions),
+    _built("SELECT VALUE c.id FROM c WHERE c.a {} {} ORDER BY c.a{}", *_pair[:2], directions),
+    _built(f"SELECT VALUE c.id FROM c WHERE {_PAIR}{{}}", *_pair, st.sampled_from(_BOTH_KEYS)),
+    _built(
+        "SELECT VALUE c.id FROM c WHERE c.a IN ({}, {}) AND c.b {} {}{}",
+        constants, constants, operators, constants, st.sampled_from(["", *_BOTH_KEYS]),
+    ),
+    _built(
+        "SELECT VALUE c.id FROM c WHERE c.a = {} AND STARTSWITH(c.b, {}){}",
+        constants, strings, st.sampled_from(["", *_BOTH_KEYS]),
+    ),
+)  # fmt: skip
+
 texts: SearchStrategy[str] = st.one_of(
     _built("SELECT * FROM c{}", where),
     _built("SELECT VALUE c.id FROM c{}{}", where, slices),
@@ -120,8 +146,6 @@ texts: SearchStrategy[str] = st.one_of(
     _built("SELECT DISTINCT VALUE {} FROM c{}", paths, where),
     _built("SELECT DISTINCT VALUE {} FROM c{} ORDER BY c.a{}", paths, where, directions),
     _built("SELECT c.a, COUNT(1) AS n FROM c{} GROUP BY c.a", where),
-    st.sampled_from(
-        [f"SELECT VALUE c.id FROM c ORDER BY c.a{a}, c.b{b}" for a in ("", " DESC")
-         for b in ("", " DESC")]
-    ),
-)  # fmt: skip
+    st.sampled_from(_BOTH_KEYS).map(lambda keys: f"SELECT VALUE c.id FROM c{keys}"),
+    pairs,
+)

@@ -87,7 +87,7 @@ class StoreView:
         choice = choose(self, program.accesses)
         if choice is None:
             return self.items(program, self.everything(start))
-        self.metrics.index_used.update(dict.fromkeys(choice.paths))
+        self.metrics.index_used.update(dict.fromkeys(choice.names))
         return self.items(program, self.load(rids(self, choice, start)))
 
     def batches(self, program: Program, after: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -98,7 +98,7 @@ class StoreView:
         choice = choose(self, program.accesses)
         rows: Iterator[tuple[bytes, bytes]]
         if choice is not None:
-            self.metrics.index_used.update(dict.fromkeys(choice.paths))
+            self.metrics.index_used.update(dict.fromkeys(choice.names))
             rows = ((layout.DOC + rid, v) for rid, v in self.load(rids(self, choice, start)))
         elif self.piece.key is None:
             rows = self.reader.scan(layout.DOC + start, layout.after(layout.DOC))

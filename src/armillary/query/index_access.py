@@ -1,7 +1,7 @@
 """Which part of the index can answer a filter: expressions in, lookups out.
 
-    c.age > 3 AND c.city = "Oslo"     Lookup(/age, (3, …)) and Lookup(/city, "Oslo"), one of which
-                                      is read; the filter is checked again on what it finds
+    c.age > 3 AND c.city = "Oslo"     Lookup(/age, (3, …)) and Lookup(/city, "Oslo"); one is read or
+                                      both, and the filter is checked again on what they find
     c.a = 1 OR c.b = 2                both, united
     EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t = "x")        Lookup(/tags/[], "x")
 
@@ -65,7 +65,9 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """Items that every part finds; any one part will do."""
+    """Items that every part finds; any one part will do. When it is exact, all parts together find
+    no others.
+    """
 
     parts: tuple[Access, ...]
     exact: bool = False
@@ -138,11 +140,11 @@ def exact_filter(plan: Plan, scope: Scope) -> Access | None:
         return None
     reading, places = _Reading(scope, plan.bound), _places(plan.bound)
     parts = [reading.access(term, places) for term in conjuncts(plan.where)]
-    known = [part for part in parts if part is not None]
+    known = [part for part in parts if part is not None and part.exact]
     found = _tightened(known)
-    if len(known) < len(parts) or len(found) != 1:
+    if len(known) < len(parts) or not found:
         return None
-    return found[0] if found[0].exact else None
+    return found[0] if len(found) == 1 else Both(tuple(found), exact=True)
 
 
 def _places(bound: BoundQuery) -> dict[str, Path]:
@@ -236,7 +238,9 @@ class _Reading:
         found = tuple(part for part in parts if part is not None)
         if not found:
             return None
-        return found[0] if len(found) == 1 == len(terms) else Both(found)
+        if len(found) == 1 == len(terms):
+            return found[0]
+        return Both(found, len(found) == len(terms) and all(part.exact for part in found))
 
     def _either(self, parts: Sequence[Access | None]) -> Access | None:
         found = [part for part in parts if part is not None]
@@ -402,7 +406,10 @@ class _Reading:
         if values is None:
             return None
         parts = [self._element(call.args[0], ranges.equal_to(value), places) for value in values]
-        return Both(tuple(part for part in parts if part is not None)) if all(parts) else None
+        found = tuple(part for part in parts if part is not None)
+        if len(found) < len(parts):
+            return None
+        return Both(found, all(part.exact for part in found))
 
     def _element(self, array: ast.Expr, terms: Terms, places: Places) -> Lookup | None:
         path = path_at(array, places)

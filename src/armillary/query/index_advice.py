@@ -9,7 +9,7 @@ metrics (nosql-query 7.3).
         composite   /town ASC, /age DESC: the filter leads, the order follows
 
 Looked for only when somebody asks: it reads the filter once more. It names what the original would
-name; this store itself takes composite indexes for order alone.
+name; this store takes composite indexes for the same things, and intersects single ones.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
     COUNT(1)                    the number of items
     COUNT(1) WHERE c.a > 3      the number of entries, when the filter is exact
+    … WHERE c.a > 3 AND c.b = 1 the number of rids that both have, or that a composite index has
     COUNT(c.a)                  the items that have the path
     MIN(c.a), MAX(c.a)          the first and the last entry
     words and holders of terms  `text_statistics.py`
@@ -24,6 +25,7 @@ from armillary.query.index_read import (
     covers,
     edge_entry,
     has_no_items,
+    names_of,
     nothing_expired,
 )
 from armillary.query.plan import Plan
@@ -110,8 +112,8 @@ def answer(view: StoreView, found: Shortcut, states: list[Any]) -> bool:
         if path:
             view.metrics.index_used[f"{path_text(path)}/?"] = None
     view.metrics.index_only = True
-    if isinstance(found.access, Lookup):
-        view.metrics.index_used[f"{path_text(found.access.path)}/?"] = None
+    if found.access is not None:
+        view.metrics.index_used.update(dict.fromkeys(names_of(found.access)))
     return True
 
 

@@ -1,8 +1,8 @@
-"""Reading the index in one snapshot: which items a filter can mean, in the order of their rids.
+"""Choosing among indexes in one snapshot: which of them say, together, which items a filter means.
 
 Of all accesses the one with the fewest entries is read; how many that is, is counted, up to a
-bound, because nothing else is as right. Entries of one term are in rid order already and are
-streamed. Others are collected and sorted, if there are not too many; with too many entries
+bound, because nothing else is as right. Others that are not much larger are read as well, and only
+items that all of them find are loaded: an entry costs a fraction of an item. With too many entries
 everywhere a scan of the items is as good.
 
 An index is used for a path only while every item has its entries there: no item is indexed under
@@ -11,18 +11,29 @@ an older policy, or that policy covers the path as well.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from armillary.encoding.cells import ranges_around
+from armillary.query.composite_access import CompositeLookup, composite_lookups, single_lookups
 from armillary.query.index_access import Access, Both, Either, Lookup
+from armillary.query.index_rids import (
+    FEWEST,
+    MANY,
+    RID_BYTES,
+    WORTH_IT,
+    Way,
+    count,
+    count_exactly,
+    entries_of,
+    found_by_all,
+    is_stream,
+)
 from armillary.query.special_access import Near
 from armillary.query.term_ranges import ANYTHING, union
 from armillary.store import layout
-from armillary.store.index_path import Path, path_text
+from armillary.store.index_path import ARRAY, Path, path_text
 from armillary.store.index_plan import path_hash
 from armillary.store.other_indexes import Other, SpatialIndex
 from armillary.store.plans import plan_from
@@ -33,28 +44,32 @@ from armillary.store.upkeep import is_sweep_due
 if TYPE_CHECKING:
     from armillary.query.execute import StoreView
 
-RID_BYTES = 8
-FEW = 200  # entries: not worth asking another index
-MANY = 20_000  # entries that are collected and sorted for one page
+FEW: Final = 200  # entries: not worth asking another index
+SOME: Final = 2_000
+KEPT_MAX: Final = 100_000  # rids that are kept to count what several indexes have in common
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How items are found. `rids` are in order when they are streamed, else sorted already."""
+    """How items are found: by every one of the ways, the first of which has the fewest entries."""
 
-    access: Access
+    ways: tuple[Way, ...]
     entries: int
-    is_stream: bool
 
     @property
-    def paths(self) -> list[str]:
-        return [f"{path_text(path)}/?" for path in _paths(self.access)]
+    def names(self) -> list[str]:
+        """As the metrics tell them."""
+        return list(dict.fromkeys(name for way in self.ways for name in names_of(way)))
 
 
-def _paths(access: Access) -> list[Path]:
-    if isinstance(access, Lookup | Near):
-        return [access.path]
-    return list(dict.fromkeys(path for part in access.parts for path in _paths(part)))
+def names_of(way: Way) -> Iterator[str]:
+    if isinstance(way, CompositeLookup):
+        yield way.name
+    elif isinstance(way, Lookup | Near):
+        yield f"{path_text(way.path)}/?"
+    else:
+        for part in way.parts:
+            yield from names_of(part)
 
 
 # --- what may be used -----------------------------------------------------------------------------
@@ -96,31 +111,68 @@ def usable(view: StoreView, access: Access) -> Access | None:
     parts = [part for each in access.parts if (part := usable(view, each)) is not None]
     if isinstance(access, Either):
         return Either(tuple(parts)) if len(parts) == len(access.parts) else None
-    return Both(tuple(parts)) if parts else None
+    if not parts:
+        return None
+    return Both(tuple(parts), access.exact and len(parts) == len(access.parts))
 
 
 # --- choosing -------------------------------------------------------------------------------------
 
 
 def choose(view: StoreView, accesses: Sequence[Access], most: int = MANY) -> Choice | None:
-    """The access with the fewest entries, None when reading all items is as good."""
+    """The accesses to read, None when reading all items is as good."""
     everything = _items(view)
     if everything < min(map(_seeks, accesses), default=0):
         return None
-    found = [each for access in accesses if (each := usable(view, access)) is not None]
+    found: list[Way] = [each for access in accesses if (each := usable(view, access)) is not None]
+    found += _composites(view, accesses)
     if not found:
         return None
-    for bound in (FEW, most):
+    for bound in sorted({min(FEW, most), min(SOME, most), most}):
         counted = [(count(view, access, bound), number) for number, access in enumerate(found)]
-        entries, number = min(counted)
+        entries, _ = min(counted)
         if entries >= everything:
             return None
         if entries < bound:
-            return Choice(found[number], entries, _is_stream(found[number]))
-    streams = [access for access in found if _is_stream(access)]
+            small = sorted(each for each in counted if each[0] < bound)
+            return Choice(_together([(size, found[at]) for size, at in small]), entries)
+    streams = tuple(access for access in found if is_stream(access))
     if streams and everything > 4 * most:
-        return Choice(streams[0], most, True)
+        return Choice(streams, most)
     return None
+
+
+def _together(counted: list[tuple[int, Way]]) -> tuple[Way, ...]:
+    """The smallest, and those whose entries cost less to read than the items that they spare. A
+    composite index has said already what the indexes of its paths could say.
+    """
+    entries, first = counted[0]
+    ways, known = [first], _known(first)
+    if entries >= FEWEST:
+        for more, way in counted[1:]:
+            if more <= WORTH_IT * entries and not _known(way) & known:
+                ways.append(way)
+                known |= _known(way)
+    return tuple(ways)
+
+
+def _known(way: Way) -> frozenset[Path]:
+    if isinstance(way, CompositeLookup):
+        return way.paths
+    if isinstance(way, Lookup) and way.kind == layout.IX and ARRAY not in way.path:
+        return frozenset((way.path,))
+    return frozenset()
+
+
+def _composites(view: StoreView, accesses: Sequence[Access]) -> list[CompositeLookup]:
+    """Composite indexes for two accesses or more; all items have their entries in them."""
+    composites = view.state.plan.composites
+    if not composites or len(accesses) < 2 or view.meta.stale_items:
+        return []
+    lookups = single_lookups(accesses)
+    for path in [path for path in lookups if path[0] in view.computed]:
+        del lookups[path]
+    return composite_lookups(composites, lookups)
 
 
 def _items(view: StoreView) -> int:
@@ -149,90 +201,9 @@ def _seeks(access: Access) -> int:
             return 0
 
 
-def count(view: StoreView, access: Access, bound: int) -> int:
-    """Entries to be read, at most `bound`."""
-    match access:
-        case Lookup():
-            return sum(1 for _ in islice(_keys(view, access), bound))
-        case Either(parts):
-            total = 0
-            for part in parts:
-                total += count(view, part, bound - total)
-                if total >= bound:
-                    break
-            return total
-        case Both(parts):
-            return min(count(view, part, bound) for part in parts)
-        case Near():
-            raise AssertionError("boxes become cells in `usable`")
-
-
-def _is_stream(access: Access) -> bool:
-    match access:
-        case Lookup():
-            return access.is_points
-        case Either(parts):
-            return all(isinstance(part, Lookup) and part.is_points for part in parts)
-        case _:
-            return False
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
 def rids(view: StoreView, choice: Choice, start: bytes) -> Iterable[bytes]:
     """The rids that the choice finds, ascending, each once, from `start` on."""
-    if choice.is_stream:
-        return _stream(view, choice.access, start)
-    return sorted(rid for rid in _collect(view, choice.access) if rid >= start)
-
-
-def _stream(view: StoreView, access: Access, start: bytes) -> Iterator[bytes]:
-    parts = access.parts if isinstance(access, Both | Either) else (access,)
-    lookups = [part for part in parts if isinstance(part, Lookup)]
-    assert len(lookups) == len(parts), "only terms are streamed"
-    runs = [_run(view, one, found, start) for one in lookups for found, _ in one.ranges]
-    if len(runs) == 1:
-        return runs[0]
-    return _each_once(heapq.merge(*runs))
-
-
-def _run(view: StoreView, lookup: Lookup, found: bytes, start: bytes) -> Iterator[bytes]:
-    """Rids under one term."""
-    prefix = lookup.kind + path_hash(lookup.path) + found
-    rows = view.reader.scan(prefix + start, layout.after(prefix))
-    return (key[-RID_BYTES:] for key, epk in rows if view.is_inside(epk))
-
-
-def _each_once(ascending: Iterable[bytes]) -> Iterator[bytes]:
-    last = b""
-    for rid in ascending:
-        if rid != last:
-            yield rid
-            last = rid
-
-
-def _collect(view: StoreView, access: Access) -> set[bytes]:
-    match access:
-        case Lookup():
-            return {key[-RID_BYTES:] for key, epk in _rows(view, access) if view.is_inside(epk)}
-        case Either(parts):
-            return set().union(*(_collect(view, part) for part in parts))
-        case Both(parts):
-            smallest = min(parts, key=lambda part: count(view, part, MANY))
-            return _collect(view, smallest)
-        case Near():
-            raise AssertionError("boxes become cells in `usable`")
-
-
-def _keys(view: StoreView, lookup: Lookup) -> Iterator[bytes]:
-    return (key for key, _ in _rows(view, lookup))
-
-
-def _rows(view: StoreView, lookup: Lookup) -> Iterator[tuple[bytes, bytes]]:
-    prefix = lookup.kind + path_hash(lookup.path)
-    for start, end in lookup.ranges:
-        yield from view.reader.scan(prefix + start, prefix + end)
+    return found_by_all(view, choice.ways, start)
 
 
 # --- answers from the index alone -----------------------------------------------------------------
@@ -260,13 +231,31 @@ def count_items(view: StoreView, access: Access | None) -> int | None:
             return view.meta.items
         return _items(view) if view.piece.key is not None else None
     found = usable(view, access)
-    if not isinstance(found, Lookup) or not found.counts_items or not found.exact:
-        return None
+    if found is None or not found.exact:
+        return _count_composite(view, access)
+    if not isinstance(found, Lookup) or not found.counts_items:
+        exactly = _count_composite(view, access)
+        if exactly is not None:
+            return exactly
+        return count_exactly(view, found, KEPT_MAX)
     if view.is_whole and found.ranges == (ANYTHING,) and not view.meta.stale_items:
         known = items_with_path(view.reader, path_hash(found.path))
         if known is not None:
             return known
-    return sum(1 for _, epk in _rows(view, found) if view.is_inside(epk))
+    return sum(1 for _ in entries_of(view, found))
+
+
+def _count_composite(view: StoreView, access: Access) -> int | None:
+    """The entries of a composite index that answers all parts of a filter."""
+    parts = access.parts if isinstance(access, Both) and access.exact else ()
+    for each in _composites(view, parts):
+        if (
+            each.exact
+            and each.paths == set(single_lookups(parts))
+            and len(each.paths) == len(parts)
+        ):
+            return sum(1 for _ in entries_of(view, each))
+    return None
 
 
 def edge_entry(view: StoreView, path: Path, start: bytes, end: bytes, last: bool) -> bytes | None:

@@ -1,7 +1,8 @@
 """The next rows by sort order from one view.
 
 From an index when there is one of that order: its entries are read from the place of the last row,
-and only as many items are loaded as rows are needed. Three things make that less than obvious:
+within the bounds that the filter sets to the keys, and only as many items are loaded as rows are
+needed. Three things make that less than obvious:
 
 - A term does not always tell the value apart from its neighbours (a cut string, a large integer,
   an array). Entries that share such a term are a *run*: its items are loaded and sorted by value.
@@ -17,7 +18,7 @@ few kept: memory is that of a page, time that of a scan.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 
@@ -29,37 +30,24 @@ from armillary.encoding.terms import (
     is_exact,
     term,
 )
-from armillary.limits import TERM_CUT_BYTES
+from armillary.query.composite_access import single_lookups
 from armillary.query.consume import Clock, OrderedRow, ordered_rows, take_ordered
 from armillary.query.execute import StoreView, View
-from armillary.query.index_access import path_at
-from armillary.query.index_read import RID_BYTES, choose, covers
+from armillary.query.index_access import Access
+from armillary.query.index_read import Choice, choose
+from armillary.query.index_rids import RID_BYTES
 from armillary.query.order import Place, Sorter
-from armillary.query.plan import Plan
+from armillary.query.order_index import OrderIndex, order_index
 from armillary.query.program import Program
 from armillary.query.scanning import scan_ordered
 from armillary.query.vector_read import nearest
 from armillary.store import layout
-from armillary.store.composite import Composite
-from armillary.store.index_path import Path, path_text
-from armillary.store.index_plan import IndexPlan, path_hash
+from armillary.store.index_path import Path
+from armillary.store.index_plan import path_hash
 from armillary.store.shapes import items_with_path
 from armillary.values import JSON, UNDEFINED
 
 FEW_TO_SORT = 1_000  # items left by a filter: sorting them beats following an order
-
-
-@dataclass(frozen=True, slots=True)
-class OrderIndex:
-    """Entries in the order of some keys. `falling` says which columns are stored complemented."""
-
-    prefix: bytes
-    falling: tuple[bool, ...]
-    cut: int
-    is_reverse: bool
-    name: str
-    path: Path | None = None
-    """Of a single index, in which items without the path are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +73,8 @@ def fetch_ordered(
     if not isinstance(view, StoreView):
         return Fetched(take_ordered(view.feed(program, b""), program, sorter, last, need))
     few = choose(view, program.accesses, FEW_TO_SORT)
-    index = None if few is not None or rid else order_index(view, program.plan)
-    if index is not None:
+    index = None if rid else order_index(view, program.plan, program.accesses)
+    if index is not None and (few is None or _is_shorter(index, few, program.accesses, need)):
         view.metrics.index_used[index.name] = None
         rows = _in_order(view, program, sorter, index, after, need)
         return Fetched(list(islice(rows, need)))
@@ -97,75 +85,14 @@ def fetch_ordered(
     return Fetched(*scan_ordered(view, program, sorter, last, need, rid, clock))
 
 
-# --- finding an index -----------------------------------------------------------------------------
-
-
-def order_paths(plan: Plan) -> list[Path] | None:
-    """The paths of the sort keys, if all are paths of the item."""
-    alias = plan.bound.container
-    if alias is None or plan.base is not None:
-        return None
-    paths = [path_at(key.expr, {alias: ()}) for key in plan.order]
-    found = [path for path in paths if path]
-    return found if len(found) == len(paths) else None
-
-
-def order_index(view: StoreView, plan: Plan) -> OrderIndex | None:
-    paths = order_paths(plan)
-    if paths is None:
-        return None
-    falling = tuple(key.descending for key in plan.order)
-    if len(paths) > 1:
-        found = composite_for(view.state.plan, paths, falling)
-        is_computed = any(path[0] in view.computed for path in paths)
-        if found is None or is_computed or view.meta.stale_items:
-            return None
-        composite, is_reverse = found
-        columns = tuple(column.descending for column in composite.columns)
-        return OrderIndex(
-            composite.prefix, columns, composite.cut, is_reverse, _composite_name(composite)
-        )
-    (path,) = paths
-    if not covers(view, path):
-        return None
-    prefix = layout.IX + path_hash(path)
-    name = f"{path_text(path)}/?"
-    return OrderIndex(prefix, (False,), TERM_CUT_BYTES, falling[0], name, path)
-
-
-def composite_for(
-    plan: IndexPlan, paths: list[Path], falling: tuple[bool, ...]
-) -> tuple[Composite, bool] | None:
-    """The composite index of exactly these paths in these directions, or in all the opposite
-    ones: then it is read backwards.
+def _is_shorter(index: OrderIndex, few: Choice, accesses: Sequence[Access], need: int) -> bool:
+    """Whether following the order loads fewer items than sorting those that the filter leaves: when
+    these are not few after all, or when every entry in the bounds of the order passes.
     """
-    for composite in plan.composites:
-        columns = composite.columns
-        if composite.array is not None or [column.names for column in columns] != paths:
-            continue
-        if any(column.place == "nowhere" for column in columns):
-            continue
-        stored = tuple(column.descending for column in columns)
-        if stored == falling:
-            return composite, False
-        if stored == tuple(not falls for falls in falling):
-            return composite, True
-    return None
-
-
-def _composite_name(composite: Composite) -> str:
-    return ",".join(
-        f"{path_text(column.names)} {'DESC' if column.descending else 'ASC'}"
-        for column in composite.columns
-    )
-
-
-def has_order_index(plan: Plan, index: IndexPlan) -> bool:
-    """Whether several sort keys have the composite index that the original wants for them."""
-    paths = order_paths(plan)
-    if len(plan.order) < 2 or paths is None:
+    if few.entries >= FEW_TO_SORT:
         return True
-    return composite_for(index, paths, tuple(key.descending for key in plan.order)) is not None
+    served = single_lookups(accesses).keys() & index.served
+    return need < few.entries and len(served) == len(accesses)
 
 
 # --- reading it -----------------------------------------------------------------------------------
@@ -221,7 +148,7 @@ def _entries(
     after: Place | None,
     need: int,
 ) -> Iterator[OrderedRow]:
-    start, end = index.prefix, layout.after(index.prefix)
+    start, end = index.low, index.high
     has_ties = index.is_reverse == sorter.ties_fall
     if after is not None:
         if index.path is not None and after.keys[0] is UNDEFINED:
@@ -229,6 +156,8 @@ def _entries(
                 return
         else:
             start, end = _seek(index, after, has_ties, start, end)
+    if start >= end:
+        return
     last = None if after is None else sorter.of(after)
     keys = (
         key
@@ -284,8 +213,10 @@ def _seek(
             break
     if is_whole and has_ties:
         found += after.tie
-        return (start, found + b"\x00") if index.is_reverse else (found, end)
-    return (start, layout.after(found)) if index.is_reverse else (found, end)
+        last = found + b"\x00"
+    else:
+        last = layout.after(found)
+    return (start, min(end, last)) if index.is_reverse else (max(start, found), end)
 
 
 def _run_beginning(key: JSON, part: bytes) -> bytes:

@@ -51,7 +51,7 @@ from armillary.query.merge import (
 from armillary.query.metrics import QueryMetrics
 from armillary.query.optimize import narrow, pieces_of_key
 from armillary.query.order import Place, Sorter, digest_of
-from armillary.query.ordered import has_order_index
+from armillary.query.order_index import has_order_index
 from armillary.query.plan import Piece, Plan
 from armillary.query.planning import is_fixed, make_plan
 from armillary.query.policies import context_of

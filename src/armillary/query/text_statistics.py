@@ -22,7 +22,8 @@ from armillary.query.evaluate import Scope, constant
 from armillary.query.execute import StoreView
 from armillary.query.functions import Context
 from armillary.query.functions.full_text import contains, wanted_term
-from armillary.query.index_read import RID_BYTES, other_index
+from armillary.query.index_read import other_index
+from armillary.query.index_rids import RID_BYTES
 from armillary.query.special_access import Range, words
 from armillary.query.sql import ast
 from armillary.store import layout

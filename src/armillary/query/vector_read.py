@@ -24,7 +24,8 @@ from armillary.query.consume import OrderedRow, ordered_rows
 from armillary.query.evaluate import Scope, constant
 from armillary.query.functions.vectors import is_vector, metric_of
 from armillary.query.index_access import path_at
-from armillary.query.index_read import RID_BYTES, other_index
+from armillary.query.index_read import other_index
+from armillary.query.index_rids import RID_BYTES
 from armillary.query.order import Place, Sorter
 from armillary.query.program import Program
 from armillary.query.sql import ast
