@@ -47,10 +47,9 @@ def parsed(data: bytes) -> Request | None:
 
 def short(api: Api, data: bytes, like: bytes | None = None) -> bytes | None:
     """The answer of a worker that has seen a request like it."""
-    assert api.service.shortcut is not None
     request = parsed(data if like is None else like)
     assert request is not None
-    shape = Shapes(api.service.shortcut).learn(data if like is None else like, request)
+    shape = Shapes(api.service.shortcuts).learn(data if like is None else like, request)
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None

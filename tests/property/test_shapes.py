@@ -18,6 +18,7 @@ class Words:
     """Hands back what it was given."""
 
     method = "GET"
+    has_body = False
     target = rb"/([a-z]+)/([a-z]*)"
     captured: Final = {"date": rb"[0-9]+", "key": rb"\[[ -~]*\]"}
     fixed = frozenset({"level"})
@@ -75,7 +76,7 @@ pieces = st.sampled_from(
 @example(ORDINARY.index(b"User") + 12, 2, b"you")
 @example(ORDINARY.index(b"Date: ") + 6, 1, b"77")
 def test_what_matches_is_read_alike(at: int, cut: int, piece: bytes) -> None:
-    shapes = Shapes(Words())
+    shapes = Shapes([Words()])
     request = read(ORDINARY)
     assert request is not None
     shape = shapes.learn(ORDINARY, request)
@@ -102,7 +103,7 @@ def test_any_order_and_any_choice_of_headers_has_a_shape(order: list[str], left:
     data = "\r\n".join(["GET /ab/cd HTTP/1.1", *lines, "", ""]).encode()
     request = read(data)
     assert request is not None
-    shape = Shapes(Words()).learn(data, request)
+    shape = Shapes([Words()]).learn(data, request)
     assert shape is not None
     found = shape.match(data)
     assert found is not None
@@ -126,11 +127,11 @@ def test_any_order_and_any_choice_of_headers_has_a_shape(order: list[str], left:
     ],
 )
 def test_strange_requests_have_no_shape(data: bytes) -> None:
-    assert learned(Shapes(Words()), data) is None
+    assert learned(Shapes([Words()]), data) is None
 
 
 def test_shapes_are_shared_and_bounded() -> None:
-    shapes = Shapes(Words())
+    shapes = Shapes([Words()])
     first = learned(shapes, ORDINARY)
     assert learned(shapes, ORDINARY.replace(b"me", b"you")) is first
     for number in range(SHAPES_MAX + 1):

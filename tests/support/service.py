@@ -18,6 +18,7 @@ class EchoService:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.shortcut = EchoShortcut()
+        self.shortcuts = (self.shortcut,)
         self.threads: set[str] = set()
         self._gates: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
@@ -51,6 +52,7 @@ class EchoShortcut:
     a bug, `bug`."""
 
     method = "GET"
+    has_body = False
     target = rb"/quick/([a-z]+)"
     captured: Final = {"say": rb"[a-z]+"}
     fixed: Final = frozenset[str]()

@@ -60,8 +60,13 @@ class LmdbReader:
         return value[TAG_BYTES:] if key == META_KEY and value is not None else value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        get = self.get
-        return [get(key) for key in keys]
+        # HOT: once per item of a short query.
+        if monotonic() > self._deadline:
+            self._expire()
+        get, prefix, db = self._txn.get, self._prefix, self._place.db
+        if META_KEY in keys or b"" in keys or max(map(len, keys), default=0) > KEY_BYTES_MAX:
+            return [self.get(key) for key in keys]
+        return [get(prefix + key, None, db) for key in keys]
 
     def get_via(self, key: bytes, prefix: bytes) -> tuple[bytes, bytes | None] | None:
         value = self.get(key)

@@ -142,10 +142,11 @@ class Connection(asyncio.Protocol):
 
     def _learn(self, data: bytes, incoming: Incoming) -> None:
         """Each connection tries a few times: a client may have no shape, or many."""
-        self._lessons -= 1
         shape = self._hub.learn(data, incoming.request)
-        if shape is not None and shape not in self._shapes:
-            self._shapes += (shape,)
+        if shape is not None:
+            self._lessons -= 1
+            if shape not in self._shapes:
+                self._shapes += (shape,)
 
     def _answer_at_once(self, event: Event, whole: bytes) -> bool:
         """HOT: the usual case, without the pipeline: one request, quick, nothing before it."""
@@ -167,9 +168,9 @@ class Connection(asyncio.Protocol):
             self._later(slot)
         else:
             transport.write(self._encode(response, event, False))
-            # What was refused, by whomever, is no example.
-            if whole and self._lessons and response.status == 200:
-                self._learn(whole, event)
+        # What the server itself refuses, such as a strange host, is no example.
+        if whole and self._lessons and (response is None or response.status == 200):
+            self._learn(whole, event)
         if self._reader.body_bytes != self._held_bytes:
             self._hold(self._reader.body_bytes)
         self._phase = -1

@@ -64,8 +64,7 @@ class Hub:
         self.dates = DateLine()
         self.draining = False
         self.guests: set[Guest] = set()
-        shortcut = getattr(service, "shortcut", None)
-        self._shapes = None if shortcut is None else Shapes(shortcut)
+        self._shapes = Shapes(getattr(service, "shortcuts", ()))
         self._threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self._waiting = 0
         self._waiting_bytes = 0
@@ -92,7 +91,7 @@ class Hub:
 
     def learn(self, data: bytes, request: Request) -> Shape | None:
         """How to recognise requests like this one, which was read from exactly `data`."""
-        return None if self._shapes is None else self._shapes.learn(data, request)
+        return self._shapes.learn(data, request)
 
     def handle(self, request: Request) -> Response:
         try:

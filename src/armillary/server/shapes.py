@@ -16,7 +16,7 @@ tests/property/test_shapes.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from armillary.api.nosql.messages import Request, Shortcut
@@ -32,6 +32,7 @@ FRAMING: Final = frozenset({"transfer-encoding", "expect", "upgrade", "te", "tra
 FIXED: Final = frozenset({"host", "connection", "content-length", "keep-alive"})
 ANYTHING: Final = rb"[ -~]*"
 END: Final = b"\r\n\r\n"
+LENGTH: Final = "content-length"
 
 
 class Shape(NamedTuple):
@@ -44,63 +45,82 @@ class Shape(NamedTuple):
 class Shapes:
     """Those of one worker, shared by its connections."""
 
-    def __init__(self, shortcut: Shortcut) -> None:
-        self._shortcut = shortcut
+    def __init__(self, shortcuts: Sequence[Shortcut]) -> None:
+        self._shortcuts = shortcuts
         self._known: dict[bytes, Shape] = {}
 
     def learn(self, data: bytes, request: Request) -> Shape | None:
         """The shape of a request that was read from exactly `data`; None: it has none."""
-        pattern = self._pattern(data, request)
-        if pattern is None:
-            return None
+        for shortcut in self._shortcuts:
+            if request.method == shortcut.method and shortcut.accepts(request):
+                pattern = _pattern(shortcut, data, request)
+                return None if pattern is None else self._shape(shortcut, pattern)
+        return None
+
+    def _shape(self, shortcut: Shortcut, pattern: bytes) -> Shape:
         shape = self._known.get(pattern)
         if shape is None:
             if len(self._known) >= SHAPES_MAX:
                 self._known.clear()
-            shape = self._known[pattern] = self._made(pattern)
+            shape = self._known[pattern] = _made(shortcut, pattern)
         return shape
 
-    def _pattern(self, data: bytes, request: Request) -> bytes | None:
-        shortcut = self._shortcut
-        head, end, rest = data.partition(END)
-        first, *lines = head.split(b"\r\n")
-        if (
-            not end
-            or rest
-            or not first.endswith(b" HTTP/1.1")
-            or request.method != shortcut.method
-            or FRAMING & request.headers.keys()
-            or len(lines) != len(request.headers)  # a name stands there twice
-            or not shortcut.accepts(request)
-        ):
-            return None
-        pieces = [b"%b %b HTTP/1\\.1\\r\\n" % (shortcut.method.encode(), shortcut.target)]
-        for line in lines:
-            name, colon, value = line.partition(b": ")
-            lower = name.decode("latin-1").lower()
-            if not colon or request.headers.get(lower, "").encode("latin-1") != value:
-                return None  # more space, or none, than people write
-            known = shortcut.captured.get(lower)
-            if known is not None:
-                value = b"(?P<%b>%b)" % (_group(lower), known)
-            elif lower in FIXED or lower in shortcut.fixed:
-                value = re.escape(value)
-            else:
-                value = ANYTHING
-            pieces.append(b"%b: %b\\r\\n" % (re.escape(name), value))
-        pieces.append(rb"\r\n")
-        # Headers it does not have are empty.
-        missing = [name for name in shortcut.captured if name not in request.headers]
-        pieces += [b"(?P<%b>)" % _group(name) for name in missing]
-        return b"".join(pieces)
 
-    def _made(self, pattern: bytes) -> Shape:
-        compiled = re.compile(pattern)
-        shortcut = self._shortcut
-        places = compiled.groupindex
-        order = [*range(1, compiled.groups - len(shortcut.captured) + 1)]
-        order += [places[_group(name).decode()] for name in shortcut.captured]
+def _pattern(shortcut: Shortcut, data: bytes, request: Request) -> bytes | None:
+    head, end, rest = data.partition(END)
+    first, *lines = head.split(b"\r\n")
+    if (
+        not end
+        or rest != request.body
+        or bool(rest) is not shortcut.has_body
+        or not first.endswith(b" HTTP/1.1")
+        or FRAMING & request.headers.keys()
+        or len(lines) != len(request.headers)  # a name stands there twice
+    ):
+        return None
+    pieces = [b"%b %b HTTP/1\\.1\\r\\n" % (shortcut.method.encode(), shortcut.target)]
+    for line in lines:
+        name, colon, value = line.partition(b": ")
+        lower = name.decode("latin-1").lower()
+        if not colon or request.headers.get(lower, "").encode("latin-1") != value:
+            return None  # more space, or none, than people write
+        known = shortcut.captured.get(lower)
+        if known is not None:
+            value = b"(?P<%b>%b)" % (_group(lower), known)
+        elif lower == LENGTH and rest:
+            value = rb"(?P<content_length>[1-9][0-9]{0,6})"
+        elif lower in FIXED or lower in shortcut.fixed:
+            value = re.escape(value)
+        else:
+            value = ANYTHING
+        pieces.append(b"%b: %b\\r\\n" % (re.escape(name), value))
+    pieces.append(rb"\r\n")
+    # Headers it does not have are empty.
+    missing = [name for name in shortcut.captured if name not in request.headers]
+    pieces += [b"(?P<%b>)" % _group(name) for name in missing]
+    if rest:
+        pieces.append(rb"(?P<body>(?s:.+))")
+    return b"".join(pieces)
+
+
+def _made(shortcut: Shortcut, pattern: bytes) -> Shape:
+    compiled = re.compile(pattern)
+    places = compiled.groupindex
+    named = [*map(_group, shortcut.captured), *([b"body"] if "body" in places else [])]
+    order = [n for n in range(1, compiled.groups + 1) if n not in places.values()]
+    order += [places[name.decode()] for name in named]
+    if "body" not in places:
         return Shape(compiled.fullmatch, tuple(order), shortcut.answer)
+    length, answer = places["content_length"], shortcut.answer
+
+    def match(data: bytes) -> re.Match[bytes] | None:
+        """Whole: not a byte less than it says, and none of the next one."""
+        found = compiled.fullmatch(data)
+        if found is None or int(found[length]) != len(found["body"]):
+            return None
+        return found
+
+    return Shape(match, tuple(order), answer)
 
 
 def _group(name: str) -> bytes:

@@ -14,20 +14,18 @@ names. The signature of every request is computed; nothing is remembered about t
 
 from __future__ import annotations
 
-import binascii
-import hmac
 import uuid
 from collections.abc import Sequence
 from struct import Struct
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, format_charge
 from armillary.api.nosql.gateway import Gateway
+from armillary.api.nosql.hot_signing import AUTHORIZATION, DATE, HotSigning, keep
 from armillary.api.nosql.messages import Request
 from armillary.api.nosql.options import KEY
 from armillary.api.nosql.placing import container_headers
 from armillary.api.nosql.sessions import Seen, parse_token
-from armillary.api.nosql.signing import SKEW_SECONDS
 from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT, ETAG_SLICE, LSN
 from armillary.encoding.partition_key import parse_key_header
 from armillary.errors import DbError
@@ -38,16 +36,12 @@ from armillary.store.meta import FENCE_BYTES
 from armillary.store.short_reads import Spot, read_spot, spot_of
 from armillary.store.state import ContainerState
 
-KEPT_MAX: Final = 4096
 CONTAINER_RID: Final = "x-ms-cosmos-intended-collection-rid"
 CONDITIONS: Final = frozenset({"if-none-match", "if-match", "a-im"})
 NAME: Final = rb"[A-Za-z0-9_.~!$&'()*+,;=:@-]"  # nothing that is escaped, cut or special in a path
 STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
 PROGRESS: Final = Struct(">Qi")  # LSN and session version, the first counters of a meta row
 PROGRESS_SLICE: Final = slice(FENCE_BYTES, FENCE_BYTES + PROGRESS.size)
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class _Template(NamedTuple):
@@ -65,27 +59,25 @@ class HotReads:
     """A `Shortcut`."""
 
     method = "GET"
+    has_body = False
     target = rb"/((dbs/%b+/colls/%b+)/docs/(%b{1,128}))" % (NAME, NAME, NAME)
     captured: Final = {
-        "x-ms-date": rb"[A-Za-z0-9 ,:]+",
-        "authorization": rb"type%3[dD]master%26ver%3[dD]1\.0%26sig%3[dD][A-Za-z0-9+/%]+%3[dD]",
+        "x-ms-date": DATE,
+        "authorization": AUTHORIZATION,
         KEY: rb"\[[ -~]*\]",
         ACTIVITY: rb"[!-~]{1,64}",
         "x-ms-session-token": rb"[0-9:#=,-]+",
         CONTAINER_RID: rb"[!-~]+",
     }
     fixed: Final = frozenset({"x-ms-consistency-level"})
-    _signature: Final = slice(len("type%3dmaster%26ver%3d1.0%26sig%3d"), -3)
 
     def __init__(self, gateway: Gateway, faults: Sequence[int]) -> None:
         """`faults`: the cells of `store/controls.py`, which every request looks at."""
         self._gateway = gateway
         self._faults = faults
-        self._wall_s = gateway.wall_s
-        self._sign = gateway.keyring.token_signer.sign
+        self._is_ours = HotSigning(gateway).is_ours
         self._level = gateway.settings.consistency
         self._is_strong = self._level in STRONG
-        self._dates: dict[bytes, tuple[int, bytes]] = {}
         self._tokens: dict[bytes, dict[int, Seen]] = {}
         self._charges: dict[int, bytes] = {}
         self._ends: dict[tuple[int, bytes], bytes] = {}
@@ -114,25 +106,7 @@ class HotReads:
     ) -> bytes | None:
         if self._faults[FAULTS]:
             return None
-        known = self._dates.get(date)
-        if known is None:
-            known = self._keep_date(date)
-            if known is None:
-                return None
-        moment, lower = known
-        if not -SKEW_SECONDS <= self._wall_s() - moment <= SKEW_SECONDS:
-            return None
-        signature = authorization[self._signature]
-        if b"%" in signature:
-            signature = signature.replace(b"%2B", b"+").replace(b"%2F", b"/")
-            if b"%" in signature:
-                signature = signature.replace(b"%2b", b"+").replace(b"%2f", b"/")
-        try:
-            given = binascii.a2b_base64(signature + b"=", strict_mode=True)
-        except ValueError:
-            return None
-        signed = self._sign(b"get\ndocs\n%b\n%b\n\n" % (path, lower))
-        if not hmac.compare_digest(signed, given):
+        if not self._is_ours(b"get\ndocs", path, date, authorization):
             return None
         template = self._templates.get(names)
         if template is None or template.store.known_state is not template.state:
@@ -196,13 +170,6 @@ class HotReads:
 
     # --- what is kept ---------------------------------------------------------------------------
 
-    def _keep_date(self, date: bytes) -> tuple[int, bytes] | None:
-        try:
-            moment, lower = self._gateway.keyring.read_date(date.decode())
-        except DbError:
-            return None
-        return _keep(self._dates, date, (moment, lower.encode()))
-
     def _keep_template(self, names: bytes) -> _Template | None:
         _, database, _, name = names.decode().split("/")
         store = self._gateway.known_container(database, name)
@@ -216,24 +183,24 @@ class HotReads:
         extra = {name: text for name, text in container_headers(store).items() if text}
         lines = "".join(f"{name}: {text}\r\n" for name, text in {**COMMON, **extra}.items())
         head = f"HTTP/1.1 200 OK\r\n{lines}{ACTIVITY}: ".encode()
-        return _keep(self._templates, names, _Template(state, store, rid, head, {}))
+        return keep(self._templates, names, _Template(state, store, rid, head, {}))
 
     def _keep_spot(self, template: _Template, key: bytes) -> Spot | None:
         try:
             spot = spot_of(template.store, template.state, parse_key_header(key.decode()))
         except DbError:
             return None
-        return None if spot is None else _keep(template.spots, key, spot)
+        return None if spot is None else keep(template.spots, key, spot)
 
     def _keep_token(self, token: bytes) -> dict[int, Seen] | None:
         try:
-            return _keep(self._tokens, token, parse_token(token.decode()))
+            return keep(self._tokens, token, parse_token(token.decode()))
         except DbError:
             return None
 
     def _keep_charge(self, size: int) -> bytes:
         charge = format_charge(read_ru(size, strong=self._is_strong))
-        return _keep(self._charges, size, f"\r\n{CHARGE}: {charge}\r\netag: ".encode())
+        return keep(self._charges, size, f"\r\n{CHARGE}: {charge}\r\netag: ".encode())
 
     def _keep_end(self, ordinal: int, progress: bytes) -> bytes:
         lsn, version = PROGRESS.unpack(progress)
@@ -241,11 +208,4 @@ class HotReads:
             f"x-ms-session-token: {ordinal}:{version}#{lsn}\r\n"
             f"x-ms-documentdb-partitionkeyrangeid: {ordinal}\r\nlsn: {lsn}\r\n"
         )
-        return _keep(self._ends, (ordinal, progress), text.encode())
-
-
-def _keep(table: dict[K, V], key: K, value: V) -> V:
-    if len(table) >= KEPT_MAX:
-        table.clear()
-    table[key] = value
-    return value
+        return keep(self._ends, (ordinal, progress), text.encode())

@@ -67,6 +67,9 @@ class Shortcut(Protocol):
         ...
 
     @property
+    def has_body(self) -> bool: ...
+
+    @property
     def fixed(self) -> frozenset[str]:
         """Headers that decide something: another value is another shape."""
         ...
@@ -78,5 +81,6 @@ class Shortcut(Protocol):
     @property
     def answer(self) -> Callable[..., bytes | None]:
         """The whole answer to a request, given the Date line, the groups of its target and then its
-        captured headers, empty where it has none. None: not for us, and nothing has happened."""
+        captured headers, empty where it has none, and its body if it has one. None: not for us, and
+        nothing has happened."""
         ...

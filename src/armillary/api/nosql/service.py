@@ -28,6 +28,7 @@ from armillary.api.nosql.authorization import FULL, authenticate, authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
 from armillary.api.nosql.cors import cors_headers, preflight
 from armillary.api.nosql.gateway import Gateway
+from armillary.api.nosql.hot_queries import HotQueries
 from armillary.api.nosql.hot_reads import HotReads
 from armillary.api.nosql.messages import Request, Response, Shortcut
 from armillary.api.nosql.options import Options
@@ -70,9 +71,12 @@ class NosqlService:
         )
         self._housekeeper = housekeeper
         self.controls = Controls(self.gateway, self.shared)
-        self.shortcut: Shortcut | None = None
+        self.shortcuts: tuple[Shortcut, ...] = ()
         if self.gateway.settings.quick_reads and not self.gateway.settings.cors_origins:
-            self.shortcut = HotReads(self.gateway, self._faults)
+            self.shortcuts = (
+                HotReads(self.gateway, self._faults),
+                HotQueries(self.gateway, self._faults),
+            )
 
     def is_quick(self, request: Request) -> bool:
         """Point reads. By their form alone: whoever answers finds out about the rest."""

@@ -1,0 +1,153 @@
+"""Short queries without a program: whole items by one comparison that an index answers.
+
+    SELECT * FROM c WHERE c.path = @value        also <, <=, >, >=; the other way round; a literal
+
+    text ──▶ plan ──▶ Quick, once per text ──▶ value ──▶ one range of index entries ──▶ items
+
+HOT: most queries of applications look like this, and making a program for each takes ten times as
+long as reading its items. Rows are given as the JSON that is stored. Everything else, and every
+doubt (many entries, more than a page, items that may expire, an index in the making), answers None:
+`run.py` then does it, which is the reference; tests/property/test_quick.py compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import Final, NamedTuple
+
+from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT
+from armillary.engine.base import Engine, SpaceGone
+from armillary.limits import PAGE_BYTES_MAX
+from armillary.partition.ranges import Range
+from armillary.query.computed import computed_of
+from armillary.query.index_access import path_at
+from armillary.query.index_read import FEW, RID_BYTES
+from armillary.query.plan import Plan
+from armillary.query.rewriting import needs_plan
+from armillary.query.run import bound_query, plan_of
+from armillary.query.sql import ast
+from armillary.query.term_ranges import can_compare, compared_to, equal_to
+from armillary.store import layout
+from armillary.store.expiring import TTL_OFF
+from armillary.store.index_path import path_hash
+from armillary.store.meta import FENCE_BYTES
+from armillary.store.state import ContainerState
+from armillary.values import JSON, UNDEFINED
+
+FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+#: Of a meta row after its fence: LSN, session version, items, items of older indexing policies.
+COUNTS: Final = Struct(">Qi24xQ16xQ")
+
+
+class Quick(NamedTuple):
+    """A query that can be quick, for as long as the state of its container is this one."""
+
+    prefix: bytes
+    """What stands before a term in the index."""
+    operator: str
+    parameter: str
+    """Empty: a literal."""
+    literal: JSON
+
+
+class Rows(NamedTuple):
+    texts: list[bytes]
+    loaded_bytes: int
+    meta: bytes
+
+
+def quick_of(text: str, state: ContainerState) -> Quick | None:
+    """Raises BadQuery."""
+    definition = state.definition
+    plan = plan_of(text, {})
+    if (
+        definition.default_ttl != TTL_OFF
+        or computed_of(definition.document)
+        or needs_plan(bound_query(text))
+        or not _is_plain(plan)
+    ):
+        return None
+    found = _comparison(plan)
+    if found is None:
+        return None
+    path, operator, value = found
+    if path in {tuple(one) for one in definition.partition_key.paths}:
+        return None  # it narrows the hashes, which `optimize.py` knows how to do
+    if not state.plan.covers(path):
+        return None
+    prefix = layout.IX + path_hash(path)
+    if isinstance(value, ast.Parameter):
+        return Quick(prefix, operator, value.name, None)
+    return Quick(prefix, operator, "", value.value)
+
+
+def _is_plain(plan: Plan) -> bool:
+    return (
+        plan.base is None
+        and len(plan.sources) == 1
+        and plan.sources[0].yields == "item"
+        and plan.sources[0].root is None
+        and plan.bound.container is not None
+        and plan.output == ast.Identifier(plan.bound.container)
+        and not (plan.order or plan.rank or plan.fold or plan.distinct or plan.offset)
+        and plan.limit is None
+    )
+
+
+def _comparison(
+    plan: Plan,
+) -> tuple[tuple[str, ...], str, ast.Parameter | ast.Literal] | None:
+    where = plan.where
+    if not isinstance(where, ast.Binary) or where.operator not in FLIPPED:
+        return None
+    operator, one, other = str(where.operator), where.left, where.right
+    if isinstance(one, ast.Parameter | ast.Literal):
+        operator, one, other = FLIPPED[operator], other, one
+    assert plan.bound.container is not None
+    path = path_at(one, {plan.bound.container: ()})
+    if not path or not isinstance(other, ast.Parameter | ast.Literal):
+        return None
+    names = tuple(each for each in path if isinstance(each, str))
+    return (names, operator, other) if len(names) == len(path) else None
+
+
+def read_quick(
+    engine: Engine,
+    state: ContainerState,
+    owner: Range,
+    quick: Quick,
+    parameters: Mapping[str, JSON],
+    items_max: int,
+) -> Rows | None:
+    """All rows, if they are few. HOT: once per such query."""
+    value = parameters.get(quick.parameter, UNDEFINED) if quick.parameter else quick.literal
+    if value is UNDEFINED or not can_compare(value):
+        return None
+    operator = quick.operator
+    ranges, is_exact = equal_to(value) if operator == "=" else compared_to(operator, value)
+    if not is_exact or len(ranges) != 1:
+        return None
+    (start, end), prefix, space = ranges[0], quick.prefix, owner.space
+    try:
+        with engine.read(space) as reader:
+            meta = reader.meta
+            _, _, items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
+            if stale or not meta.startswith(state.fences[space]):
+                return None
+            entries = list(reader.scan(prefix + start, prefix + end, limit=FEW))
+            if len(entries) >= min(FEW, items, items_max):
+                return None
+            doc = layout.DOC
+            values = reader.get_many(sorted([doc + key[-RID_BYTES:] for key, _ in entries]))
+    except SpaceGone:
+        return None
+    texts: list[bytes] = []
+    loaded_bytes = 0
+    for stored in values:
+        assert stored is not None, "a rid without its item"
+        loaded_bytes += BODY_BYTES.unpack_from(stored)[0]
+        texts.append(stored[EPK_AT + stored[EPK_LENGTH_AT] :])
+    if loaded_bytes > PAGE_BYTES_MAX // 2:
+        return None
+    return Rows(texts, loaded_bytes, meta)
