@@ -1,13 +1,14 @@
 """The commands of an operator: backup, restore, compact, doctor, export, import.
 
 Each works on a data folder (or PostgreSQL) without a server; all but `compact` also while one is
-running. What they do is in `operate/`.
+running. Export and import also go through a server, ours or a Cosmos DB account. What they do is in
+`operate/`.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import typer
@@ -16,14 +17,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from armillary.commands.complaints import EXIT_FAILED, EXIT_PARTIAL, Complaint, complaining
 
+if TYPE_CHECKING:
+    from armillary.operate.ports import Items
+
 DATA = typer.Option(".armillary", "--data", help="The data folder, or 'postgresql://…'.")
+ANYWHERE = typer.Option(
+    ".armillary",
+    "--data",
+    help="The data folder, 'postgresql://…', an address, or a connection string.",
+)
 FOLDER = typer.Option(Path(".armillary"), "--data", help="The data folder.")
 JSON = typer.Option(False, "--json", help="Answer and errors as JSON.")
 DATABASE = typer.Option(None, help="Not needed when there is only one.")
 BACKUP_TARGET = typer.Argument(help="A new folder for the copy.")
 BACKUP_SOURCE = typer.Argument(help="The folder of a backup; it stays as it is.")
-EXPORT_TARGET = typer.Argument(help="The file to write, as JSON Lines.")
-IMPORT_SOURCE = typer.Argument(help="JSON Lines, a JSON array or CSV; .gz of each.")
+EXPORT_TARGET = typer.Argument(help="The file to write: JSON Lines, .csv, .gz of both, .parquet.")
+IMPORT_SOURCE = typer.Argument(help="JSON Lines, a JSON array, CSV; .gz of each; .parquet.")
 CONTAINER = typer.Option(None, help="Not needed when there is only one.")
 
 
@@ -102,7 +111,7 @@ def doctor(data: str = DATA, json: bool = JSON) -> None:
 
 def export(
     target: Path = EXPORT_TARGET,
-    data: str = DATA,
+    data: str = ANYWHERE,
     database: str = DATABASE,
     container: str = CONTAINER,
     system: bool = typer.Option(False, "--system", help="With _rid, _ts, _etag and the like."),
@@ -110,11 +119,12 @@ def export(
 ) -> None:
     """Write the items of a container to a file. Stopped, the same command goes on where it was.
 
-    Example: armillary export orders.jsonl --database shop --container orders
+    Examples: armillary export orders.jsonl --database shop --container orders
+    armillary export orders.parquet --data "AccountEndpoint=https://…;AccountKey=…;"
     """
     from armillary.operate.exporting import export_items
 
-    with _container(data, database, container, json) as source, _bar(json, source) as shown:
+    with _items(data, database, container, json) as source, _bar(json, source) as shown:
         done = export_items(source, target, system=system, progress=shown)
         text = f"{target}: {done.items:,} items, {_size(done.bytes)}."
         _say(json, text, items=done.items, bytes=done.bytes, resumed=done.resumed)
@@ -122,7 +132,7 @@ def export(
 
 def import_(
     source: Path = IMPORT_SOURCE,
-    data: str = DATA,
+    data: str = ANYWHERE,
     database: str = DATABASE,
     container: str = CONTAINER,
     json: bool = JSON,
@@ -130,11 +140,12 @@ def import_(
     """Put the items of a file into a container. Stopped, the same command goes on where it was.
 
     Items with the id and key of one that is there take its place. Exit code 3 if some were refused.
-    Example: armillary import orders.jsonl --database shop --container orders
+    Examples: armillary import orders.csv --database shop --container orders
+    armillary import orders.jsonl --data http://localhost:8081
     """
     from armillary.operate.importing import import_items
 
-    with _container(data, database, container, json) as target, _bar(json) as shown:
+    with _items(data, database, container, json) as target, _bar(json) as shown:
         done = import_items(target, source, progress=shown)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
         text = f"{source}: {done.items:,} items are in."
@@ -151,24 +162,32 @@ def import_(
 
 
 @contextmanager
-def _container(data: str, database: str | None, container: str | None, json: bool) -> Iterator[Any]:
+def _items(data: str, database: str | None, container: str | None, json: bool) -> Iterator["Items"]:
     from armillary.commands.query_asking import find_container, open_data
+    from armillary.commands.remote import Remote, is_remote
+    from armillary.commands.remote_items import RemoteItems
+    from armillary.commands.sources import pick
+    from armillary.operate.ports import LocalItems
 
-    with (
-        complaining(json, "Stopped. The same command goes on where it was."),
-        open_data(data) as account,
-    ):
-        yield find_container(account, database, container)
+    with complaining(json, "Stopped. The same command goes on where it was."):
+        if is_remote(data):
+            with Remote(data) as remote:
+                names = pick(remote, database, container)
+            with RemoteItems(data, *names) as there:
+                yield there
+            return
+        with open_data(data) as account:
+            yield LocalItems(find_container(account, database, container))
 
 
 @contextmanager
-def _bar(json: bool, container: Any = None) -> Iterator[Callable[[int], None]]:
+def _bar(json: bool, source: "Items | None" = None) -> Iterator[Callable[[int], None]]:
     """A progress bar on a terminal, on standard error; it appears only there."""
     console = Console(stderr=True)
     if json or not console.is_terminal:
         yield lambda items: None
         return
-    total = None if container is None else sum(one.items for one in container.partitions())
+    total = None if source is None else source.count()
     columns = (TextColumn("items"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=total)

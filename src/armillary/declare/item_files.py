@@ -1,4 +1,4 @@
-"""Items from a file: JSON Lines, a JSON array, or CSV; `.gz` of each.
+"""Items from a file: JSON Lines, a JSON array, or CSV; `.gz` of each. Or Parquet.
 
 A broken entry does not end the reading: in its place comes what is wrong with it, and the caller
 decides. `read_items` is for those who want all or nothing.
@@ -13,6 +13,7 @@ from typing import IO, Any, cast
 
 import orjson
 
+from armillary.declare.parquet_files import read_parquet
 from armillary.errors import BadInput
 
 
@@ -27,6 +28,9 @@ def read_items(source: Path) -> Iterator[dict[str, Any]]:
 def read_entries(source: Path) -> Iterator[dict[str, Any] | BadInput]:
     """The items in order; in place of a broken one, what is wrong with it."""
     plain = source.name.removesuffix(".gz")
+    if plain.endswith(".parquet"):
+        yield from read_parquet(source)
+        return
     try:
         with _open(source) as file:
             if plain.endswith(".csv"):

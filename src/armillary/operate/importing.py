@@ -1,4 +1,4 @@
-"""Items of a file into a container: JSON Lines, a JSON array, CSV; `.gz` of each.
+"""Items of a file into a container: JSON Lines, a JSON array, CSV (`.gz` of each), Parquet.
 
 Items are upserted in groups, so doing one twice does no harm; a journal beside the file says how
 many are done, and a second run goes on there. What is refused (no key, too large, …) is counted and
@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from armillary.container import Container
 from armillary.declare.item_files import read_entries
-from armillary.errors import BadInput, DbError, Throttled
+from armillary.errors import BadInput
 from armillary.operate.journal import Journal
+from armillary.operate.ports import Items
 
 GROUP_ITEMS = 500
 REFUSALS_KEPT = 20
@@ -37,7 +37,7 @@ class Imported:
 
 
 def import_items(
-    container: Container,
+    target: Items,
     source: Path,
     *,
     progress: Callable[[int], None] = lambda items: None,
@@ -47,7 +47,7 @@ def import_items(
     if size < 0:
         raise BadInput(f"There is no file {source}.")
     work = {
-        "container": container.properties()["_rid"],
+        "container": target.identity,
         "bytes": size,
         "changed": source.stat().st_mtime_ns,
     }
@@ -58,7 +58,7 @@ def import_items(
     refusals: list[Refusal] = []
     entries = islice(read_entries(source), begin, None)
     while group := list(islice(entries, GROUP_ITEMS)):
-        for number, why in _put(container, group, done):
+        for number, why in _put(target, group, done):
             refused += 1
             if len(refusals) < REFUSALS_KEPT:
                 refusals.append(Refusal(number, why))
@@ -69,13 +69,9 @@ def import_items(
     return Imported(done - refused, refused, tuple(refusals), begin)
 
 
-def _put(container: Container, group: list[Any], done: int) -> Iterator[tuple[int, str]]:
+def _put(target: Items, group: list[Any], done: int) -> Iterator[tuple[int, str]]:
     items = [(done + n, one) for n, one in enumerate(group, 1) if isinstance(one, dict)]
     broken = ((done + n, str(one)) for n, one in enumerate(group, 1) if isinstance(one, BadInput))
     yield from broken
-    answers = container.bulk(("upsert", (one,)) for _, one in items)
-    for (number, _), answer in zip(items, answers, strict=True):
-        if isinstance(answer, Throttled):
-            raise answer
-        if isinstance(answer, DbError):
-            yield number, str(answer)
+    refused = target.upsert_all([one for _, one in items])
+    yield from ((number, why) for (number, _), why in zip(items, refused, strict=True) if why)

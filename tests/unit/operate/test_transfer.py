@@ -10,10 +10,12 @@ import pytest
 import armillary
 from armillary.account import Database
 from armillary.container import Container
+from armillary.declare.item_files import read_items
 from armillary.errors import BadInput
 from armillary.operate import exporting, importing
 from armillary.operate.exporting import export_items
 from armillary.operate.importing import import_items
+from armillary.operate.ports import LocalItems
 
 
 class Stopped(Exception):
@@ -49,25 +51,25 @@ def stop_after(items: int) -> object:
 
 def test_what_goes_out_comes_in_again(shop: Database, orders: Container, tmp_path: Path) -> None:
     target = tmp_path / "orders.jsonl"
-    done = export_items(orders, target)
+    done = export_items(LocalItems(orders), target)
     assert (done.items, done.resumed, done.bytes) == (95, False, target.stat().st_size)
     assert sorted(int(str(one["id"])) for one in lines(target)) == list(range(95))
     assert all(set(one) == {"id", "pk", "n"} for one in lines(target))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["orders.jsonl"]
     other = shop.create_container("other", "/pk")
-    assert import_items(other, target).items == 95
+    assert import_items(LocalItems(other), target).items == 95
     assert {one["id"]: one["n"] for one in other.read_all_items()} == {str(n): n for n in range(95)}
 
 
 def test_a_stopped_export_goes_on_through_a_split(orders: Container, tmp_path: Path) -> None:
     target = tmp_path / "orders.jsonl"
     with pytest.raises(Stopped):
-        export_items(orders, target, progress=stop_after(40))  # type: ignore[arg-type]
+        export_items(LocalItems(orders), target, progress=stop_after(40))  # type: ignore[arg-type]
     part = tmp_path / "orders.jsonl.part"
     part.write_bytes(part.read_bytes() + b'{"half an it')  # written, but not in the journal
     assert not target.exists()
     orders.split(0)
-    done = export_items(orders, target)
+    done = export_items(LocalItems(orders), target)
     assert done.resumed
     found = [one["id"] for one in lines(target)]
     assert len(found) == len(set(found)) == done.items == 95
@@ -78,12 +80,12 @@ def test_the_journal_of_another_container_is_not_gone_on_with(
 ) -> None:
     target = tmp_path / "orders.jsonl"
     with pytest.raises(Stopped):
-        export_items(orders, target, progress=stop_after(40))  # type: ignore[arg-type]
+        export_items(LocalItems(orders), target, progress=stop_after(40))  # type: ignore[arg-type]
     empty = shop.create_container("empty", "/pk")
-    assert export_items(empty, target).items == 0
+    assert export_items(LocalItems(empty), target).items == 0
     assert target.read_bytes() == b""
     with pytest.raises(BadInput, match="there already"):
-        export_items(orders, target)
+        export_items(LocalItems(orders), target)
 
 
 def test_a_stopped_import_goes_on_where_it_was(shop: Database, tmp_path: Path) -> None:
@@ -91,9 +93,9 @@ def test_a_stopped_import_goes_on_where_it_was(shop: Database, tmp_path: Path) -
     source.write_bytes(b"".join(b'{"id": "%d", "pk": "a"}\n' % n for n in range(1200)))
     target = shop.create_container("target", "/pk")
     with pytest.raises(Stopped):
-        import_items(target, source, progress=stop_after(1000))  # type: ignore[arg-type]
+        import_items(LocalItems(target), source, progress=stop_after(1000))  # type: ignore[arg-type]
     target.delete_item("0", "a")  # not brought back: that part is done
-    done = import_items(target, source)
+    done = import_items(LocalItems(target), source)
     assert done.resumed_at == 1000
     assert sum(1 for _ in target.read_all_items()) == 1199
     assert sorted(one.name for one in tmp_path.iterdir()) == ["items.jsonl"]
@@ -104,9 +106,9 @@ def test_a_changed_file_is_read_from_its_beginning(shop: Database, tmp_path: Pat
     source.write_bytes(b'{"id": "1", "pk": 1}\n')
     target = shop.create_container("target", "/pk")
     with pytest.raises(Stopped):
-        import_items(target, source, progress=stop_after(1))  # type: ignore[arg-type]
+        import_items(LocalItems(target), source, progress=stop_after(1))  # type: ignore[arg-type]
     source.write_bytes(b'{"id": "2", "pk": 1}\n{"id": "3", "pk": 1}\n')
-    assert import_items(target, source).items == 2
+    assert import_items(LocalItems(target), source).items == 2
 
 
 @pytest.mark.parametrize("name", ["items.json", "items.json.gz", "items.csv", "items.csv.gz"])
@@ -117,7 +119,7 @@ def test_every_form_is_read(shop: Database, tmp_path: Path, name: str) -> None:
     source = tmp_path / name
     source.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     target = shop.create_container("target", "/pk")
-    assert import_items(target, source).items == 2
+    assert import_items(LocalItems(target), source).items == 2
     first, second = (target.read_item(id, pk) for id, pk in (("1", "a"), ("2", "b")))
     assert first["n"] == 1.5
     assert "ok" not in first
@@ -130,7 +132,7 @@ def test_broken_entries_are_counted_and_named_and_the_rest_goes_in(
     source = tmp_path / "items.jsonl"
     source.write_bytes(b'{"id": "1", "pk": 1}\n{"id": \n[1]\n\n{"id": 7, "pk": 1}\n{"id": "2"}\n')
     target = shop.create_container("target", "/pk")
-    done = import_items(target, source)
+    done = import_items(LocalItems(target), source)
     assert (done.items, done.refused) == (2, 3)
     assert [one.number for one in done.refusals] == [2, 3, 4]
     assert "not JSON" in done.refusals[0].why
@@ -139,8 +141,66 @@ def test_broken_entries_are_counted_and_named_and_the_rest_goes_in(
 def test_a_file_that_can_not_be_read_is_said(shop: Database, tmp_path: Path) -> None:
     target = shop.create_container("target", "/pk")
     with pytest.raises(BadInput, match="no file"):
-        import_items(target, tmp_path / "none.jsonl")
+        import_items(LocalItems(target), tmp_path / "none.jsonl")
     broken = tmp_path / "broken.jsonl.gz"
     broken.write_bytes(gzip.compress(b'{"id": "1", "pk": 1}\n' * 100)[:30])
     with pytest.raises(BadInput, match="can't be read"):
-        import_items(target, broken)
+        import_items(LocalItems(target), broken)
+
+
+ODD_ITEMS: list[dict[str, object]] = [
+    {"id": "1", "pk": "a", "n": 1, "mixed": "x", "deep": {"a": [1, {"b": None}]}, "big": 2**63},
+    {"id": "2", "pk": "b", "n": 2.5, "mixed": 7, "ok": True, "tags": ["x", "y"], "big": 1.5},
+    {"id": "3", "pk": 'ü,\n"q"', "deep": {}, "tags": []},
+]
+
+
+@pytest.mark.parametrize("name", ["odd.parquet", "odd.jsonl", "odd.jsonl.gz"])
+def test_items_of_any_shape_come_back_as_they_were(
+    shop: Database, tmp_path: Path, name: str
+) -> None:
+    source, target = (shop.create_container(one, "/pk") for one in ("source", "target"))
+    for item in ODD_ITEMS:
+        source.create_item(item)
+    done = export_items(LocalItems(source), tmp_path / name)
+    assert (done.items, done.bytes) == (3, (tmp_path / name).stat().st_size)
+    assert import_items(LocalItems(target), tmp_path / name).items == 3
+    assert sorted(one.name for one in tmp_path.iterdir()) == [name]
+
+    def bare(container: Container) -> list[dict[str, object]]:
+        found = sorted(container.read_all_items(), key=lambda one: str(one["id"]))
+        return [{k: v for k, v in one.items() if k[0] != "_"} for one in found]
+
+    assert bare(target) == bare(source)
+
+
+@pytest.mark.parametrize("name", ["odd.csv", "odd.csv.gz"])
+def test_a_table_has_every_column_and_text_for_what_is_nested(
+    shop: Database, tmp_path: Path, name: str
+) -> None:
+    source = shop.create_container("source", "/pk")
+    for item in ODD_ITEMS:
+        source.create_item(item)
+    export_items(LocalItems(source), tmp_path / name)
+    found = {one["id"]: one for one in read_items(tmp_path / name)}
+    assert found["1"]["deep"] == '{"a":[1,{"b":null}]}'
+    assert found["2"] == {"id": "2", "pk": "b", "n": 2.5, "mixed": 7, "ok": True} | {
+        "tags": '["x","y"]',
+        "big": 1.5,
+    }
+    assert found["3"]["pk"] == ODD_ITEMS[2]["pk"]
+    assert "n" not in found["3"]
+
+
+def test_an_empty_container_is_an_empty_table(shop: Database, tmp_path: Path) -> None:
+    empty = LocalItems(shop.create_container("empty", "/pk"))
+    for name in ("a.csv", "a.parquet", "a.jsonl"):
+        assert export_items(empty, tmp_path / name).items == 0
+        assert import_items(empty, tmp_path / name).items == 0
+
+
+def test_a_broken_parquet_file_is_said(shop: Database, tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 but no more")
+    target = LocalItems(shop.create_container("target", "/pk"))
+    with pytest.raises(BadInput, match="can't be read"):
+        import_items(target, tmp_path / "a.parquet")

@@ -1,0 +1,87 @@
+"""Export and import through a running server. Without these, people could take their data out of a
+Cosmos DB account only with another tool, and a refusal would end the rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.server_process import ServerProcess
+from typer.testing import CliRunner
+
+from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.cli import app
+from armillary.commands.remote import Remote, path_of
+
+KEY = {"paths": ["/tenant", "/user"], "kind": "MultiHash", "version": 2}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    server = ServerProcess(tmp_path_factory.mktemp("remote") / "data", real=True)
+    try:
+        server.wait_until_ready()
+        with Remote(f"http://127.0.0.1:{server.port}") as remote:
+            remote.rest("POST", "dbs", {"id": "my shop"})
+            # 400 RU/s: the import below is refused with 429 many times and has to wait.
+            made = {"id": "in", "partitionKey": KEY}
+            remote.rest("POST", path_of("dbs", "my shop", "colls"), made)
+        yield server
+    finally:
+        server.close()
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, words)
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_items_go_in_and_come_out_through_a_server(server: ServerProcess, tmp_path: Path) -> None:
+    connection = f"AccountEndpoint=http://127.0.0.1:{server.port}/;AccountKey={EMULATOR_KEY};"
+    items: list[dict[str, object]] = [
+        {"id": str(n), "tenant": "ä" if n % 2 else None, "n": n} for n in range(150)
+    ]
+    items += [{"id": "refused", "tenant": ["a list"]}, {"id": "no key"}]
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in items))
+    where = ["--database", "my shop", "--container", "in", "--json"]
+    code, out, errors = run("import", str(tmp_path / "in.jsonl"), "--data", connection, *where)
+    assert code == 3, (out, errors)
+    told = json.loads(out)
+    assert (told["items"], told["refused"]) == (151, 1)
+    assert told["refusals"][0]["item"] == 151
+    assert "array" in told["refusals"][0]["why"]
+    target = tmp_path / "out.jsonl"
+    code, out, errors = run("export", str(target), "--data", connection, *where)
+    assert (code, json.loads(out)["items"]) == (0, 151), errors
+    found = {one["id"]: one for one in map(json.loads, target.read_text().splitlines())}
+    assert found == {one["id"]: one for one in items if one["id"] != "refused"}
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ("http://127.0.0.1:1", "does not answer"),
+        ("AccountEndpoint=http://127.0.0.1:{port}/;AccountKey=no!", "not valid base64"),
+        ("AccountEndpoint=http://127.0.0.1:{port}/;AccountKey=aGVsbG8=;", "401"),
+        ("AccountEndpoint=http://127.0.0.1:{port}/", "AccountKey"),
+    ],
+)
+def test_a_wrong_connection_is_said_and_nothing_is_written(
+    server: ServerProcess, tmp_path: Path, data: str, why: str
+) -> None:
+    target = tmp_path / "out.jsonl"
+    there = data.format(port=server.port)
+    code, out, errors = run("export", str(target), "--data", there, "--container", "in")
+    assert code in (1, 2), out
+    assert why in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_container_that_is_not_there_is_said(server: ServerProcess, tmp_path: Path) -> None:
+    there = f"http://127.0.0.1:{server.port}"
+    where = ["--database", "my shop", "--container", "none"]
+    code, _, errors = run("export", str(tmp_path / "x.csv"), "--data", there, *where)
+    assert (code, "404" in errors) == (2, True)
