@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.test_query_executor import NOTHING, container_of, settings_for
 from tests.support.accounts import World, open_world
-from tests.support.query_filters import documents, pairs, texts
+from tests.support.query_filters import documents, pair_documents, pairs, texts
 from tests.support.query_opinions import disagreement, stored
 
 from armillary.query import execute, index_read, ordered
@@ -77,18 +77,19 @@ FORCED: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         execute, "choose", lambda view, accesses: index_read.choose(view, accesses, 1)
     ),
     "in order": lambda: patch.object(ordered, "choose", return_value=None),
+    "by composite indexes": lambda: patch.object(index_read, "usable", return_value=None),
 }
 
 
 @given(
-    documents(14),
-    st.lists(pairs, min_size=20, max_size=20),
+    pair_documents(),
+    st.lists(pairs, min_size=40, max_size=40),
     st.sampled_from([1, 1, 3]),
     st.sampled_from([EVERYTHING, EVERYTHING, PARTLY]),
-    st.sampled_from([-1, 1, 2]),
+    st.sampled_from([-1, -1, 2]),
     st.sampled_from(sorted(FORCED)),
 )
-@settings_for(60)
+@settings_for(40)
 def test_no_way_of_reading_several_indexes_changes_an_answer(
     world: World, items: list[Any], asked: list[str], ranges: int, policy: Any, size: int, way: str
 ) -> None:

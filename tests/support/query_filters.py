@@ -109,8 +109,26 @@ directions = st.sampled_from(["", " DESC"])
 slices = st.sampled_from(["", "", " OFFSET 1 LIMIT 3"])
 _AGGREGATES = ["COUNT(1)", "COUNT(c.a)", "MIN(c.a)", "MAX(c.a)", "SUM(c.b)", "COUNT(c)"]
 
+#: Few, so that they meet; the middle ones are cut in a composite index and not in a single one.
+MIDDLE = "y" * 140
+FEW_VALUES: list[Any] = [
+    None, True, 1, 2, "a", "ab", MIDDLE + "a", MIDDLE + "b", LONG, [], {"x": 1},
+]  # fmt: skip
+few_constants = st.sampled_from([*map(literal, FEW_VALUES), "undefined"])
+_few_strings = st.sampled_from([literal(v) for v in FEW_VALUES if isinstance(v, str)])
+
+
+@st.composite
+def pair_documents(draw: st.DrawFn, most: int = 14) -> list[dict[str, Any]]:
+    """Items for `pairs`: most of them have both properties."""
+    few = st.sampled_from(FEW_VALUES)
+    names = st.sampled_from([("a", "b", "t"), ("a", "b"), ("a", "b"), ("a",), ("b",)])
+    count = draw(st.integers(1, most))
+    return [{"id": str(n), **{name: draw(few) for name in draw(names)}} for n in range(count)]
+
+
 _PAIR = "c.a {} {} AND c.b {} {}"
-_pair = (operators, constants, operators, constants)
+_pair = (operators, few_constants, operators, few_constants)
 _BOTH_KEYS = [f" ORDER BY c.a{a}, c.b{b}" for a in ("", " DESC") for b in ("", " DESC")]
 #: Filters on both columns of a composite index, and orders that it may or may not be in.
 pairs: SearchStrategy[str] = st.one_of(
@@ -119,19 +137,19 @@ pairs: SearchStrategy[str] = st.one_of(
     _built(f"SELECT VALUE COUNT(1) FROM c WHERE {_PAIR} OR c.a {{}} {{}}", *_pair, *_pair[:2]),
     _built(
         "SELECT VALUE COUNT(1) FROM c WHERE ARRAY_CONTAINS_ALL(c.t, {}, {}) AND c.a {} {}",
-        constants, constants, operators, constants,
+        few_constants, few_constants, operators, few_constants,
     ),
     _built(f"SELECT VALUE c.id FROM c WHERE {_PAIR} ORDER BY c.b{{}}", *_pair, directions),
-    _built("SELECT VALUE c.id FROM c WHERE c.a = {} ORDER BY c.b{}", constants, directions),
+    _built("SELECT VALUE c.id FROM c WHERE c.a = {} ORDER BY c.b{}", few_constants, directions),
     _built("SELECT VALUE c.id FROM c WHERE c.a {} {} ORDER BY c.a{}", *_pair[:2], directions),
     _built(f"SELECT VALUE c.id FROM c WHERE {_PAIR}{{}}", *_pair, st.sampled_from(_BOTH_KEYS)),
     _built(
         "SELECT VALUE c.id FROM c WHERE c.a IN ({}, {}) AND c.b {} {}{}",
-        constants, constants, operators, constants, st.sampled_from(["", *_BOTH_KEYS]),
+        few_constants, few_constants, operators, few_constants, st.sampled_from(["", *_BOTH_KEYS]),
     ),
     _built(
         "SELECT VALUE c.id FROM c WHERE c.a = {} AND STARTSWITH(c.b, {}){}",
-        constants, strings, st.sampled_from(["", *_BOTH_KEYS]),
+        few_constants, _few_strings, st.sampled_from(["", *_BOTH_KEYS]),
     ),
 )  # fmt: skip
 
