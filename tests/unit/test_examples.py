@@ -1,0 +1,91 @@
+"""The examples, run as their pages say. Without this they would rot, and they are the first thing
+that people paste."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.node import modules_for
+from tests.support.server_process import ServerProcess
+
+from armillary.server.command import parser
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+SERVE = re.compile(r"armillary(?:\", \"| )serve([^&>`\n\]]*)")
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = ServerProcess(tmp_path_factory.mktemp("examples") / "data", real=True)
+    try:
+        server.wait_until_ready()
+        yield f"http://127.0.0.1:{server.port}"
+    finally:
+        server.close()
+
+
+def run(command: list[str], folder: Path, environ: dict[str, str]) -> list[str]:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_python(endpoint: str) -> None:
+    for _ in range(2):  # also when everything is there already
+        told = run([sys.executable, "readings.py"], EXAMPLES / "python", _at(endpoint))
+        assert told == [
+            "device3 at 2: 17 °C",
+            "warm at device1: 1-2, 1-3",
+            "warm everywhere: 10",
+            "changes so far: 20",
+        ]
+
+
+def test_javascript(endpoint: str) -> None:
+    modules = modules_for(ROOT / "tests" / "conformance" / "nosql" / "js")
+    environ = _at(endpoint) | {"NODE_PATH": str(modules)}
+    told = run(["node", "readings.js"], EXAMPLES / "javascript", environ)
+    assert told == ["device3 at 2: 17 °C for 1 RU", "warm everywhere: 10"]
+
+
+def test_each_folder_is_on_the_page() -> None:
+    page = (EXAMPLES / "README.md").read_text("utf-8")
+    there = {one.name for one in EXAMPLES.iterdir() if one.is_dir() and any(one.iterdir())}
+    assert set(re.findall(r"^\| \[([\w-]+)\]", page, re.MULTILINE)) == there
+
+
+def test_the_options_of_the_server_exist() -> None:
+    found = [
+        (path, options.replace('", "', " ").replace('"', ""))
+        for path in EXAMPLES.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+        for options in SERVE.findall(path.read_text("utf-8"))
+    ]
+    assert len(found) >= 5
+    for path, options in found:
+        assert parser().parse_args(shlex.split(options)), path
+
+
+def test_the_devcontainer_is_json() -> None:
+    json.loads((EXAMPLES / "devcontainer" / "devcontainer.json").read_text("utf-8"))
+
+
+def _at(endpoint: str) -> dict[str, str]:
+    return {"COSMOS_ENDPOINT": endpoint}
