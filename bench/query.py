@@ -10,7 +10,8 @@ must give as many rows; `ratio` is how often ours could be answered while the ot
 `growth_mb` is how much more memory of its own (the map of the file is not) the process had
 at any moment of the first answers of ours.
 
-Lines go to bench/results/query.jsonl and query.txt, but not with --quick.
+Lines go to bench/results/query.jsonl and query.txt, with the command and the commit, but not with
+--quick.
 
 The items lie in a file and pass through memory a few at a time; only the properties that are asked
 for are indexed. Above `BARE_MAX` items there is no second container without an index and no SQLite
@@ -22,6 +23,7 @@ import heapq
 import os
 import random
 import sqlite3
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -57,7 +59,7 @@ NOTES = "".join(random.Random(0).choices("abcdefghij ", k=20_000))
 
 
 def document(number: int, chance: random.Random) -> dict[str, Any]:
-    """About 600 bytes."""
+    """About 1 KB."""
     return {
         "id": f"item-{number:07}",
         "pk": f"key-{chance.randrange(100)}",
@@ -65,7 +67,7 @@ def document(number: int, chance: random.Random) -> dict[str, Any]:
         "city": f"city-{chance.randrange(CITIES)}",
         "score": chance.random(),
         "tags": [f"tag-{chance.randrange(TAGS)}" for _ in range(4)],
-        "note": NOTES[(at := chance.randrange(len(NOTES) - 400)) : at + 400],
+        "note": NOTES[(at := chance.randrange(len(NOTES) - 820)) : at + 820],
     }
 
 
@@ -137,6 +139,13 @@ def questions(count: int) -> list[Question]:
             "SELECT * FROM c WHERE EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t = 'tag-7')",
             f"{body} EXISTS (SELECT 1 FROM json_each(body, '$.tags') WHERE value = 'tag-7')",
             _passing(lambda item: "tag-7" in item["tags"]),
+        ),
+        Question(
+            "AND of two indexes",
+            "SELECT * FROM c WHERE c.city = 'city-7' AND ARRAY_CONTAINS(c.tags, 'tag-7')",
+            f"{body} body ->> '$.city' = 'city-7' AND "
+            "EXISTS (SELECT 1 FROM json_each(body, '$.tags') WHERE value = 'tag-7')",
+            _passing(lambda item: item["city"] == "city-7" and "tag-7" in item["tags"]),
         ),
         Question(
             "scan no index helps",
@@ -303,6 +312,7 @@ class Kept(Report):
         super().__init__("query")
         self.save = "--quick" not in sys.argv
         self._keep(f"\n{self.title}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+        self._keep(f"python -m bench.query {' '.join(sys.argv[1:])}   at {_commit()}")
 
     def line(self, what: str, rate: float, *, unit: str = "/s", **facts: Any) -> str:
         text = super().line(what, rate, unit=unit, **facts)
@@ -318,6 +328,12 @@ class Kept(Report):
             RESULTS.mkdir(exist_ok=True)
             with (RESULTS / "query.txt").open("a", encoding="utf-8") as file:
                 file.write(f"{text.rstrip()}\n")
+
+
+def _commit() -> str:
+    asked = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "an unknown commit"
 
 
 def main() -> None:
