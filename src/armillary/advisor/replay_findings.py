@@ -57,9 +57,8 @@ def findings(
     ceiling = container.limits.ru / top[0].share if top and top[0].share else float("inf")
     offered = offered_ru / max(seconds, 1e-9)
     needed = _needed(record, container, offered * (top[0].share if top else 0.0))
-    sizes = sorted(play.sizes.values())
-    held = _by_key(play) if sum(sizes) else []
-    curve = sizes if sum(sizes) else sorted(row.count for row in record.key_ru.top())
+    held = _by_key(play) if any(play.sizes.values()) else []
+    curve = play.held or sorted(row.count for row in record.key_ru.top())
     return Replayed(
         key=key,
         kind=kind,

@@ -76,6 +76,8 @@ class Play:
     throughput: Sequence[tuple[float, float]] = ()
     """(when, RU/s): changes on the way, in order."""
     splits: list[VirtualSplit] = field(default_factory=list)
+    held: list[float] = field(default_factory=list)
+    """Bytes of each key when it began, ascending."""
     labels: dict[bytes, str] = field(default_factory=dict)
     """The keys that were written, by their hashes."""
     written: dict[bytes, tuple[int, float]] = field(default_factory=dict)
@@ -172,6 +174,7 @@ class Play:
         for place, key, size in keys:
             self._store(place, size)
             self.labels.setdefault(place, key)
+        self.held = sorted(self.sizes.values())
 
     def _store(self, place: bytes, size: float) -> None:
         self.container.find(place).bytes += size
