@@ -1,5 +1,5 @@
-"""The page is what people decide by. Opened here in a real browser: a plot that is missing, empty or
-wider than a laptop, or a page that asks the network for something, is seen only there."""
+"""The page is what people decide by. Opened here in a real browser: a plot that is missing, empty
+or wider than a laptop, or a page that asks the network for something, is seen only there."""
 
 import re
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def comparison() -> Comparison:
     sample = sample_of(items, total_items=1e7, total_bytes=3e9)
     played = play_out(workload, sample, seconds=10)
     keys = ["/device", "/date", "/id", '/date+"."+hash(/device,40)', HOSTILE]
-    options = ReplayOptions(throughput=12_000)
+    options = ReplayOptions(throughput=20_000)
     return replay_candidates(parse_candidates(keys), played, sample, options)
 
 
