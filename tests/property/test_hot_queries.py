@@ -82,7 +82,9 @@ headers_of = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     select=selects, side=sides, operator=operators, value=values, end=ends,
     is_literal=st.booleans(), flip=st.booleans(), extra=headers_of,
@@ -123,7 +125,9 @@ def test_an_ordinary_query_goes_the_short_way(
     assert (quick is not None) is (ranges == 1 or bool(where))
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(body=st.binary(max_size=40) | st.recursive(st.none() | st.text() | st.integers(),
     lambda inner: st.lists(inner) | st.dictionaries(
         st.sampled_from(["query", "parameters", "name", "value"]), inner), max_leaves=8

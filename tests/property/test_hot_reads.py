@@ -98,7 +98,9 @@ signing = st.sampled_from([EMULATOR_KEY] * 4 + [SECONDARY_KEY, READ_ONLY_KEY, WR
 shifts = st.sampled_from([0, 0, 0, 899, 1000])
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(target=targets, extra=optional, key=signing, shift_s=shifts)
 @example(ORDINARY, OF_K1, EMULATOR_KEY, 0)
 def test_both_ways_answer_alike(
@@ -116,7 +118,9 @@ def test_both_ways_answer_alike(
         assert parse_answer(quick) == parse_answer(whole)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(target=targets, extra=optional, key=signing, shift_s=shifts)
 def test_what_was_learned_from_another_request_answers_alike_too(
     filled: Api, target: str, extra: dict[str, str], key: str, shift_s: int

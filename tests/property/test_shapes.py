@@ -5,7 +5,7 @@ import re
 from typing import Final
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from armillary.api.nosql.messages import Request
@@ -72,6 +72,7 @@ pieces = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.integers(0, len(ORDINARY)), st.integers(0, 20), pieces)
 @example(ORDINARY.index(b"User") + 12, 2, b"you")
 @example(ORDINARY.index(b"Date: ") + 6, 1, b"77")
@@ -97,6 +98,7 @@ def test_what_matches_is_read_alike(at: int, cut: int, piece: bytes) -> None:
     assert seen.body == b""
 
 
+@settings(deadline=None)
 @given(st.permutations(LINES), st.sets(st.sampled_from(LINES[1:])))
 def test_any_order_and_any_choice_of_headers_has_a_shape(order: list[str], left: set[str]) -> None:
     lines = [one for one in order if one not in left]

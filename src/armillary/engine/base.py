@@ -125,6 +125,11 @@ class Engine(Protocol):
     """The last writes that somebody saw may be missing: it is a backup that was taken up again, or
     was not closed properly under relaxed durability."""
 
+    @property
+    def never_waits(self) -> bool:
+        """Whether `submit` would return at once now: an event loop may call it."""
+        ...
+
     clock: Clock
     """What `now_ms` reads. May be replaced by one that is ahead of it."""
 

@@ -102,6 +102,10 @@ class LmdbStore:
         self._closing = threading.Lock()
         self.unclean_open = self._environment.folder.unclean_open
 
+    @property
+    def never_waits(self) -> bool:
+        return False
+
     def read(self, space: int) -> LmdbRead:
         try:
             self._check_open()

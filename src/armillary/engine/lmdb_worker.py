@@ -116,6 +116,11 @@ class LmdbWorkerEngine(LmdbStore):
         self._linking = threading.Lock()
         super().__init__(path, **options)
 
+    @property
+    def never_waits(self) -> bool:
+        link = self._link
+        return link is not None and not link.broken
+
     def submit(self, space: int, command: Command) -> Future[Any]:
         self.refuse_after_fork()
         return self._reach().submit(space, command)

@@ -60,6 +60,7 @@ class MemoryReader:
 class MemoryEngine:
     def __init__(self, handlers: Handlers, *, clock: Clock | None = None) -> None:
         self.unclean_open = False
+        self.never_waits = False
         self._handlers = handlers
         self.clock: Clock = SystemClock() if clock is None else clock
         self._spaces: dict[int, Blocks] = {}

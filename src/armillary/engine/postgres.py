@@ -67,6 +67,7 @@ class PostgresEngine:
         writers: int = POSTGRES_WRITERS,
         readers_max: int = POSTGRES_READERS_MAX,
     ) -> None:
+        self.never_waits = False
         self.unclean_open = False  # the server knows; a restored database is its operator's to say
         self._address = Address.parse(url, schema)
         self._handlers = handlers

@@ -22,7 +22,7 @@ from armillary.limits import PAGE_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.query.computed import computed_of
 from armillary.query.index_access import path_at
-from armillary.query.index_read import FEW, RID_BYTES
+from armillary.query.index_read import FEW
 from armillary.query.plan import Plan
 from armillary.query.rewriting import needs_plan
 from armillary.query.run import bound_query, plan_of
@@ -37,6 +37,7 @@ from armillary.values import JSON, UNDEFINED
 
 FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 #: Of a meta row after its fence: LSN, session version, items, items of older indexing policies.
+RID_BYTES: Final = 8
 COUNTS: Final = Struct(">Qi24xQ16xQ")
 
 

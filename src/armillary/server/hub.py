@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, Protocol
 
-from armillary.api.nosql.messages import Request, Response, Service
+from armillary.api.nosql.messages import Begun, Request, Response, Service
 from armillary.limits import EVENT_STREAMS_MAX
 from armillary.server import health
 from armillary.server.answers import DateLine, says
@@ -64,6 +65,10 @@ class Hub:
         self.dates = DateLine()
         self.draining = False
         self.guests: set[Guest] = set()
+        #: Optional: a service may know how to begin what ends elsewhere.
+        self._begin: Callable[[Request], Begun | Response | None] | None = getattr(
+            service, "begin", None
+        )
         self._shapes = Shapes(getattr(service, "shortcuts", ()))
         self._threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self._waiting = 0
@@ -100,7 +105,7 @@ class Hub:
             return self._bug(request)
 
     def answer_later(self, request: Request, done: Done) -> None:
-        """Answer in a thread; `done` is called on the loop."""
+        """Answer in a thread, or when the writer has; `done` is called on the loop."""
         size = len(request.body)
         if (
             self._waiting >= self.bounds.waiting
@@ -108,9 +113,38 @@ class Hub:
         ):
             done(says(503, "The server has too much to do. Try again in a moment."))
             return
+        begun = self._begun(request)
+        if isinstance(begun, Response):
+            done(begun)
+            return
         self._waiting += 1
         self._waiting_bytes += size
-        self._threads.submit(self._work, request, done)
+        if begun is None:
+            self._threads.submit(self._work, request, done)
+        else:
+            begun.future.add_done_callback(partial(self._told, request, begun, done))
+
+    def _begun(self, request: Request) -> Begun | Response | None:
+        if self._begin is None:
+            return None
+        try:
+            return self._begin(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            return self._bug(request)
+
+    def _told(self, request: Request, begun: Begun, done: Done, future: Future[Any]) -> None:
+        """In the thread that knows it first."""
+        self.loop.call_soon_threadsafe(self._finish, request, begun, done)
+
+    def _finish(self, request: Request, begun: Begun, done: Done) -> None:
+        try:
+            response = begun.finish()
+        except Exception:  # noqa: BLE001 - see _bug
+            response = self._bug(request)
+        if response is None:
+            self._threads.submit(self._work, request, done)
+        else:
+            self._worked(len(request.body), done, response)
 
     def may_stream(self) -> bool:
         return self.streams < EVENT_STREAMS_MAX and not self.draining

@@ -225,6 +225,19 @@ class ContainerStore:
             return self._read(operation, required(given))
         return self._single(operation, given)
 
+    def start(self, operation: Operation, given: KeyValues | None) -> "Sent":
+        """The same for one create, upsert, replace or delete, without waiting: `finish` it when its
+        future is done."""
+        state = self.state
+        return self._submit(state, operation, prepare(state, operation, given, self._random))
+
+    def finish(self, sent: "Sent") -> Done | None:
+        """None: the world has moved and nothing has happened; `run` it."""
+        try:
+            return self._received(sent)
+        except (Fenced, SpaceGone):
+            return None
+
     def _single(self, operation: Operation, given: KeyValues | None) -> Done:
         for _ in range(ROUNDS_MAX):
             state = self.state
@@ -236,15 +249,15 @@ class ContainerStore:
                 self._catch_up(state, sent.owner)
         raise RangeGone
 
-    def _submit(self, state: ContainerState, operation: Operation, prepared: Prepared) -> "_Sent":
+    def _submit(self, state: ContainerState, operation: Operation, prepared: Prepared) -> "Sent":
         epk, key = key_in(state, prepared.key)
         owner = state.table.find(epk)
         gate = self._gate(state, owner, key.json, operation.kind)
         gate.admit()
         data = (self.context(state, owner), key, [prepared.op])
-        return _Sent(self.engine.submit(owner.space, Command("items.write", data)), owner, gate)
+        return Sent(self.engine.submit(owner.space, Command("items.write", data)), owner, gate)
 
-    def _received(self, sent: "_Sent") -> Done:
+    def _received(self, sent: "Sent") -> Done:
         try:
             done: Done = sent.future.result()
         except DbError as error:
@@ -266,7 +279,7 @@ class ContainerStore:
             op, _ = prepare_patch(state, operation, seen)
             data = (self.context(state, owner), key, [op])
             future = self.engine.submit(owner.space, Command("items.write", data))
-            return self._received(_Sent(future, owner, gate, modified_paths(operation.patch)))
+            return self._received(Sent(future, owner, gate, modified_paths(operation.patch)))
 
         return self.retrying_key(given, attempt)
 
@@ -385,7 +398,7 @@ class ContainerStore:
         self, operations: Iterable[tuple[Operation, KeyValues | None]]
     ) -> list[Done | DbError]:
         """Each operation for itself, in any order of completion; answers in the order given."""
-        pending: list[tuple[Operation, KeyValues | None, _Sent | DbError | None]] = []
+        pending: list[tuple[Operation, KeyValues | None, Sent | DbError | None]] = []
         state = self.state
         for operation, given in operations:
             try:
@@ -404,7 +417,7 @@ class ContainerStore:
         self,
         operation: Operation,
         given: KeyValues | None,
-        outcome: "_Sent | DbError | None",
+        outcome: "Sent | DbError | None",
     ) -> Done | DbError:
         if isinstance(outcome, DbError):
             return outcome
@@ -425,7 +438,7 @@ class Placed(NamedTuple):
     meta: bytes
 
 
-class _Sent(NamedTuple):
+class Sent(NamedTuple):
     """A write on its way."""
 
     future: Future[Any]

@@ -7,9 +7,9 @@ response, so that the headers every client relies on are always there. Facts: no
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import orjson
 
@@ -25,6 +25,8 @@ from armillary.values import JSON
 if TYPE_CHECKING:
     from armillary.api.nosql.authorization import Principal
     from armillary.api.nosql.gateway import Gateway
+
+T = TypeVar("T")
 
 COMMON: Final = {
     "Content-Type": "application/json",
@@ -148,6 +150,14 @@ def refusal(call: Call, error: DbError) -> Response:
     if isinstance(error, NeedsMerge):
         body["additionalErrorInfo"] = orjson.dumps(error.facts["plan"]).decode()
     return Response(status, response.headers, orjson.dumps(body))
+
+
+def answered(call: Call, work: Callable[[], T]) -> T | Response:
+    """What `work` gives, or the refusal that it raises."""
+    try:
+        return work()
+    except DbError as error:
+        return refusal(call, error)
 
 
 def quoted(etag: str) -> str:

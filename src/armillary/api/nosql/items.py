@@ -15,8 +15,8 @@ from typing import Final
 
 import orjson
 
-from armillary.api.nosql.call import Call, quoted, reply
-from armillary.api.nosql.messages import Response
+from armillary.api.nosql.call import Call, answered, quoted, reply
+from armillary.api.nosql.messages import Begun, Response
 from armillary.api.nosql.placing import (
     Place,
     barrier_of,
@@ -128,7 +128,42 @@ def patch_item(call: Call) -> Response:
     return _write(call, "patch", None)
 
 
+def begin_create(call: Call) -> Begun:
+    return _begin(call, "upsert" if call.options.is_upsert else "create", "")
+
+
+def begin_replace(call: Call) -> Begun:
+    return _begin(call, "replace", None)
+
+
+def begin_delete(call: Call) -> Begun:
+    return _begin(call, "delete", None)
+
+
+def _begin(call: Call, kind: str, item_id: str | None) -> Begun:
+    """As `_write`, as far as it goes without waiting for the writer."""
+    store, operation, key = _asked(call, kind, item_id)
+    with placed(call, store, key):
+        sent = store.start(operation, key)
+
+    def finish() -> Response | None:
+        with placed(call, store, key):
+            done = store.finish(sent)
+        return None if done is None else written(call, store, done, key)
+
+    return Begun(sent.future, lambda: answered(call, finish))
+
+
 def _write(call: Call, kind: str, item_id: str | None) -> Response:
+    store, operation, key = _asked(call, kind, item_id)
+    with placed(call, store, key):
+        done = store.run(operation, key)
+    return written(call, store, done, key)
+
+
+def _asked(
+    call: Call, kind: str, item_id: str | None
+) -> tuple[ContainerStore, Operation, KeyValues | None]:
     refuse_triggers(call)
     store = store_of(call)
     # A synthetic key is computed from a whole item, so who sends one need not know it.
@@ -138,10 +173,7 @@ def _write(call: Call, kind: str, item_id: str | None) -> Response:
         key = required_key(call)
     if item_id is None:
         item_id = call.names[2] if key is None else item_id_of(call, store, key)
-    operation = operation_of(call, kind, item_id)
-    with placed(call, store, key):
-        done = store.run(operation, key)
-    return written(call, store, done, key)
+    return store, operation_of(call, kind, item_id), key
 
 
 def operation_of(call: Call, kind: str, item_id: str) -> Operation:

@@ -5,8 +5,9 @@ time of a point read.
 """
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 
 @dataclass(slots=True)
@@ -35,6 +36,14 @@ class Streaming(Response):
     again in a thread, until the client goes."""
 
     more: Callable[[], bytes] = field(default=bytes)
+
+
+class Begun(NamedTuple):
+    """A request that waits for nothing but `future`."""
+
+    future: Future[Any]
+    finish: Callable[[], Response | None]
+    """The answer, when the future is done. None: nothing has happened; ask `handle`."""
 
 
 class Service(Protocol):

@@ -18,7 +18,7 @@ from typing import Final
 from armillary.api.nosql import batches, containers, databases, feeds, items, offers, queries
 from armillary.api.nosql.account_document import read_account
 from armillary.api.nosql.call import Call
-from armillary.api.nosql.messages import Response
+from armillary.api.nosql.messages import Begun, Response
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.presenting import FEEDS
 from armillary.api.nosql.resources import (
@@ -48,6 +48,8 @@ class Route:
     """About databases, containers, throughput or users: for keys, not for tokens."""
     note: str = ""
     """What is different from the original, for the compatibility page."""
+    begin: Callable[[Call], Begun] | None = None
+    """The handler without the wait for the writer, for a server whose loop must not wait."""
 
 
 DB: Final = "dbs/*"
@@ -100,11 +102,32 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", DOCS, queries.query_items, "query items", "query"),
     Route("POST", DOCS, queries.plan_query, "plan a query", "plan"),
     Route("POST", DOCS, batches.run_batch, "batch and bulk", "batch", writes=True),
-    Route("POST", DOCS, items.create_item, "create or upsert an item", writes=True),
+    Route(
+        "POST",
+        DOCS,
+        items.create_item,
+        "create or upsert an item",
+        writes=True,
+        begin=items.begin_create,
+    ),
     Route("GET", f"{DOCS}/*", items.read_item, "read an item"),
-    Route("PUT", f"{DOCS}/*", items.replace_item, "replace an item", writes=True),
+    Route(
+        "PUT",
+        f"{DOCS}/*",
+        items.replace_item,
+        "replace an item",
+        writes=True,
+        begin=items.begin_replace,
+    ),
     Route("PATCH", f"{DOCS}/*", items.patch_item, "patch an item", writes=True),
-    Route("DELETE", f"{DOCS}/*", items.delete_item, "delete an item", writes=True),
+    Route(
+        "DELETE",
+        f"{DOCS}/*",
+        items.delete_item,
+        "delete an item",
+        writes=True,
+        begin=items.begin_delete,
+    ),
     Route(
         "POST",
         f"{COLL}/operations/partitionkeydelete",

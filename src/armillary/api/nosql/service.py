@@ -30,7 +30,7 @@ from armillary.api.nosql.cors import cors_headers, preflight
 from armillary.api.nosql.gateway import Gateway
 from armillary.api.nosql.hot_queries import HotQueries
 from armillary.api.nosql.hot_reads import HotReads
-from armillary.api.nosql.messages import Request, Response, Shortcut
+from armillary.api.nosql.messages import Begun, Request, Response, Shortcut
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.paths import Path, parse_path
 from armillary.api.nosql.routes import Route, find_route
@@ -53,6 +53,8 @@ log = logging.getLogger("armillary.api")
 
 POINT_READ_SEGMENTS: Final = 6
 NOWHERE: Final = Path((), ())
+WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
+BEGUN_BYTES_MAX: Final = 32 * 1024  # of a body that the loop reads itself: a millisecond at most
 
 
 class NosqlService:
@@ -99,6 +101,28 @@ class NosqlService:
         origins = self.gateway.settings.cors_origins
         return with_headers(response, cors_headers(request, origins)) if origins else response
 
+    def begin(self, request: Request) -> Begun | Response | None:
+        """A small write, as far as it goes without waiting; None: `handle` it in a thread. On the
+        event loop: the answer of the writer then wakes no thread for each request."""
+        if (
+            request.method not in WRITES
+            or len(request.body) > BEGUN_BYTES_MAX
+            or not self.gateway.settings.quick_reads
+            or not self.gateway.engine.never_waits
+            or self.gateway.settings.cors_origins
+            or self._faults[FAULTS]
+        ):
+            return None
+        bare = self._bare(request)
+        options = bare.options
+        if options.is_query or options.is_batch or "/docs" not in request.target:
+            return None
+        try:
+            call, route = self._routed(bare)
+            return None if route.begin is None else route.begin(call)
+        except DbError as error:
+            return refusal(bare, error)
+
     def _answered(self, request: Request) -> Response:
         call = self._bare(request)
         try:
@@ -124,6 +148,14 @@ class NosqlService:
             return preflight(bare)
         if self.controls.serves(request.target):
             return self.controls.handle(request)
+        call, route = self._routed(bare)
+        if self._faults[FAULTS]:
+            strike(self.shared, call, route.variant)
+        return self._counted(call, route) if route.is_management else route.handler(call)
+
+    def _routed(self, bare: Call) -> tuple[Call, Route]:
+        """Who asks for what, and may they."""
+        request, gateway = bare.request, self.gateway
         path = parse_path(request.target)
         principal = authenticate(gateway, request, path)
         call = Call(gateway, request, path, bare.options, principal)
@@ -134,9 +166,7 @@ class NosqlService:
         if route is None:
             raise UnknownMethod
         authorize(call, route)
-        if self._faults[FAULTS]:
-            strike(self.shared, call, route.variant)
-        return self._counted(call, route) if route.is_management else route.handler(call)
+        return call, route
 
     def _counted(self, call: Call, route: Route) -> Response:
         meter = self.gateway.account.meter
