@@ -161,7 +161,7 @@ def top_keys(one: Replayed, side: Side, top_share: float) -> str:
     even = 1 / len(one.partitions)
     full = max(top_share, even * 1.15, 1e-9)
     scale = (WIDTH - left - right) / full
-    floor = top + tall * max(1, len(rows))
+    floor = top + tall * max(4, len(rows))
     body: list[str] = []
     for index, row in enumerate(rows):
         y = top + index * tall
