@@ -46,7 +46,10 @@ def run_shell(
         with open_data(data) as account:
             source = find_container(account, database, container)
             if sql is None and sys.stdin.isatty():
-                converse(input, lambda text: _show(ask(source, text, question), form), _complain)
+                from armillary.commands.query_prompt import prompt_reader  # takes its time
+
+                read = prompt_reader(source, question.parameters)
+                converse(read, lambda text: _show(ask(source, text, question), form), _complain)
             else:
                 text = sys.stdin.read() if sql is None else sql
                 _show(ask(source, text, question), form)
