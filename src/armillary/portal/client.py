@@ -62,8 +62,10 @@ class Client:
         self._key = key
         self._signer = Signer(key)
         self._http: httpx.AsyncClient | None = None
+        self._is_closed = False
 
     async def close(self) -> None:
+        self._is_closed = True
         if self._http is not None:
             await self._http.aclose()
 
@@ -114,6 +116,8 @@ class Client:
         return {"authorization": f"Bearer {self._key}"}
 
     def _connections(self) -> httpx.AsyncClient:
+        if self._is_closed:
+            raise Refused(0, "Closed", "The portal is ending.", {})
         # Made inside the loop that uses it.
         if self._http is None:
             limits = httpx.Limits(max_connections=CONNECTIONS_MAX)
@@ -149,6 +153,8 @@ def _signed(path: str) -> Signed:
     segments = [unquote(one) for one in path.partition("?")[0].split("/")]
     if len(segments) % 2:
         return Signed(segments[-1], "/".join(segments[:-1]))
+    if segments[0] == "offers":  # signed by the rid alone, in lower case
+        return Signed("offers", segments[1].lower())
     return Signed(segments[-2], "/".join(segments))
 
 

@@ -54,26 +54,28 @@ PAINT: Final[dict[str, dict[str, str]]] = {
     },
 }
 RULES: Final = """
-.ring text{fill:var(--ink);
+.a-ring text{fill:var(--ink);
 font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
-.ring .paper{fill:var(--paper)}
-.ring .dim{fill:var(--dim)}.ring .faint{fill:var(--faint)}
-.ring .big{font-size:26px;font-weight:650}.ring .head{font-size:17px;font-weight:650}
-.ring .body{font-size:13px}.ring .small{font-size:11.5px}.ring .tiny{font-size:10px}
-.ring .mid{text-anchor:middle}.ring .end{text-anchor:end}.ring .bold{font-weight:650}
-.ring .track{fill:var(--track)}.ring .store{fill:var(--store)}
-.ring .refused{fill:var(--refused)}.ring .rule{stroke:var(--line);stroke-width:1}
-.ring .brass{fill:none;stroke:var(--brass);stroke-width:1}
-.ring .thick{stroke-width:2}
-.ring .past{fill:none;stroke:var(--past);stroke-width:3.5}
-.ring .limit{fill:none;stroke:var(--faint);stroke-width:1;stroke-dasharray:2 3}
-.ring .move{fill:none;stroke:var(--move);stroke-width:5;stroke-dasharray:9 4}
-.ring .cut{stroke:var(--move);stroke-width:2}
-.ring .lead{fill:none;stroke:var(--ink);stroke-width:1.2}
-.ring .mark{fill:var(--ink)}.ring .on-mark{fill:var(--paper)}
-.ring .onheat{fill:var(--on-heat)}.ring .onhot{fill:var(--on-hot)}
-@media (prefers-reduced-motion:no-preference){.ring .move{animation:ring-flow 1.2s linear infinite}
-@keyframes ring-flow{to{stroke-dashoffset:-26}}}
+.a-ring .paper{fill:var(--paper)}
+.a-ring .dim{fill:var(--dim)}.a-ring .faint{fill:var(--faint)}
+.a-ring .big{font-size:26px;font-weight:650}.a-ring .head{font-size:17px;font-weight:650}
+.a-ring .body{font-size:13px}.a-ring .small{font-size:11.5px}.a-ring .tiny{font-size:10px}
+.a-ring .mid{text-anchor:middle}.a-ring .end{text-anchor:end}.a-ring .bold{font-weight:650}
+.a-ring .track{fill:var(--track)}.a-ring .store{fill:var(--store)}
+.a-ring .refused{fill:var(--refused)}.a-ring .rule{stroke:var(--line);stroke-width:1}
+.a-ring .brass{fill:none;stroke:var(--brass);stroke-width:1}
+.a-ring .thick{stroke-width:2}
+.a-ring .past{fill:none;stroke:var(--past);stroke-width:3.5}
+.a-ring .limit{fill:none;stroke:var(--faint);stroke-width:1;stroke-dasharray:2 3}
+.a-ring .limit-line{fill:none;stroke:var(--ink);stroke-width:1.2;stroke-dasharray:3 3}
+.a-ring .move{fill:none;stroke:var(--move);stroke-width:5;stroke-dasharray:9 4}
+.a-ring .cut{stroke:var(--move);stroke-width:2}
+.a-ring .lead{fill:none;stroke:var(--ink);stroke-width:1.2}
+.a-ring .mark{fill:var(--ink)}.a-ring .on-mark{fill:var(--paper)}
+.a-ring .onheat{fill:var(--on-heat)}.a-ring .onhot{fill:var(--on-hot)}
+@media (prefers-reduced-motion:no-preference){
+.a-ring .move{animation:a-ring-flow 1.2s linear infinite}
+@keyframes a-ring-flow{to{stroke-dashoffset:-26}}}
 """
 
 
@@ -99,11 +101,16 @@ def css(theme: Theme) -> str:
         colours = _variables("light") + dark
     else:
         colours = _variables(theme)
-    heat = "".join(f".ring .h{step}{{fill:var(--h{step})}}" for step in range(STEPS + 1))
+    heat = "".join(f".a-ring .h{step}{{fill:var(--h{step})}}" for step in range(STEPS + 1))
     return colours + RULES.replace("\n", "") + heat
 
 
-def _variables(theme: str) -> str:
+def page_css() -> str:
+    """For a page that shows several pictures and has its own switch (`body.body--dark`)."""
+    return css("light") + _variables("dark", ".body--dark .a-ring")
+
+
+def _variables(theme: str, where: str = ".a-ring") -> str:
     paint = "".join(f"--{name}:{value};" for name, value in PAINT[theme].items())
     heat = "".join(f"--h{step}:{heat_colour(step, theme)};" for step in range(STEPS + 1))
-    return f".ring{{{paint}{heat}}}"
+    return f"{where}{{{paint}{heat}}}"

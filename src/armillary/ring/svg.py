@@ -47,15 +47,20 @@ NEAR_LIMIT: Final = 0.05
 """Of the limit: below this, bars are drawn against the fullest partition instead."""
 
 
-def ring_svg(ring: Ring, theme: Theme = "auto") -> str:
+def ring_svg(ring: Ring, theme: Theme | None = "auto") -> str:
+    """Without a theme it has no colours of its own: the page has them (`style.page_css`)."""
     title = f"Partitions of {ring.database}/{ring.container}"
+    ground = ""
+    if theme is not None:
+        ground = (
+            f'<style>{css(theme)}</style><rect class="paper" width="100%" height="100%" rx="12"/>'
+        )
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="ring" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="a-ring" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'role="img" aria-labelledby="ring-title ring-desc">'
         f'<title id="ring-title">{_text(title, 120)}</title>'
         f'<desc id="ring-desc">{_text(describe(ring), 600)}</desc>'
-        f"<style>{css(theme)}</style>"
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="12"/>',
+        f"{ground}",
         *_graduation(),
         *_partitions(ring),
         *_past(ring),

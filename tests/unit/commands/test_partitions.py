@@ -19,7 +19,6 @@ import armillary
 from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.cli import app
 from armillary.commands.partitions_view import bar, draw
-from armillary.commands.partitions_watch import news_of
 from armillary.commands.remote import connection_of, is_remote
 from armillary.errors import BadInput
 from armillary.ring.model import HotKey, Move, Piece
@@ -155,16 +154,3 @@ def test_bars_grow_by_eighths_and_show_what_is_there() -> None:
     assert bar(0.0001, 10) == "▏"
     assert bar(0.5, 10) == "█████"
     assert bar(7, 3) == "███"
-
-
-def test_news_tells_what_began_and_what_became_of_it() -> None:
-    before = ring(arcs(3))
-    move = Move("split", ("1",), (Piece("3", 0.3, 0.4), Piece("4", 0.4, 0.6)))
-    during = replace(before, moves=(move,))
-    first, old, last = before.arcs
-    children = (replace(old, id="3", parents=("1",)), replace(old, id="4", parents=("1",)))
-    after = replace(before, arcs=(first, *children, last))
-    assert news_of(None, before) == []
-    assert news_of(before, during) == ["split begun: 1 → 3, 4"]
-    assert news_of(during, after) == ["split done: 1 → 3, 4"]
-    assert news_of(after, after) == []

@@ -24,4 +24,8 @@ class Page:
         return found
 
 
-PAGES: tuple[Page, ...] = (Page("/", "Explorer", "explorer", needs_container=False),)
+PAGES: tuple[Page, ...] = (
+    Page("/", "Explorer", "explorer", needs_container=False),
+    Page("/partitions", "Partitions", "partitions"),
+    Page("/load", "Live load", "load"),
+)

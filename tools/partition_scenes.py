@@ -1,0 +1,91 @@
+"""Scenes with partitions: a skewed and an even container, one and two hundred partitions, long
+names, and a hot key under load."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+from urllib.parse import quote
+
+from playwright.sync_api import expect
+from tests.support.portal import Portal
+
+SMALL = ("--partition-bytes", "200KB", "--partition-ru", "1000", "--logical-bytes", "4MB")
+MANY = ("--partition-ru", "100")
+COUNTRIES = (("de", 55), ("fr", 20), ("nl", 10), ("at", 8), ("ch", 5), ("be", 2))
+LONG = "telemetry-of-every-device-in-every-plant-with-a-name-nobody-wanted-to-shorten"
+
+
+def put(portal: Portal, path: str, item: dict[str, Any], key: str) -> None:
+    header = {"x-ms-documentdb-partitionkey": f'["{key}"]'}
+    found = portal.api.ask("POST", f"/{path}/docs", item, header)
+    assert found.status in (201, 429), found.body
+
+
+def make(portal: Portal, database: str, container: str, path: str, ru: int) -> None:
+    portal.api.ask("POST", "/dbs", {"id": database})
+    body = {
+        "id": container,
+        "partitionKey": {"paths": [path], "kind": "Hash", "version": 2},
+    }
+    headers = {"x-ms-offer-throughput": str(ru)}
+    found = portal.api.ask("POST", f"/dbs/{database}/colls", body, headers)
+    assert found.status == 201, found.body
+
+
+def readings(portal: Portal, path: str, prop: str, count: int = 600) -> None:
+    random = Random(2018)
+    names = [name for name, _ in COUNTRIES]
+    weights = [weight for _, weight in COUNTRIES]
+    for number in range(count):
+        country = random.choices(names, weights)[0]
+        device = f"device-{random.randrange(400):03}"
+        item = {"id": f"r{number}", "deviceId": device, "country": country, "t": number}
+        put(portal, path, item, str(item[prop]))
+
+
+def open_partitions(portal: Portal, database: str, container: str) -> None:
+    portal.open(f"/partitions?db={quote(database)}&c={quote(container)}")
+    expect(portal.see("ring").locator("svg")).to_be_visible()
+
+
+def skewed(portal: Portal) -> None:
+    make(portal, "telemetry", "by-country", "/country", 4800)
+    readings(portal, "dbs/telemetry/colls/by-country", "country")
+    open_partitions(portal, "telemetry", "by-country")
+    portal.page.wait_for_timeout(6000)
+
+
+def even(portal: Portal) -> None:
+    make(portal, "telemetry", "by-device", "/deviceId", 4800)
+    readings(portal, "dbs/telemetry/colls/by-device", "deviceId")
+    open_partitions(portal, "telemetry", "by-device")
+    portal.page.wait_for_timeout(6000)
+
+
+def single(portal: Portal) -> None:
+    make(portal, "shop", "orders", "/customerId", 400)
+    open_partitions(portal, "shop", "orders")
+
+
+def many(portal: Portal) -> None:
+    make(portal, LONG, LONG, "/deviceId", 12_000)
+    readings(portal, f"dbs/{LONG}/colls/{LONG}", "deviceId", 900)
+    open_partitions(portal, LONG, LONG)
+    portal.page.wait_for_timeout(6000)
+
+
+def turn_to(portal: Portal, slider: str, presses: int) -> None:
+    """A slider by its keys, as who has no mouse."""
+    handle = portal.page.get_by_role("slider", name=slider).locator("[tabindex='0']")
+    for _ in range(abs(presses)):
+        handle.press("ArrowRight" if presses > 0 else "ArrowLeft")
+
+
+def hot_load(portal: Portal) -> None:
+    make(portal, "shop", "carts", "/tenant", 2400)
+    page = portal.open("/load?db=shop&c=carts")
+    expect(portal.see("ring").locator("svg")).to_be_visible()
+    turn_to(portal, "Requests per second", 25)
+    portal.see("load-turn").click()
+    page.wait_for_timeout(25_000)
