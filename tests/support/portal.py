@@ -12,7 +12,7 @@ import shutil
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, expect
 from tests.support.signed_http import SignedClient
 
 from armillary.testing.process import Server
@@ -20,6 +20,7 @@ from armillary.testing.process import Server
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb")
 WAIT_MS = 30_000.0
+expect.set_options(timeout=WAIT_MS)
 
 
 def chromium_path() -> str | None:

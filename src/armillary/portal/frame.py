@@ -19,13 +19,15 @@ from armillary.portal.context import Context, Place, link, places_of
 from armillary.portal.look import Look
 from armillary.portal.pages import PAGES, Page
 
+BUILD_SECONDS = 60.0  # for a page to be made: a server under full load answers late
 THEME_COOKIE = "armillary_theme"
 THEMES = {"light": False, "dark": True}
 
 
 def add_pages(client: Client) -> None:
     for page in PAGES:
-        ui.page(page.path, title=f"{page.title} · Armillary")(_shower(client, page))
+        title = f"{page.title} · Armillary"
+        ui.page(page.path, title=title, response_timeout=BUILD_SECONDS)(_shower(client, page))
 
 
 def _shower(client: Client, page: Page) -> Callable[[Request], Awaitable[None]]:
