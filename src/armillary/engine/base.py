@@ -145,6 +145,15 @@ class Engine(Protocol):
         """
         ...
 
+    def read_few(
+        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
+    ) -> tuple[bytes, list[bytes]] | None:
+        """(meta, values), in one snapshot: the last `tail` bytes of each key from `start` to `end`,
+        put after `prefix`, are keys; their values in ascending order, empty where there is none.
+        None: there are `limit` keys or more, or the engine does not know a short way; then read.
+        """
+        ...
+
     def submit(self, space: int, command: Command) -> Future[Any]:
         """Queue a command. The future ends after the commit is durable, or with the error that
         refused it.

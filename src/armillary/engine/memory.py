@@ -79,6 +79,11 @@ class MemoryEngine:
         second = None if first is None else blocks.get(prefix + first)
         return _meta(blocks), first, second
 
+    def read_few(
+        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
+    ) -> tuple[bytes, list[bytes]] | None:
+        return None
+
     def submit(self, space: int, command: Command) -> Future[Any]:
         return self._groups.submit(space, command)
 

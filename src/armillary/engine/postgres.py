@@ -127,6 +127,11 @@ class PostgresEngine:
 
     # --- writes -----------------------------------------------------------------------------
 
+    def read_few(
+        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
+    ) -> tuple[bytes, list[bytes]] | None:
+        return None
+
     def submit(self, space: int, command: Command) -> Future[Any]:
         return self._groups.submit(space, command)
 

@@ -36,9 +36,10 @@ from armillary.store.state import ContainerState
 from armillary.values import JSON, UNDEFINED
 
 FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-#: Of a meta row after its fence: LSN, session version, items, items of older indexing policies.
 RID_BYTES: Final = 8
+#: Of a meta row after its fence: LSN, session version, items, items of older indexing policies.
 COUNTS: Final = Struct(">Qi24xQ16xQ")
+_body_bytes: Final = BODY_BYTES.unpack_from
 
 
 class Quick(NamedTuple):
@@ -130,25 +131,32 @@ def read_quick(
     if not is_exact or len(ranges) != 1:
         return None
     (start, end), prefix, space = ranges[0], quick.prefix, owner.space
-    try:
-        with engine.read(space) as reader:
-            meta = reader.meta
-            _, _, items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
-            if stale or not meta.startswith(state.fences[space]):
-                return None
-            entries = list(reader.scan(prefix + start, prefix + end, limit=FEW))
-            if len(entries) >= min(FEW, items, items_max):
-                return None
-            doc = layout.DOC
-            values = reader.get_many(sorted([doc + key[-RID_BYTES:] for key, _ in entries]))
-    except SpaceGone:
+    found = engine.read_few(space, prefix + start, prefix + end, FEW, RID_BYTES, layout.DOC)
+    if found is None:
+        try:
+            found = _read(engine, space, prefix + start, prefix + end)
+        except SpaceGone:
+            return None
+    meta, values = found
+    _, _, items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
+    if stale or not meta.startswith(state.fences[space]):
         return None
-    texts: list[bytes] = []
-    loaded_bytes = 0
-    for stored in values:
-        assert stored is not None, "a rid without its item"
-        loaded_bytes += BODY_BYTES.unpack_from(stored)[0]
-        texts.append(stored[EPK_AT + stored[EPK_LENGTH_AT] :])
+    if len(values) >= min(FEW, items, items_max):
+        return None
+    loaded_bytes = sum([_body_bytes(stored)[0] for stored in values])
     if loaded_bytes > PAGE_BYTES_MAX // 2:
         return None
+    texts = [stored[EPK_AT + stored[EPK_LENGTH_AT] :] for stored in values]
     return Rows(texts, loaded_bytes, meta)
+
+
+def _read(engine: Engine, space: int, start: bytes, end: bytes) -> tuple[bytes, list[bytes]]:
+    """The same on any engine."""
+    with engine.read(space) as reader:
+        entries = list(reader.scan(start, end, limit=FEW))
+        if len(entries) == FEW:
+            return reader.meta, [b""] * FEW  # too many: nobody looks at them
+        rids = sorted([key[-RID_BYTES:] for key, _ in entries])
+        values = reader.get_many([layout.DOC + rid for rid in rids])
+        assert None not in values, "a rid without its item"
+        return reader.meta, [value for value in values if value is not None]

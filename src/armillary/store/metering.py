@@ -147,7 +147,7 @@ class Meter:
     # The same two for a point read, where a slice of the budget is at hand: no call for what can be
     # compared here. tests/unit/store/test_metering.py compares with the two above.
 
-    def admit_read(self, state: ContainerState, owner: Range) -> Ticket:
+    def admit_read(self, state: ContainerState, owner: Range, operation: str = "read") -> Ticket:
         now_ms = self._now_ms()
         known = self._allowances.get(owner.space)
         if known is not None:
@@ -160,7 +160,7 @@ class Meter:
             ):
                 held.high_second = second
                 return now_ms, self._stopwatch(), known
-        return self.admit(state, owner, "read")
+        return self.admit(state, owner, operation)
 
     def charge_read(
         self, state: ContainerState, owner: Range, key: bytes, body_bytes: int, ticket: Ticket

@@ -147,3 +147,15 @@ def test_a_killed_reader_does_not_make_the_file_grow_for_ever(
     before = data_bytes(engine)
     overwrite(engine, 60)
     assert data_bytes(engine) == before
+
+
+def test_few_rows_are_read_the_short_way(open_lmdb: Callable[..., LmdbEngine]) -> None:
+    """The contract allows an engine to have none; ours has one."""
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    engine.run(1, command(("put_many", [(b"ix7", b""), (b"doc7", b"seven")])))
+    with engine.read(1) as reader:
+        assert reader.get(b"doc7") == b"seven"
+        meta = reader.meta
+    assert engine.read_few(1, b"ix", b"iy", 5, 1, b"doc") == (meta, [b"seven"])
+    assert engine.read_few(1, b"ix", b"iy", 1, 1, b"doc") is None

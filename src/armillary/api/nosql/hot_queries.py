@@ -183,7 +183,7 @@ class HotQueries:
     ) -> tuple[Rows, float] | None:
         store, state = template.store, template.state
         meter = store.meter
-        ticket = None if meter is None else meter.admit(state, owner, "query")
+        ticket = None if meter is None else meter.admit_read(state, owner, "query")
         rows = read_quick(store.engine, state, owner, quick, parameters, items_max)
         if rows is None:
             return None
