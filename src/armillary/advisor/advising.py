@@ -1,0 +1,252 @@
+"""Advice: data, workload and targets in; every candidate measured, judged and ranked out.
+
+    survey ─▶ times, demand, scale ─▶ candidates ─▶ measures ─▶ gates and score ─▶ choice
+                                       paths first; what is made of them follows from their measures
+
+The choice is not the highest score alone. Scores that differ by less than a few points are not told
+apart by a sample, so among those the key wins that leaves fewest operations to ask every partition,
+and then the plainest: a hierarchy or a suffix has to buy something.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from armillary.advisor import generating
+from armillary.advisor.candidates import Candidate, plain
+from armillary.advisor.default_workload import default_workload
+from armillary.advisor.demand import Demand, demand
+from armillary.advisor.generating import Grounds
+from armillary.advisor.judging import Judgement, Verdict, factors_of, judge, score_of
+from armillary.advisor.measures import Measured, measure
+from armillary.advisor.ring import bootstrap_counts, skew
+from armillary.advisor.sampled import Sampled
+from armillary.advisor.survey import Survey
+from armillary.advisor.targets import Scale, Targets, scale
+from armillary.advisor.timing import Clock, find_times
+from armillary.advisor.workload import ID, Workload
+from armillary.encoding.paths import Path, format_path
+
+TIED_POINTS: Final = 5.0
+REPLICATES: Final = 20
+BOOTSTRAPPED: Final = 6
+LISTED_MAX: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    judgement: Judgement
+    rank: int
+    verdict: Verdict
+    interval: tuple[float, float] | None = None
+    """Of the score: 5th to 95th percentile of bootstrap samples."""
+    tied: bool = False
+    """With the first: the sample does not tell them apart."""
+
+    @property
+    def candidate(self) -> Candidate:
+        return self.judgement.measured.candidate
+
+    @property
+    def measured(self) -> Measured:
+        return self.judgement.measured
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    survey: Survey
+    sampled: Sampled
+    workload: Workload
+    demand: Demand
+    clock: Clock
+    scale: Scale
+    targets: Targets
+    ranked: tuple[Ranked, ...]
+    current: Candidate | None
+    stability: float
+    """Share of bootstrap samples in which the same key is chosen."""
+
+    @property
+    def recommended(self) -> Ranked:
+        return self.ranked[0]
+
+    def of(self, name: str) -> Ranked | None:
+        return next((one for one in self.ranked if one.candidate.name == name), None)
+
+
+def wanted_paths(workload: Workload | None, candidates: Sequence[Candidate]) -> frozenset[Path]:
+    """Paths that must be measured, whatever they hold."""
+    found = {path for one in candidates for path in one.made_of}
+    for operation in () if workload is None else workload.operations:
+        found |= set(operation.by)
+        found |= set() if operation.filters is None else set(operation.filters.equal)
+    return frozenset(found)
+
+
+def advise(
+    survey: Survey,
+    workload: Workload | None = None,
+    targets: Targets | None = None,
+    *,
+    candidates: Sequence[Candidate] = (),
+    current: Candidate | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Advice:
+    """With `candidates` only those are compared, beside `/id` and the present key."""
+    targets = targets or Targets()
+    sampled = Sampled(survey, seed)
+    clock = find_times(sampled)
+    workload = workload or default_workload(sampled, clock)
+    wanted = demand(sampled, workload, strong=targets.strong, seed=seed)
+    # How fast data grows can't be told from a workload that nobody gave.
+    created = 0.0 if workload.assumed else wanted.created_second
+    target = scale(targets, survey.items, survey.item_bytes, wanted.ideal_ru, created)
+    grounds = Grounds(sampled, workload, wanted, clock, target)
+    measured = _measured(grounds, candidates, current, progress)
+    cheapest = min(one.measures.ru_second for one in measured)
+    judged = [judge(one, target, wanted.write_share, cheapest) for one in measured]
+    ranked, stability = _ranked(judged, grounds, cheapest, seed)
+    return Advice(
+        survey, sampled, workload, wanted, clock, target, targets, ranked, current, stability
+    )
+
+
+def _measured(
+    grounds: Grounds,
+    asked: Sequence[Candidate],
+    current: Candidate | None,
+    progress: Callable[[int, int], None],
+) -> list[Measured]:
+    found: dict[str, Measured] = {}
+
+    def add(candidates: Sequence[Candidate]) -> None:
+        for number, one in enumerate(candidates):
+            if one.name not in found:
+                found[one.name] = measure(
+                    grounds.sampled, one, grounds.demand, grounds.clock, grounds.scale
+                )
+            progress(number + 1, len(candidates))
+
+    baseline = [plain(ID)] if grounds.sampled.has(ID) else []
+    add([*baseline, *([] if current is None else [current])])
+    if asked:
+        add(asked)
+        return list(found.values())
+    add(generating.single_paths(grounds))
+    singles = {
+        one.candidate.paths[0]: one for one in found.values() if one.candidate.kind == "path"
+    }
+    if not singles:
+        # Every property has one value, or there is none: only a random key is left.
+        add([plain(path) for path in list(grounds.sampled.survey.columns)[:1]])
+        return list(found.values())
+    more = [
+        *generating.combinations(grounds, singles),
+        *generating.suffixed(grounds, singles),
+        *generating.bucketed(grounds, singles),
+    ]
+    add(more)
+    return list(found.values())
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+def _ranked(
+    judged: list[Judgement], grounds: Grounds, cheapest: float, seed: int
+) -> tuple[tuple[Ranked, ...], float]:
+    ordered, tied = order(judged)
+    passing = [one for one in ordered if one.passes][:BOOTSTRAPPED]
+    intervals, stability = _bootstrap(passing, grounds, cheapest, seed)
+    names = {one.measured.candidate.name for one in tied}
+    ranked: list[Ranked] = []
+    for rank, one in enumerate(ordered, 1):
+        name = one.measured.candidate.name
+        verdict: Verdict = "rejected" if not one.passes else "acceptable"
+        if rank == 1 and one.passes:
+            verdict = "recommended"
+        ranked.append(Ranked(one, rank, verdict, intervals.get(name), rank > 1 and name in names))
+    return tuple(ranked), stability
+
+
+def order(judged: Sequence[Judgement]) -> tuple[list[Judgement], list[Judgement]]:
+    """(all of them, the best first; those that the first was chosen among)."""
+    passing = sorted((one for one in judged if one.passes), key=_by_score)
+    failing = sorted((one for one in judged if not one.passes), key=_by_failures)
+    if not passing:
+        return failing, []
+    best = passing[0].score
+    tied = [one for one in passing if one.score >= best - TIED_POINTS]
+    rest = [one for one in passing if one.score < best - TIED_POINTS]
+    tied.sort(key=_by_use)
+    return [*tied, *rest, *failing], tied
+
+
+def _by_score(one: Judgement) -> tuple[float, ...]:
+    return -one.score, *one.complexity, -one.measured.measures.distinct
+
+
+def _by_failures(one: Judgement) -> tuple[float, ...]:
+    return len(one.failed), -one.score, *one.complexity
+
+
+def _by_use(one: Judgement) -> tuple[float, ...]:
+    """Never by name: renaming a property must not change the answer."""
+    measures = one.measured.measures
+    return (
+        round(measures.unrouted_share, 3),
+        *one.complexity,
+        -round(measures.routed_share, 3),
+        -round(one.score),
+        -measures.distinct,
+    )
+
+
+def _bootstrap(
+    passing: Sequence[Judgement], grounds: Grounds, cheapest: float, seed: int
+) -> tuple[dict[str, tuple[float, float]], float]:
+    """Intervals of the scores, and how often the first stays the first."""
+    if not passing:
+        return {}, 0.0
+    scores: dict[str, list[float]] = {one.measured.candidate.name: [] for one in passing}
+    same = 0
+    for counts in bootstrap_counts(grounds.sampled.rows, REPLICATES, seed):
+        again = [_rejudged(one, counts, grounds, cheapest) for one in passing]
+        for one in again:
+            scores[one.measured.candidate.name].append(one.score)
+        first = order(again)[0][0].measured.candidate.name
+        same += first == passing[0].measured.candidate.name
+    intervals = {
+        name: (float(np.percentile(found, 5)), float(np.percentile(found, 95)))
+        for name, found in scores.items()
+    }
+    return intervals, same / REPLICATES
+
+
+def _rejudged(
+    one: Judgement, counts: np.ndarray[tuple[int], np.dtype[np.float64]], grounds: Grounds,
+    cheapest: float,
+) -> Judgement:  # fmt: skip
+    """The same candidate on rows drawn again: what depends on how they are distributed."""
+    measured, target = one.measured, grounds.scale
+    n, before = target.partitions, measured.measures
+    stored = measured.keys.weights(grounds.sampled.sizes * counts)
+    spent = measured.keys.weights(measured.ru_rows * counts)
+    phi = measured.places.phi(stored, n)
+    loads = measured.places.per_range(spent, n) + measured.ru_even / n
+    items = measured.keys.weights(counts)
+    top = float(items.max(initial=0.0)) / max(float(items.sum()), 1.0)
+    heat = replace(before.heat, share=max(before.heat.share, top) if top else before.heat.share)
+    after = replace(
+        before, phi_bytes={**before.phi_bytes, n: phi}, phi_ru=max(1.0, skew(loads)), heat=heat
+    )
+    factors = factors_of(after, target, cheapest)
+    score = score_of(factors, grounds.demand.write_share)
+    return replace(one, score=score, factors=factors, measured=replace(measured, measures=after))
+
+
+def names_of(paths: Sequence[Path]) -> str:
+    return ", ".join(map(format_path, paths))

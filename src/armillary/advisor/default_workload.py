@@ -1,0 +1,55 @@
+"""A workload for who gave none: writes, and reads by whatever things in the data have names.
+
+What can be told from data alone: items were written, and they are probably read again by their id
+and by the properties that group them. Those are the properties with several values and several
+items per value; each gets the same share of the queries, so that none is favoured. Whoever knows
+better says it in a workload file, and the answer says that this was assumed.
+"""
+
+from typing import Final
+
+from armillary.advisor.filters import Filters
+from armillary.advisor.sampled import Sampled
+from armillary.advisor.timing import Clock
+from armillary.advisor.workload import ID, Operation, Workload
+from armillary.encoding.paths import Path, format_path
+
+RATE: Final = 1_000.0
+CREATES: Final = 0.4
+READS: Final = 0.2
+QUERIES: Final = 0.4
+GROUPS_MAX: Final = 6
+VALUES_MIN: Final = 20
+
+
+def default_workload(sampled: Sampled, clock: Clock) -> Workload:
+    groups = _groups(sampled, clock)
+    operations = [Operation("create", RATE * CREATES, name="create")]
+    if sampled.has(ID):
+        reads = READS if groups else READS + QUERIES
+        # Who reads an item knows its key, whatever that will be.
+        operations.append(Operation("read", RATE * reads, (ID, *groups), name="read of one item"))
+    for path in groups:
+        operations.append(_query(path, RATE * QUERIES / len(groups)))
+    return Workload(tuple(operations), assumed=True)
+
+
+def _query(path: Path, rate: float) -> Operation:
+    text = f"SELECT * FROM c WHERE c{''.join(f'[{name!r}]' for name in path)} = @value"
+    return Operation(
+        "query", rate, (path,), text, filters=Filters({path: 1}, {}),
+        name=f"query by {format_path(path)}",
+    )  # fmt: skip
+
+
+def _groups(sampled: Sampled, clock: Clock) -> list[Path]:
+    """Properties that group items, those with most values first."""
+    survey = sampled.survey
+    found: list[tuple[float, Path]] = []
+    for path, column in survey.columns.items():
+        several = VALUES_MIN <= column.distinct <= survey.items / 3
+        everywhere = column.items >= 0.99 * survey.items
+        if several and everywhere and not clock.is_time(path) and path != ID:
+            found.append((column.distinct, path))
+    found.sort(key=lambda each: (-each[0], each[1]))
+    return [path for _, path in found[:GROUPS_MAX]]
