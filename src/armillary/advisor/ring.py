@@ -5,8 +5,8 @@
 
 New containers have ranges of equal width. Under a hierarchical key all that shares a first level
 lies together, and only splits by bytes part it: for such keys φ is taken where those end, with cuts
-between keys that leave ranges as equal as can be (`even_ranges` has them before any split). Values that a sample can't have
-seen have no place yet; their weight is spread evenly.
+between keys that leave ranges as equal as can be (`even_ranges` has them before any split). Values
+that a sample can't have seen have no place yet; their weight is spread evenly.
 """
 
 from collections.abc import Sequence
