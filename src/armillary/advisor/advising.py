@@ -29,7 +29,9 @@ from armillary.advisor.timing import Clock, find_times
 from armillary.advisor.workload import ID, Workload
 from armillary.encoding.paths import Path, format_path
 
-TIED_POINTS: Final = 5.0
+#: Less is within what a sample and the weights of a score can tell apart: a key whose fullest
+#: partition has a third more than the mean loses that much.
+TIED_POINTS: Final = 12.0
 REPLICATES: Final = 20
 BOOTSTRAPPED: Final = 6
 LISTED_MAX: Final = 24
@@ -182,7 +184,27 @@ def order(judged: Sequence[Judgement]) -> tuple[list[Judgement], list[Judgement]
     tied = [one for one in passing if one.score >= best - TIED_POINTS]
     rest = [one for one in passing if one.score < best - TIED_POINTS]
     tied.sort(key=_by_use)
+    plainer = _plainer(tied[0], rest)
+    if plainer is not None:
+        rest.remove(plainer)
+        tied.insert(0, plainer)
     return [*tied, *rest, *failing], tied
+
+
+def _plainer(chosen: Judgement, others: Sequence[Judgement]) -> Judgement | None:
+    """A key made of less than the chosen one, that leaves no more operations without an address and
+    has nothing gravely wrong with it: the rest of the chosen key buys nothing that is needed."""
+    made_of = set(chosen.measured.candidate.made_of)
+    unrouted = round(chosen.measured.measures.unrouted_share, 4)
+    found = [
+        one
+        for one in others
+        if set(one.measured.candidate.made_of) < made_of
+        and one.complexity < chosen.complexity
+        and round(one.measured.measures.unrouted_share, 4) <= unrouted
+        and "red" not in one.colours.values()
+    ]
+    return min(found, key=_by_use, default=None)
 
 
 def _by_score(one: Judgement) -> tuple[float, ...]:
@@ -197,7 +219,7 @@ def _by_use(one: Judgement) -> tuple[float, ...]:
     """Never by name: renaming a property must not change the answer."""
     measures = one.measured.measures
     return (
-        round(measures.unrouted_share, 3),
+        round(measures.unrouted_share, 4),
         *one.complexity,
         -round(measures.routed_share, 3),
         -round(one.score),

@@ -137,6 +137,8 @@ def suffixed(grounds: Grounds, singles: dict[Path, Measured]) -> list[Candidate]
         if one.measures.presence >= 0.99
         and one.measures.distinct < 0.5 * grounds.sampled.survey.items
         and (grounds.known_weight(path) > 0 or grounds.clock.is_time(path))
+        # Fewer values than partitions are no natural groups, unless more come every day.
+        and (one.measures.distinct_target >= n or grounds.clock.is_time(path))
         and (
             one.measures.top1_bytes > 1 / n
             or one.measures.heat.share > 1 / n

@@ -422,7 +422,8 @@ def _growth(
     assert clock.axis is not None, "a short life is measured on an axis"
     days = clock.axis.span / DAY_SECONDS
     speed_today = total * INDEX_FACTOR * (survey.items / max(len(sizes), 1)) / days
-    faster = growth / speed_today if speed_today and growth else 1.0
+    speed = growth if heat.tick is None else target.written_bytes_day
+    faster = speed / speed_today if speed_today and speed else 1.0
     seen = share * total * INDEX_FACTOR * (survey.items / max(len(sizes), 1))
     largest = max(seen * faster, share * target.bytes_today)
     if largest <= LOGICAL_BYTES:

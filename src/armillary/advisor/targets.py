@@ -45,6 +45,10 @@ class Scale:
     throughput_ru: float
     bytes_target: float
     growth_bytes_day: float
+    """As said; 0 when nobody did. What a workload creates says how fast data comes in, but not
+    whether the same keys grow for ever."""
+    written_bytes_day: float
+    """What comes in each day, said or by the workload: what a key that is a day will hold."""
     ttl_seconds: float | None
     regions: int
     strong: bool
@@ -82,11 +86,10 @@ def scale(
     items it adds."""
     today = items * item_bytes * INDEX_FACTOR
     stored = targets.storage_bytes if targets.storage_bytes is not None else today
-    growth = targets.growth_bytes_day
-    if growth is None:
-        growth = created_second * item_bytes * INDEX_FACTOR * DAY_SECONDS
+    growth = targets.growth_bytes_day or 0.0
+    written = created_second * item_bytes * INDEX_FACTOR * DAY_SECONDS
     if targets.ttl_seconds is not None and targets.storage_bytes is None:
-        stored = max(stored, growth * targets.ttl_seconds / DAY_SECONDS)
+        stored = max(stored, max(growth, written) * targets.ttl_seconds / DAY_SECONDS)
     throughput = targets.throughput_ru
     if throughput is None:
         throughput = max(400.0, demand_ru)
@@ -97,6 +100,7 @@ def scale(
         throughput,
         stored,
         growth,
+        growth or written,
         targets.ttl_seconds,
         targets.regions,
         targets.strong,
