@@ -164,12 +164,12 @@ def _routing(one: Ranked, advice: Advice) -> str:
 def _strengths(one: Ranked, advice: Advice) -> Iterator[str]:
     m, t = one.measured.measures, advice.scale
     n = t.partitions
-    if m.cross_share < 0.005:
+    if m.cross_share == 0:
         yield "Routing: every operation goes to one partition."
     else:
         yield (
-            f"Routing: {_percent(1 - m.cross_share)} of the operations go to one partition; "
-            f"fan-out costs {m.fan_out_ru:,.0f} of {m.ru_second * 0.7:,.0f} RU/s."
+            f"Routing: all but {_percent(m.cross_share)} of the operations go to one partition; "
+            f"fan-out costs {m.fan_out_ru:,.0f} RU/s."
         )
     suffix = f", {one.candidate.suffixes} suffixes for each" if one.candidate.suffixes > 1 else ""
     phi = max(m.phi_bytes[n], m.phi_ru)

@@ -1,4 +1,4 @@
-"""What to paste: the container, the code that computes a synthetic key, the way from the old one."""
+"""What to paste: the container, the code of a synthetic key, the way from the old key."""
 
 import json
 
@@ -83,12 +83,12 @@ def migration_text(candidate: Candidate, current: Candidate | None) -> list[str]
     """Steps from the present key; nothing to do when it is the one."""
     if current is not None and current.name == candidate.name:
         return ["The container has this key already."]
-    key = ",".join(map(format_path, candidate.paths))
+    key = " ".join(f"--key '{format_path(path)}'" for path in candidate.paths)
     if candidate.synthetic is not None:
-        spec = json.dumps(candidate.spec_json(), ensure_ascii=False)
-        key = f"{key} --synthetic '{spec}'"
+        key = f"--synthetic '{json.dumps(candidate.spec_json(), ensure_ascii=False)}'"
     return [
         "A key can't be changed in place: items are copied into a new container.",
-        f"armillary rekey NAME NEW --key {key}   copies while the old one is used",
-        "Watch it follow the changes, switch the application over, and remove the old container.",
+        f"armillary rekey OLD NEW {key}",
+        "It copies while the old one is used, then follows its changes. Switch the application "
+        "over, run it once more for the last changes, and remove the old container.",
     ]

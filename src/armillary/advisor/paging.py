@@ -1,0 +1,71 @@
+"""The page of an advice: its best candidates and the worst paths, replayed side by side."""
+
+from typing import Any, Final
+
+from armillary.advisor.advising import Advice, Ranked
+from armillary.advisor.page.build import PageInput, page
+from armillary.advisor.playing import play_out
+from armillary.advisor.replay import ReplayOptions, replay_candidates
+from armillary.advisor.replay_result import Comparison
+from armillary.advisor.sample import Sample, sample_of
+from armillary.advisor.verdicts import Verdict
+from armillary.keys.views import put
+from armillary.values import JSON
+
+SECONDS: Final = 60.0
+ITEMS_MAX: Final = 20_000
+BEST: Final = 3
+WORST: Final = 2
+
+
+def page_of(advice: Advice, answer: dict[str, Any], seed: int = 0) -> str:
+    comparison = replayed(advice, seed)
+    names = {"acceptable": "possible"}
+    verdicts = tuple(
+        Verdict(one["key"], names.get(one["verdict"], one["verdict"]), tuple(one["reasons"]))
+        for one in answer["candidates"]
+    )
+    notes = tuple(answer["notes"])
+    return page(PageInput(comparison, verdicts, notes=notes))
+
+
+def replayed(advice: Advice, seed: int = 0) -> Comparison:
+    """The workload played out for a minute under the keys that are worth seeing beside another."""
+    sample = sample_from(advice)
+    moments = set(advice.clock.times)
+    played = play_out(advice.workload, sample, seconds=SECONDS, seed=seed, moments=moments)
+    scale = advice.scale
+    options = ReplayOptions(
+        throughput=advice.targets.throughput_ru,
+        seed=seed,
+        storage_bytes=advice.targets.storage_bytes,
+        growth_bytes_per_day=advice.targets.growth_bytes_day,
+        ttl_s=scale.ttl_seconds,
+    )
+    return replay_candidates([one.candidate for one in shown(advice)], played, sample, options)
+
+
+def shown(advice: Advice) -> list[Ranked]:
+    """The best ones, `/id`, the present key, and the paths that would go wrong most."""
+    best = list(advice.ranked[:BEST])
+    paths = [one for one in advice.ranked if one.candidate.kind == "path" and one not in best]
+    kept = {"/id", "" if advice.current is None else advice.current.name}
+    known = [one for one in paths if one.candidate.name in kept]
+    failed = [one for one in reversed(paths) if one.verdict == "rejected" and one not in known]
+    asked = [one for one in failed if one.measured.measures.presence >= 0.99]
+    return [*best, *known, *asked[:WORST]]
+
+
+def sample_from(advice: Advice) -> Sample:
+    """Items again, from the sampled rows."""
+    sampled = advice.sampled
+    step = max(1, sampled.rows // ITEMS_MAX)
+    paths = list(advice.survey.columns)
+    items: list[dict[str, JSON]] = []
+    for row in range(0, sampled.rows, step):
+        item: dict[str, JSON] = {}
+        for path in paths:
+            if sampled.numbered(path).codes[row] >= 0:
+                item = put(item, path, sampled.value(path, row))
+        items.append(item)
+    return sample_of(items, total_items=advice.survey.items, total_bytes=advice.survey.bytes)
