@@ -9,11 +9,13 @@ time this takes, stays the same. The last lines show what admission and statisti
 operation: the ledger's slices at 1,000,000 RU/s, charged one by one below 2,000 RU/s.
 
 The load of the machine is printed before and after: other work on its disk or cores shows in every
-number here.
+number here. So that what the machine does can be told from what the split does, both periods also
+have a probe: another process that sleeps for 5 ms, over and over, and notes when it came back late.
 """
 
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 import threading
@@ -35,7 +37,8 @@ TEXT = "".join(chr(97 + n % 26) for n in range(26 * 400))
 TEXT_BYTES = 700  # of an item, up to 200 MB
 ITEMS_MAX = 160_000
 OTHER_BYTES = 560  # of an item beside its text: properties, header, keys
-QUIET_SECONDS = 5.0
+QUIET_SECONDS = 20.0
+WINDOW_S = 0.1
 STOP_MS, READS_RATIO = 200, 3.0  # the targets
 
 
@@ -45,6 +48,8 @@ class Measured:
     acks: list[float] = field(default_factory=list)
     writes_s: list[float] = field(default_factory=list)
     seconds: float = 0.0
+    late_s: list[float] = field(default_factory=list)
+    """How much too late the probe came back, each time it was 20 ms or more."""
 
     @property
     def longest_stop_ms(self) -> float:
@@ -52,7 +57,8 @@ class Measured:
 
     @property
     def windows_missed(self) -> int:
-        return sum(int((b - a) / 0.1) for a, b in pairwise(self.acks))
+        """Any 100 ms without an acknowledged write, wherever they begin."""
+        return sum(int((b - a) / WINDOW_S) for a, b in pairwise(self.acks))
 
     def quantile_ms(self, share: float) -> float:
         ordered = sorted(self.reads_s)
@@ -73,6 +79,17 @@ def fill(container: Container, size_bytes: int, text: int = TEXT_BYTES) -> int:
         container.bulk(("create", (item(n, text),)) for n in range(number, number + 2_000))
         number += 2_000
     return number
+
+
+PROBE = """
+import time
+while True:
+    began = time.perf_counter()
+    time.sleep(0.005)
+    late = time.perf_counter() - began - 0.005
+    if late >= 0.02:
+        print(late, flush=True)
+"""
 
 
 def measure(
@@ -96,6 +113,7 @@ def measure(
             container.upsert_item(item(random.randrange(items), text))
             found.acks.append(time.perf_counter())
 
+    probe = subprocess.Popen([sys.executable, "-c", PROBE], stdout=subprocess.PIPE, text=True)
     threads = [threading.Thread(target=read), threading.Thread(target=write)]
     for thread in threads:
         thread.start()
@@ -105,6 +123,8 @@ def measure(
     end.set()
     for thread in threads:
         thread.join()
+    probe.terminate()
+    found.late_s = [float(one) for one in probe.communicate()[0].split()]
     return found
 
 
@@ -113,7 +133,9 @@ def line(name: str, one: Measured) -> str:
         f"{name:7} {one.seconds:6.1f} s  reads {len(one.reads_s) / one.seconds:8,.0f}/s "
         f"p50 {one.quantile_ms(0.5):6.3f} p99 {one.quantile_ms(0.99):6.3f} "
         f"max {one.quantile_ms(1):6.1f} ms  writes {len(one.acks) / one.seconds:6,.0f}/s "
-        f"longest stop {one.longest_stop_ms:4.0f} ms, 100 ms windows missed {one.windows_missed}"
+        f"longest stop {one.longest_stop_ms:4.0f} ms, 100 ms windows missed {one.windows_missed}; "
+        f"the probe was late {len(one.late_s)} times, "
+        f"by {1000 * max(one.late_s, default=0):.0f} ms at most"
     )
 
 
@@ -220,13 +242,19 @@ def _read_us(container: Container, count: int = 5_000) -> float:
     return (time.process_time() - began) / count * 1e6
 
 
+def commit() -> str:
+    asked = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def main() -> None:
     megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     load, began = os.getloadavg()[0], time.perf_counter()
     measured = split(megabytes)
     after = os.getloadavg()[0]
     lines = [
-        f"{time.strftime('%Y-%m-%d')} python -m bench.split {megabytes}: {os.cpu_count()} cores, "
+        f"{time.strftime('%Y-%m-%d')} python -m bench.split {megabytes} at commit {commit()}: "
+        f"{os.cpu_count()} cores, "
         f"{platform.machine()}, load {load:.1f} before and {after:.1f} after (its own is about 2), "
         f"Python {platform.python_version()}",
         *measured,

@@ -336,6 +336,20 @@ class Container:
         self._store.note_write()
         return offer
 
+    def redistribute_throughput(self, shares: Mapping[str | int, float]) -> OfferRecord:
+        """RU/s for some physical partitions by themselves; the others keep what they have, and the
+        container's total becomes the sum. One above its limit (up to twice of it) splits first, as
+        in `replace_throughput`. Until `distribute_evenly` the total can't be changed.
+        """
+        wanted = {int(partition): ru for partition, ru in shares.items()}
+        offer = throughput.redistribute_throughput(self._store, wanted, of=self._limits)
+        self._store.note_write()
+        return offer
+
+    def distribute_evenly(self) -> OfferRecord:
+        """Each physical partition gets an equal part of the same total again."""
+        return throughput.evenly_distribute(self._store)
+
     def read_autoscale(self) -> Autoscale:
         """Where an autoscale container is between a tenth of its maximum and the maximum, and what
         its hours are billed. BadInput when its throughput is set by hand."""

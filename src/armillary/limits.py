@@ -115,13 +115,16 @@ DROP_CHUNK_ROWS = 2000  # rows of a dropped space deleted in one transaction
 LSN_LEAP = 1 << 20  # after a restore: more than can have been lost
 
 # --- splits and merges ---
-MOVE_PIECE_ITEMS = 64  # items copied by one command: it must not hold the writer for long
-MOVE_PIECE_ITEMS_MIN = 4  # of the smallest piece, when items are slow to install
-MOVE_PIECE_BYTES = 512 * KB
-MOVE_PIECE_MS = 25  # a piece that took so much longer than any commit is followed by a smaller one
+MOVE_PIECE_BYTES = 512 * KB  # copied by one command: it must not hold the writer for long
+MOVE_PIECE_BYTES_MIN = 64 * KB  # of the smallest piece, when the disk is slow
+MOVE_PIECE_ROWS = 8_192  # of a piece; each costs the writer a microsecond or two
+MOVE_PIECE_ITEMS = 64  # changes replayed by one command, to begin with
+MOVE_READ_ITEMS = 256  # items read in one snapshot
+MOVE_PIECE_MS = 10  # a piece that took so much longer than any commit is followed by a smaller one
+MOVE_REPLAY_ITEMS_MIN = 8  # of the smallest piece of changes, when the disk is slow
 MOVE_REPLAY_ITEMS_MAX = 512  # changes replayed by one command while writers are quicker
-MOVE_FREEZE_LSNS = 64  # a parent is frozen when no more changes than this are left to replay
-MOVE_REPLAYS_MAX = 200  # pieces replayed without getting there; then it is frozen all the same
+MOVE_FREEZE_LSNS = 32  # a parent is frozen when no more changes than this are left to replay
+MOVE_REPLAYS_MAX = 100  # pieces after which no less was left; then it is frozen all the same
 MOVE_FROZEN_MS = 50  # how long it may then stand still before its writers go on; twice as long next
 SPLIT_POINT_ROWS = 2_000  # logical partitions looked at in one snapshot when a cut is chosen
 SPLIT_POINT_PARTS = 20_000  # sums of neighbours that are remembered meanwhile

@@ -17,6 +17,7 @@ STEPS: dict[str, str] = {
     "move.claim": "the parents keep every change from now on",
     "move.build": "the children's spaces exist, empty",
     "move.copy": "a piece of items has been copied",
+    "move.load": "a piece of their other rows, or the totals, are in a child",
     "move.history": "a piece of old versions has been copied",
     "move.replay": "a piece of changes since the claim has been replayed",
     "move.freeze": "the parents stand still",

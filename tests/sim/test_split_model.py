@@ -24,6 +24,7 @@ from armillary.errors import DbError, Fenced, NotFound, RangeGone, Stale
 from armillary.store import containers, fencing, moves, recount
 from armillary.store.accounts import AccountStore
 from armillary.store.containers import ContainerStore
+from armillary.store.move_filling import Filling
 from armillary.store.moves import DONE, Move
 from armillary.store.preparing import Operation
 
@@ -163,7 +164,8 @@ def walk(world: World, limit: int = 200_000) -> int:
         for number, actor in enumerate(actors):
             if actor.is_enabled():
                 world.engine.take_up(state)
-                moved = [_copied(one) for one in actors]
+                moved = list(actors)
+                moved[number] = _copied(actor)  # a step changes nobody else
                 moved[number].step()
                 todo.append((world.engine.state(), moved))
     return len(seen)
@@ -176,10 +178,24 @@ def _copied(actor: Writer | Runner) -> Writer | Runner:
     elif new.move is not None:
         new.move = copy.copy(new.move)
         new.move.store = copy.copy(new.move.store)
-        new.move._copying = list(new.move._copying)
+        new.move._filling = _copied_filling(new.move._filling)
         new.move._logs = dict(new.move._logs)
         new.move._history = list(new.move._history)
         new.move._finals = list(new.move._finals)
+    return new
+
+
+def _copied_filling(filling: Filling) -> Filling:
+    """What changes of it; rows and ranges do not. Rows it was reading are begun again."""
+    new = copy.copy(filling)
+    new.copying, new.loading, new.rows = list(new.copying), list(new.loading), None
+    new.gathered = {}
+    for space, rows in filling.gathered.items():
+        made = new.gathered[space] = copy.copy(rows)
+        made._shapes = dict(rows._shapes)
+        made._rows = copy.copy(rows._rows)
+        made._rows._chunk, made._rows._run = list(rows._rows._chunk), list(rows._rows._run)
+        assert made._rows._levels == [[]], "more rows than this test has"
     return new
 
 

@@ -34,7 +34,7 @@ from armillary.store.throughput import (
 MESSAGE: Final = "PartitionCoalescer Merge operation for Container"
 
 #: Steps before which a merge can still be called off: nobody stands still yet.
-EARLY: Final = frozenset({"claim", "build", "copy", "history", "replay", "freeze"})
+EARLY: Final = frozenset({"claim", "build", "copy", "load", "history", "replay", "freeze"})
 
 
 def what_if(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> MergePlan:

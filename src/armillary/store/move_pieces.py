@@ -1,37 +1,46 @@
 """What a split or merge reads from a parent: a bounded piece of items, or of changes, at a time.
 
 A piece is one command for the writer of the child and must not hold it for long, so it is bounded
-by items and by bytes. Each read is a short snapshot of its own.
+by bytes and rows. Each read is a short snapshot of its own.
 
-How many items a piece may have follows from how long pieces take, beyond what any commit takes: on
+How many bytes a piece may have follows from how long pieces take, beyond what any commit takes: on
 a busy disk a smaller piece would not be quicker, only one of more.
 
-    copy     starts small, grows by a quarter, halves when a piece was too slow
-    replay   the same, and doubles while writers are quicker: what arrives between two pieces is a
-             group or two, so that some size is always enough
+    copy, load   start small, grow by a quarter, halve when a piece was too slow
+    replay       the same, in items; and doubles while writers are quicker: what arrives between
+                 two pieces is a group or two, so that some size is always enough
 """
 
 from typing import NamedTuple
 
-from armillary.encoding.documents import LSN
+from armillary.encoding.documents import LSN, unpack_header
 from armillary.engine.base import Reader, Row
 from armillary.limits import (
     MOVE_PIECE_BYTES,
+    MOVE_PIECE_BYTES_MIN,
     MOVE_PIECE_ITEMS,
-    MOVE_PIECE_ITEMS_MIN,
     MOVE_PIECE_MS,
+    MOVE_READ_ITEMS,
     MOVE_REPLAY_ITEMS_MAX,
+    MOVE_REPLAY_ITEMS_MIN,
 )
 from armillary.store import layout
 from armillary.store.meta import unpack_meta
 from armillary.store.moving import Piece
-from armillary.store.rows import Change, split_log_key, unpack_log, unpack_logical
+from armillary.store.rows import (
+    Change,
+    LogicalPartition,
+    split_log_key,
+    unpack_log,
+    unpack_logical,
+)
 
 
 class Items(NamedTuple):
-    pieces: list[Piece]
+    pieces: list[tuple[bytes, Piece]]
+    """Each with the hash that says which child it belongs to."""
     last: bytes | None
-    """The last `lr` key when there may be more."""
+    """The last key when there may be more."""
 
 
 class Changes(NamedTuple):
@@ -45,34 +54,44 @@ class Changes(NamedTuple):
     """How many LSNs were behind it at that moment."""
 
 
-def read_items(reader: Reader, start: bytes, end: bytes, limit: int = MOVE_PIECE_ITEMS) -> Items:
-    """Items of a parent between two `lr` keys."""
-    rows = [key for key, _ in reader.scan(start, end, limit=limit)]
-    pieces: list[Piece] = []
+def read_items(
+    reader: Reader, start: bytes, bytes_max: int = MOVE_PIECE_BYTES, limit: int = MOVE_READ_ITEMS
+) -> Items:
+    """Items of a parent from a key on, in the order of their rids."""
+    pieces: list[tuple[bytes, Piece]] = []
+    known: dict[bytes, LogicalPartition] = {}
     size_bytes = 0
-    for key in rows:
-        value = reader.get(layout.DOC + key[-8:])
-        assert value is not None, "a rid without its item"
-        pieces.append(_piece(reader, key[-8:], key[1:-8], value))
+    last = None
+    for key, value in reader.scan(start, layout.after(layout.DOC), limit=limit):
+        last = key
+        epk = epk_of(value)
+        if epk not in known:
+            known[epk] = _logical(reader, epk)
+        logical = known[epk]
+        piece = Piece(key[1:], lsn_of(value), value, logical.identity, logical.key_json)
+        pieces.append((epk, piece))
         size_bytes += len(value)
-        if size_bytes >= MOVE_PIECE_BYTES:
-            return Items(pieces, key)
-    return Items(pieces, rows[-1] if len(rows) == limit else None)
+        if size_bytes >= bytes_max:
+            return Items(pieces, last)
+    return Items(pieces, last if len(pieces) == limit else None)
 
 
-def next_limit(limit: int, took_ms: int, commit_ms: int = 0) -> int:
-    """How many items the next piece may have, when one of `limit` took so long and a commit of
+def next_size(size_bytes: int, took_ms: int, commit_ms: int = 0) -> int:
+    """How many bytes the next piece may have, when one of `size_bytes` took so long and a commit of
     hardly anything `commit_ms`: few enough that a writer beside it does not notice."""
     if took_ms - commit_ms > MOVE_PIECE_MS:
-        return max(MOVE_PIECE_ITEMS_MIN, min(MOVE_PIECE_ITEMS, limit // 2))
-    return min(MOVE_PIECE_ITEMS, limit + limit // 4 + 1)
+        return max(MOVE_PIECE_BYTES_MIN, size_bytes // 2)
+    return min(MOVE_PIECE_BYTES, size_bytes + size_bytes // 4)
 
 
-def next_replay(limit: int, left_before: int, left: int) -> int:
-    """How many changes the next piece may have: twice as many unless fewer are left than before."""
-    if left >= left_before:
+def next_replay(limit: int, gained: bool, took_ms: int = 0, commit_ms: int = 0) -> int:
+    """How many changes the next piece may have: twice as many when what is left did not get less,
+    whatever that costs; else as many as a writer beside it does not notice."""
+    if not gained:
         return min(MOVE_REPLAY_ITEMS_MAX, 2 * limit)
-    return limit
+    if took_ms - commit_ms > MOVE_PIECE_MS:
+        return max(MOVE_REPLAY_ITEMS_MIN, limit // 2)
+    return max(limit, min(MOVE_PIECE_ITEMS, limit + limit // 4 + 1))
 
 
 def read_changes(reader: Reader, start: bytes, limit: int = MOVE_PIECE_ITEMS) -> Changes:
@@ -125,10 +144,18 @@ def read_history(reader: Reader, start: bytes) -> tuple[list[Row], bytes | None]
 
 
 def _piece(reader: Reader, rid: bytes, epk_key: bytes, value: bytes) -> Piece:
+    logical = _logical(reader, epk_key)
+    return Piece(rid, lsn_of(value), value, logical.identity, logical.key_json)
+
+
+def _logical(reader: Reader, epk_key: bytes) -> LogicalPartition:
     row = reader.get(layout.LP + epk_key)
     assert row is not None, "an item without its logical partition"
-    logical = unpack_logical(row)
-    return Piece(rid, lsn_of(value), value, logical.identity, logical.key_json)
+    return unpack_logical(row)
+
+
+def epk_of(value: bytes) -> bytes:
+    return unpack_header(value)[0].epk
 
 
 def lsn_of(value: bytes) -> int:

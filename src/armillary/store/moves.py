@@ -3,7 +3,8 @@
     begin     the catalog says what will become what; parents stay owners
     claim     parents keep every change from now on (LSN L0)
     build     children are made, empty
-    copy      items of each child, in EPK order, in short snapshots      ┐
+    copy      items, in the order of their rids, in short snapshots      ┐
+    load      their index entries and other rows, sorted                 │
     history   old versions, for the all-versions feed                    │ writers go on
     replay    what changed since L0, until little is left                ┘
     freeze    parents stand still for a moment
@@ -15,16 +16,23 @@
 A crash before `switch` leaves the parents as they were; after it the children are complete.
 `resume` takes over what a dead runner left: it bumps the epoch and begins again at `claim`. Each
 step is a method and says which comes next, so that a test can interleave them with writers and stop
-between any two. What is read from a parent for each piece is in `move_pieces.py`.
+between any two. What is read from a parent for each piece is in `move_pieces.py`, what is made of
+it for a child in `move_rows.py`, and how far that is in `move_filling.py`.
+
+While others write, the runner rests after each piece for as long as the piece took: at least half
+of the writer's time is theirs.
 """
 
+import sys
+import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from armillary import steps
+from armillary.encoding.documents import unpack_header
 from armillary.encoding.hashing import epk_key_bound
 from armillary.engine.base import CATALOG_SPACE, Command, Row, SpaceGone
 from armillary.errors import Conflict, NotFound, NotSplittable, Stale
@@ -33,7 +41,6 @@ from armillary.limits import (
     MOVE_FREEZE_LSNS,
     MOVE_FROZEN_MS,
     MOVE_PIECE_ITEMS,
-    MOVE_PIECE_ITEMS_MIN,
     MOVE_REPLAYS_MAX,
     MOVE_SILENT_MS,
 )
@@ -42,15 +49,10 @@ from armillary.store import layout
 from armillary.store.catalog import decode_container
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import Meta, State
-from armillary.store.move_pieces import (
-    next_limit,
-    next_replay,
-    read_changes,
-    read_history,
-    read_items,
-)
+from armillary.store.move_filling import Filling
+from armillary.store.move_pieces import next_replay, read_changes, read_history
 from armillary.store.move_records import Target, find_move
-from armillary.store.moving import Final, Piece
+from armillary.store.moving import Final, Piece, Totals
 from armillary.store.requests import Context
 from armillary.store.rows import unpack_log
 from armillary.store.split_points import split_point
@@ -58,6 +60,10 @@ from armillary.store.split_points import split_point
 DONE = "done"
 
 T = TypeVar("T")
+
+
+class _PolicyChanged(Exception):
+    """An item was indexed by a policy that this runner has not heard of."""
 
 
 def begin_move(
@@ -138,14 +144,15 @@ class Move:
         self.parents = [r for r in self.state.table.ranges if r.ordinal in self.record.parents]
         self.children = [child.to_range() for child in self.record.children]
         self._beat_ms = self.record.beat_ms
-        self._copying: list[tuple[Range, Range, bytes]] = []
+        self._filling = Filling(self.parents, self.children)
         self._logs: dict[int, bytes] = {}
         self._history: list[tuple[Range, bytes]] = []
         self._finals: list[Final] = []
-        self._limit = MOVE_PIECE_ITEMS_MIN
         self._commit_ms = 0
+        self.rest_ms = 0
+        """How long to leave the writer to others before the next step."""
         self._replay_limit = MOVE_PIECE_ITEMS
-        self._left = 0
+        self._left = sys.maxsize
         self._replays = 0
         self._frozen_ms = 0
         self._thaws = 0
@@ -154,18 +161,30 @@ class Move:
     def run(self) -> None:
         while self.next != DONE:
             self.step()
+            self.rest()
+
+    def rest(self) -> None:
+        if self.rest_ms:
+            time.sleep(self.rest_ms / 1000)
 
     def step(self) -> None:
         """One step. Raises Stale when another runner has taken over, NotFound when the container
         has gone."""
         name = self.next
+        self.rest_ms = 0
         try:
             if name != "drop":  # the catalog knows nothing of the move any more
                 self._beat()
             self.next = STEPS[name](self)
+        except _PolicyChanged:
+            self.next = self._begin_again()
         except SpaceGone as gone:
+            self._filling.close()
             self._find()  # says why
             raise Stale("A space of a split or merge has gone.") from gone
+        except BaseException:
+            self._filling.close()
+            raise
         steps.reached(f"move.{name}")
 
     # --- steps ----------------------------------------------------------------------------------
@@ -183,37 +202,33 @@ class Move:
             with suppress(Conflict):  # made before, by this same runner
                 self.engine.create_space(child.space, [row])
         self._disown_if_lost()
-        self._copying = [
-            (parent, child, layout.LR + self._bound(max(parent.start, child.start)))
-            for child in self.children
-            for parent in self.parents
-            if parent.overlaps(child.start, child.end)
-        ]
         return "copy"
 
     def _copy(self) -> str:
-        if not self._copying:
-            self._history = (
-                [(parent, layout.LOG) for parent in self.parents]
-                if self.state.definition.retention_s
-                else []
-            )
-            return "history"
-        parent, child, start = self._copying[0]
-        end = layout.LR + self._bound(min(parent.end, child.end))
-        with self.engine.read(parent.space) as reader:
-            pieces, last = read_items(reader, start, end, self._limit)
-        if pieces:
-            began_ms = self.engine.now_ms()
-            self._install(child, pieces, [])
-            took_ms = self.engine.now_ms() - began_ms
-            self._limit = next_limit(self._limit, took_ms, self._commit_ms)
-            self.copied_items += len(pieces)
-        if last is None:
-            self._copying.pop(0)
-        else:
-            self._copying[0] = (parent, child, last + b"\x00")
-        return "copy"
+        found = self._filling.next_items(self.engine)
+        self._check_policies(piece for _, piece in found)
+        policies, policy = self.state.policies, self._policy
+        self._fill(
+            [
+                (
+                    child,
+                    self._filling.gather(child, [one for _, one in own], policies, policy),
+                    None,
+                )
+                for child, own in self._by_child(found, lambda one: one[0])
+            ]
+        )
+        self.copied_items += len(found)
+        return "copy" if self._filling.copying else "load"
+
+    def _load(self) -> str:
+        self._fill([self._filling.next_rows()])
+        if self._filling.loading:
+            return "load"
+        self._filling.close()
+        keeps_versions = bool(self.state.definition.retention_s)
+        self._history = [(parent, layout.LOG) for parent in self.parents if keeps_versions]
+        return "history"
 
     def _copy_history(self) -> str:
         if not self._history:
@@ -230,10 +245,14 @@ class Move:
         return "history"
 
     def _replay(self) -> str:
+        began_ms = self.engine.now_ms()
         before, self._left = self._left, sum(map(self._replay_piece, self.parents))
         if self._left <= MOVE_FREEZE_LSNS:
             return "freeze"
-        self._replay_limit = next_replay(self._replay_limit, before, self._left)
+        gained, took_ms = self._left < before, self.engine.now_ms() - began_ms
+        self._replay_limit = next_replay(self._replay_limit, gained, took_ms, self._commit_ms)
+        if gained and before != sys.maxsize:  # against nothing nothing is gained
+            return "replay"
         self._replays += 1
         # Writers may be quicker than we are, for ever: let them wait for a moment.
         return "replay" if self._replays % MOVE_REPLAYS_MAX else "freeze"
@@ -248,12 +267,14 @@ class Move:
             except Stale:
                 # The container's settings changed meanwhile (or we lost the move, which
                 # taking it over will tell): begin again with the new ones.
-                self._begin(take_over(self.store, self.target, self.epoch))
-                return "claim"
+                return self._begin_again()
         return "drain"
 
     def _drain(self) -> str:
-        if sum(map(self._replay_piece, self.parents)) == 0:
+        # Nobody writes beside it now: the sooner it is over the better.
+        self._replay_limit = max(self._replay_limit, MOVE_PIECE_ITEMS)
+        self._left = sum(map(self._replay_piece, self.parents))
+        if self._left == 0:
             return "finish"
         # Longer each time, so that this ends even if a thousand writes wait behind every freeze.
         if self.engine.now_ms() - self._frozen_ms < MOVE_FROZEN_MS << self._thaws:
@@ -285,6 +306,12 @@ class Move:
 
     # --- inside ---------------------------------------------------------------------------------
 
+    def _begin_again(self) -> str:
+        """The settings have changed: new children, under a new epoch."""
+        self._filling.close()
+        self._begin(take_over(self.store, self.target, self.epoch))
+        return "claim"
+
     def _find(self) -> None:
         """Raise Stale or NotFound if this is no longer our move."""
         find_move(self.store.refresh().record, self.epoch)
@@ -309,6 +336,7 @@ class Move:
         """Bring the next changes of a parent to the children. How many LSNs are left."""
         with self.engine.read(parent.space) as reader:
             changes = read_changes(reader, self._logs[parent.space], self._replay_limit)
+        self._check_policies(piece for _, piece in changes.pieces)
         items = dict(self._by_child(changes.pieces, lambda one: one[0]))
         old = dict(self._by_child(changes.old, _epk_of_row))
         self._install_all(
@@ -321,6 +349,24 @@ class Move:
         if changes.last is not None:
             self._logs[parent.space] = changes.last + b"\x00"
         return changes.left
+
+    def _check_policies(self, pieces: Iterable[Piece]) -> None:
+        known = {version for version, _ in self.state.policies}
+        for piece in pieces:
+            if piece.value and unpack_header(piece.value)[0].policy_version not in known:
+                raise _PolicyChanged
+
+    def _fill(self, parts: Sequence[tuple[Range, list[Row], Totals | None]]) -> None:
+        """One piece of rows for the children."""
+        began_ms = self.engine.now_ms()
+        self._run_all(
+            [
+                (child.space, "move.load", (self._child_meta(child).fence(), rows, totals))
+                for child, rows, totals in parts
+            ]
+        )
+        took_ms = self.engine.now_ms() - began_ms
+        self.rest_ms = self._filling.note(self.engine, took_ms, self._commit_ms)
 
     def _by_child(
         self, things: Iterable[T], epk: Callable[[T], bytes]
@@ -385,6 +431,7 @@ STEPS: dict[str, Callable[[Move], str]] = {
     "claim": Move._claim,
     "build": Move._build,
     "copy": Move._copy,
+    "load": Move._load,
     "history": Move._copy_history,
     "replay": Move._replay,
     "freeze": Move._freeze,

@@ -19,11 +19,12 @@ from armillary.engine.base import Handler, Writer
 from armillary.errors import Fenced, Stale
 from armillary.store import layout
 from armillary.store.changes import log_put, log_remove
+from armillary.store.fencing import open_meta
 from armillary.store.floors import Floor, all_floors, put_floors
 from armillary.store.meta import Meta, State, unpack_meta
 from armillary.store.plans import entries_of, plan_of
 from armillary.store.requests import Context, Key
-from armillary.store.rows import id_part, split_log_key
+from armillary.store.rows import SHAPE_OVERFLOW, id_part, pack_shape, split_log_key
 from armillary.store.transaction import NOTHING_INDEXED, Found, Indexed, Work, index_rows
 from armillary.store.upkeep import Settings, adopt_settings
 
@@ -47,6 +48,27 @@ class Final(NamedTuple):
     log_start: int
     floors: tuple[Floor, ...] = ()
     """What each part of the parents has forgotten, which may be more than `log_start`."""
+
+
+class Totals(NamedTuple):
+    """What a child has to know of the items it was filled with."""
+
+    items: int = 0
+    body_bytes: int = 0
+    index_bytes: int = 0
+    stale_items: int = 0
+    shapes: int = 0
+    shape_rows: tuple[tuple[bytes, bytes], ...] = ()
+    overflow: int = 0
+    """Items of shapes that have no row, because there are too many."""
+
+    def plus(self, body_bytes: int, index_bytes: int, stale: bool) -> "Totals":
+        return self._replace(
+            items=self.items + 1,
+            body_bytes=self.body_bytes + body_bytes,
+            index_bytes=self.index_bytes + index_bytes,
+            stale_items=self.stale_items + stale,
+        )
 
 
 # --- in a parent --------------------------------------------------------------------------------
@@ -177,6 +199,23 @@ class ChildWork(Work):
             self.tx.delete(row)
 
 
+def load(tx: Writer, data: tuple[bytes, list[tuple[bytes, bytes]], Totals | None]) -> None:
+    """Rows as they are. With the last of them come the totals; before, the child is not whole."""
+    fence, rows, totals = data
+    meta = open_meta(tx, fence)
+    tx.put_many(rows)
+    if totals is None:
+        return
+    totals = Totals(*totals)
+    tx.put_many(totals.shape_rows)
+    if totals.overflow:
+        tx.put(SHAPE_OVERFLOW, pack_shape(totals.overflow, b""))
+    meta.items, meta.body_bytes = totals.items, totals.body_bytes
+    meta.index_bytes, meta.stale_items = totals.index_bytes, totals.stale_items
+    meta.shapes = totals.shapes
+    tx.put(layout.META, meta.pack())
+
+
 def install(tx: Writer, data: tuple[Context, list[Piece], list[tuple[bytes, bytes]]]) -> None:
     """Items and old log rows of the parents. Never changes what is newer here."""
     context, pieces, log_rows = data
@@ -212,6 +251,7 @@ HANDLERS: dict[str, Handler] = {
     "move.claim": Handler(claim),
     "move.freeze": Handler(freeze),
     "move.release": Handler(release),
+    "move.load": Handler(load),
     "move.install": Handler(install),
     "move.finish": Handler(finish),
 }

@@ -40,8 +40,12 @@ def plan_of(policies: tuple[tuple[int, bytes], ...], version: int) -> IndexPlan:
 
 
 def entries_of(plan: IndexPlan, text: bytes) -> Entries:
-    """The entries of a stored item. Its system properties were not there when they were made."""
-    item = orjson.loads(text)
+    """The entries of a stored item."""
+    return item_entries(plan, orjson.loads(text))
+
+
+def item_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
+    """The same, of its parsed form. Its system properties were not there when they were made."""
     for name in SYSTEM_PROPERTIES:
         item.pop(name, None)
     return index_entries(plan, item)

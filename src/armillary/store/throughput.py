@@ -289,6 +289,7 @@ def run_move(move: Move, may: May) -> None:
     while move.next != DONE:
         move.step()
         may()
+        move.rest()
 
 
 def _ask(

@@ -243,6 +243,20 @@ def test_redistribution_splits_the_hot_one(memory: World) -> None:
     assert container.replace_throughput(30_000).ru == 30_000
 
 
+def test_shares_are_set_and_made_equal_again_through_the_container(memory: World) -> None:
+    container = memory.container(physical_partitions=2, throughput=6_000)
+    fill(container)
+    assert container.redistribute_throughput({"0": 5_000, 1: 20_000}).pending is not None
+    with pytest.raises(Locked):
+        container.replace_throughput(6_000)
+    memory.account.settle()
+    assert container.read_throughput().shares == {0: 5_000, 2: 10_000, 3: 10_000}
+    with pytest.raises(BadInput):
+        container.replace_throughput(30_000)
+    assert container.distribute_evenly().ru == 25_000
+    assert container.replace_throughput(30_000).ru == 30_000
+
+
 def test_a_redistribution_is_not_lost_with_its_runner(memory: World) -> None:
     """It dies between the split and the word of it: the shares went with the switch."""
     container = memory.container(physical_partitions=2, throughput=6_000)

@@ -144,6 +144,14 @@ QUERY_PAGE: Final = record(
 
 SPLIT: Final = record({"id": TEXT}, {"at": TEXT})
 MERGE: Final = record({"ids": many(TEXT)})
+SHARES: Final = record({"shares": {"type": "object", "additionalProperties": INTEGER}})
+DISTRIBUTION: Final = record(
+    {
+        "throughput": INTEGER,
+        "shares": {"type": "object", "additionalProperties": NUMBER},
+        "pending": BOOLEAN,
+    }
+)
 ACCEPTED: Final = record({"operation": TEXT, "status": one_of("running")})
 OPERATION: Final = record(
     {

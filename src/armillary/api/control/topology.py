@@ -29,6 +29,7 @@ from armillary.store.heat_report import as_json, heat_report
 from armillary.store.moves import begin_merge, begin_split
 from armillary.store.partition_report import partition_report
 from armillary.store.resources import find_owner
+from armillary.store.throughput import evenly_distribute, redistribute_throughput
 
 SVG: Final = "image/svg+xml"
 SVG_HEADERS: Final = {
@@ -88,6 +89,38 @@ def merge(call: ControlCall) -> Response:
     move = begin_merge(store, ordinals)
     call.controls.run_later(move)
     return _accepted(store, "merge", sorted(ordinals))
+
+
+def redistribute(call: ControlCall) -> Response:
+    """Throughput partition by partition; without shares, in equal parts again."""
+    store = call.container()
+    shares = call.document("shares").get("shares")
+    if not isinstance(shares, dict):
+        raise BadInput("'shares' gives physical partitions RU/s, such as {\"0\": 5000}.")
+    if shares:
+        wanted = {_ordinal(one): _ru(ru) for one, ru in shares.items()}
+        offer = redistribute_throughput(store, wanted, of=call.gateway.account.limits)
+    else:
+        offer = evenly_distribute(store)
+    if call.gateway.account.meter is not None:
+        call.gateway.account.meter.forget(store.state)
+    if offer.pending is not None:
+        call.gateway.scale_later(store)
+    found = offer.distribution([one.ordinal for one in store.state.table.ranges])
+    return answer(
+        200,
+        {
+            "throughput": offer.ru,
+            "shares": {str(ordinal): ru for ordinal, ru in found.shares},
+            "pending": offer.pending is not None,
+        },
+    )
+
+
+def _ru(given: object) -> int:
+    if type(given) is int and given > 0:
+        return given
+    raise BadInput(f"RU/s are a positive whole number, not {given!r}.")
 
 
 def read_operation(call: ControlCall) -> Response:

@@ -146,6 +146,7 @@ SAMPLES: dict[str, tuple[str, Any]] = {
     "query": (f"{COLL}/query", {"query": "SELECT * FROM c ORDER BY c.id", "max_items": 2}),
     "split": (f"{COLL}/split", {"id": "0"}),
     "merge": (f"{COLL}/merge", {"ids": ["1", "2"]}),
+    "redistribute": (f"{COLL}/shares", {"shares": {}}),
     "readOperation": ("operations/{operation}", None),
     "readFaults": ("faults", None),
     "replaceFaults": (

@@ -90,6 +90,39 @@ def test_neighbours_merge_and_an_earlier_operation_keeps_its_end() -> None:
         assert sum(one["items"] for one in lines) == 40
 
 
+def test_shares_of_single_partitions() -> None:
+    """6,000 RU/s over two; {0: 5,000, 1: 20,000} splits the second: 5,000, 10,000, 10,000."""
+    with made(partitions=2) as api:
+        fill(api)
+        [offer] = document(api.ask("GET", "/offers"))["Offers"]
+        offer["content"]["offerThroughput"] = 6_000
+        assert api.ask("PUT", f"/offers/{offer['_rid']}", offer).status == 200
+        answer = api.ask("PUT", f"{BASE}/shares", {"shares": {"0": 5_000, "1": 20_000}})
+        assert document(answer) == {
+            "throughput": 15_000,
+            "shares": {"0": 5_000, "1": 10_000},
+            "pending": True,
+        }
+
+        def lines() -> Any:
+            found = document(api.ask("GET", f"{BASE}/partitions"))
+            return found if found["throughput"] == 25_000 else None
+
+        found = until(lines)
+        assert [one["id"] for one in found["partitions"]] == ["0", "2", "3"]
+        [offer] = document(api.ask("GET", "/offers"))["Offers"]
+        offer["content"]["offerThroughput"] = 30_000
+        assert api.ask("PUT", f"/offers/{offer['_rid']}", offer).status == 400, "shares are set"
+        even = document(api.ask("PUT", f"{BASE}/shares", {"shares": {}}))
+        assert not even["pending"]
+        assert set(even["shares"].values()) == {25_000 / 3}
+        assert api.ask("PUT", f"/offers/{offer['_rid']}", offer).status == 200
+        bad: list[Any] = [{}, {"shares": []}, {"shares": {"0": "5"}}, {"shares": {"x": 500}}]
+        for body in bad:
+            assert api.ask("PUT", f"{BASE}/shares", body).status == 400, body
+        assert api.ask("PUT", f"{BASE}/shares", {"shares": {"9": 500}}).status in (400, 404)
+
+
 def test_what_can_not_be_done_is_refused_at_once(api: Api) -> None:
     for target, body, status in [
         ("split", {"id": "7"}, 404),

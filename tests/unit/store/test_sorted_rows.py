@@ -1,0 +1,63 @@
+"""Without these, rows of a large partition could come back out of order, or twice, or not at all,
+and its split with them."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from armillary.errors import StorageFull
+from armillary.store import sorted_rows
+from armillary.store.sorted_rows import SortedRows
+
+ROWS = st.lists(st.tuples(st.binary(max_size=4), st.integers(0, 9), st.binary(max_size=3)))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of 8 rows, so that some hundred rows are in files of several levels."""
+    monkeypatch.setattr(sorted_rows, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(sorted_rows, "RUN_CHUNKS", 2)
+    monkeypatch.setattr(sorted_rows, "BLOCK_ROWS", 3)
+    monkeypatch.setattr(sorted_rows, "LEVEL_RUNS", 4)
+
+
+def filled(rows: list[tuple[bytes, int, bytes]]) -> SortedRows:
+    made = SortedRows()
+    for row in rows:
+        made.put(*row)
+    return made
+
+
+@given(rows=ROWS)
+def test_rows_come_in_order(rows: list[tuple[bytes, int, bytes]]) -> None:
+    assert list(filled(rows)) == sorted(rows)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("count", [0, 1, 8, 9, 25, 500])
+def test_so_they_do_from_files(count: int) -> None:
+    random = Random(count)
+    rows = [(random.randbytes(2), n % 3, random.randbytes(5)) for n in range(count)]
+    made = filled(rows)
+    assert list(made) == sorted(rows)
+    in_turns = zip(iter(made), iter(made), strict=True)  # two readers of the same files
+    assert all(one == other for one, other in in_turns)
+    made.close()
+    assert list(made) == []
+    made.close()
+
+
+@pytest.mark.usefixtures("small")
+def test_a_full_disk_is_said_in_our_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def write(self, data: bytes) -> int:
+            raise OSError(28, "No space left on device")
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr("armillary.store.sorted_rows.tempfile.TemporaryFile", Full)
+    with pytest.raises(StorageFull):
+        filled([(bytes([n % 256]), n, b"") for n in range(100)])
