@@ -67,7 +67,7 @@ class Writer:
         self.done = True
 
     def place(self) -> tuple[object, ...]:
-        state = self.store._state
+        state = self.store.known_state
         return self.looked, self.done, self.attempts, state and state.record.version
 
 
