@@ -2,6 +2,7 @@
 
     python -m bench.query --quick            10,000 items; without --quick also 100,000
     python -m bench.query --items 1000000    so many
+    … --data FOLDER --fill                   only fill, and keep the data for later runs with --data
 
 The others are SQLite with JSON text, with and without an index on an expression for each property
 that is asked for, the naive way (parse every item in Python and look), and over HTTP, with fewer
@@ -41,6 +42,7 @@ from bench.query_beside import ITEMS_MAX, beside
 from bench.report import RESULTS, Report, folder, rate, timed
 
 import armillary
+from armillary.account import Database
 from armillary.container import Container
 from armillary.errors import DbError
 
@@ -161,6 +163,8 @@ class Items:
 
     def __init__(self, path: Path, count: int) -> None:
         self._path = path
+        if path.exists():
+            return
         chance = random.Random(count)
         with path.open("wb") as file:
             for number in range(count):
@@ -184,7 +188,10 @@ def fill(container: Container, items: Iterable[dict[str, Any]]) -> None:
 
 
 def sqlite_of(path: Path, texts: Iterable[bytes], indexed: bool) -> sqlite3.Connection:
+    is_there = path.exists()
     made = sqlite3.connect(path)
+    if is_there:
+        return made
     made.execute("PRAGMA synchronous = OFF")
     made.execute("CREATE TABLE items (id TEXT PRIMARY KEY, body TEXT)")
     rows = ((orjson.loads(text)["id"], text.decode()) for text in texts)
@@ -196,27 +203,48 @@ def sqlite_of(path: Path, texts: Iterable[bytes], indexed: bool) -> sqlite3.Conn
     return made
 
 
-def measure(report: Report, count: int, npm: bool) -> None:
+def kept_or_temporary(kept: Path | None) -> contextlib.AbstractContextManager[Path]:
+    if kept is None:
+        return folder()
+    kept.mkdir(parents=True, exist_ok=True)
+    return contextlib.nullcontext(kept)
+
+
+def filled(
+    report: Report, database: Database, name: str, count: int, texts: Items, policy: dict[str, Any]
+) -> Container:
+    """The container with all items; one that is there already is taken as it is."""
+    if name in database.containers():
+        return database.container(name)
+    container = database.create_container(name, "/pk", indexing_policy=policy)
+    took = timed(partial(fill, container, map(orjson.loads, texts)))
+    report.line(f"filling, {count:,} items: {name}", count / took, items=count)
+    return container
+
+
+def measure(
+    report: Report, count: int, npm: bool, kept: Path | None = None, only_fill: bool = False
+) -> None:
     with (
-        folder() as place,
+        kept_or_temporary(kept) as place,
         armillary.open(place / "data", durability="relaxed", housekeeping=False) as account,
         ExitStack() as closing,
     ):
         texts = Items(place / "items.jsonl", count)
-        database = account.create_database("bench")
+        has_database = "bench" in account.databases()
+        database = account.database("bench") if has_database else account.create_database("bench")
         is_small = count <= BARE_MAX
-        containers = {"ours": database.create_container("indexed", "/pk", indexing_policy=POLICY)}
+        containers = {"ours": filled(report, database, "indexed", count, texts, POLICY)}
         if is_small:
-            bare = database.create_container("bare", "/pk", indexing_policy=NONE)
+            bare = filled(report, database, "bare", count, texts, NONE)
             containers["ours, indexing none"] = bare
-        for name, container in containers.items():
-            took = timed(partial(fill, container, map(orjson.loads, texts)))
-            report.line(f"filling, {count:,} items: {name}", count / took, items=count)
         files = {"SQLite": True} | ({"SQLite, no index": False} if is_small else {})
         tables: dict[str, sqlite3.Connection] = {}
         for name, is_indexed in files.items():
             made = sqlite_of(place / f"{is_indexed}.sqlite", texts, is_indexed)
             tables[name] = closing.enter_context(contextlib.closing(made))
+        if only_fill:
+            return
         for question in questions(count):
             ask(report, count, question, containers, tables, texts)
     if npm:
@@ -336,11 +364,17 @@ def _commit() -> str:
     return done.stdout.strip() or "an unknown commit"
 
 
+def _option(name: str, default: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+
+
 def main() -> None:
     report = Kept()
     npm = "--no-npm" not in sys.argv
     if "--items" in sys.argv:
-        measure(report, int(sys.argv[sys.argv.index("--items") + 1]), npm)
+        count = int(_option("--items", ""))
+        kept = Path(_option("--data", "")) if "--data" in sys.argv else None
+        measure(report, count, npm and kept is None, kept, "--fill" in sys.argv)
         return
     measure(report, 10_000, npm)
     if "--quick" not in sys.argv:

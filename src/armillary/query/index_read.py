@@ -23,8 +23,8 @@ from armillary.query.index_rids import (
     MANY,
     RID_BYTES,
     WORTH_IT,
+    Gathering,
     Way,
-    count,
     count_exactly,
     entries_of,
     found_by_all,
@@ -55,6 +55,8 @@ class Choice:
 
     ways: tuple[Way, ...]
     entries: int
+    found: frozenset[bytes] | None = None
+    """The rids, when all entries were read to choose."""
 
     @property
     def names(self) -> list[str]:
@@ -128,32 +130,33 @@ def choose(view: StoreView, accesses: Sequence[Access], most: int = MANY) -> Cho
     found += _composites(view, accesses)
     if not found:
         return None
+    gathered = [Gathering(view, way) for way in found]
     for bound in sorted({min(FEW, most), min(SOME, most), most}):
-        counted = [(count(view, access, bound), number) for number, access in enumerate(found)]
-        entries, _ = min(counted)
-        if entries >= everything:
+        for one in gathered:
+            one.go_on(bound)
+        if min(one.read for one in gathered) >= everything:
             return None
-        if entries < bound:
-            small = sorted(each for each in counted if each[0] < bound)
-            return Choice(_together([(size, found[at]) for size, at in small]), entries)
+        small = sorted((one for one in gathered if one.is_done), key=lambda one: one.read)
+        if small:
+            return _together(small)
     streams = tuple(access for access in found if is_stream(access))
     if streams and everything > 4 * most:
         return Choice(streams, most)
     return None
 
 
-def _together(counted: list[tuple[int, Way]]) -> tuple[Way, ...]:
+def _together(small: list[Gathering]) -> Choice:
     """The smallest, and those whose entries cost less to read than the items that they spare. A
     composite index has said already what the indexes of its paths could say.
     """
-    entries, first = counted[0]
-    ways, known = [first], _known(first)
-    if entries >= FEWEST:
-        for more, way in counted[1:]:
-            if more <= WORTH_IT * entries and not _known(way) & known:
-                ways.append(way)
-                known |= _known(way)
-    return tuple(ways)
+    first = small[0]
+    ways, known, found = [first.way], _known(first.way), first.found()
+    for each in small[1:] if first.read >= FEWEST else ():
+        if each.read <= WORTH_IT * first.read and not _known(each.way) & known:
+            ways.append(each.way)
+            known |= _known(each.way)
+            found &= each.found()
+    return Choice(tuple(ways), first.read, frozenset(found))
 
 
 def _known(way: Way) -> frozenset[Path]:
@@ -203,7 +206,9 @@ def _seeks(access: Access) -> int:
 
 def rids(view: StoreView, choice: Choice, start: bytes) -> Iterable[bytes]:
     """The rids that the choice finds, ascending, each once, from `start` on."""
-    return found_by_all(view, choice.ways, start)
+    if choice.found is None:
+        return found_by_all(view, choice.ways, start)
+    return sorted(rid for rid in choice.found if rid >= start)
 
 
 # --- answers from the index alone -----------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from armillary.query.composite_access import CompositeLookup
@@ -49,6 +49,53 @@ def count(view: StoreView, access: Way, bound: int) -> int:
             return min(count(view, part, bound) for part in parts)
         case Near():
             raise AssertionError("boxes become cells in `usable`")
+
+
+class Gathering:
+    """Entries of one way, read as far as a bound and then further: none is read twice to find out
+    how many there are.
+    """
+
+    __slots__ = ("_rids", "_rows", "_view", "is_done", "read", "way")
+
+    def __init__(self, view: StoreView, way: Way) -> None:
+        self.way = way
+        self.read = 0
+        self.is_done = False
+        self._view = view
+        self._rids: list[bytes] = []
+        self._rows = _all_rows(view, way)
+
+    def go_on(self, bound: int) -> None:
+        """Until `bound` entries have been read, or all."""
+        if self.is_done:
+            return
+        if self._rows is None:
+            self.read = count(self._view, self.way, bound)
+        else:
+            some = list(islice(self._rows, bound - self.read))
+            self.read += len(some)
+            if not self._view.is_whole:
+                some = [row for row in some if self._view.is_inside(row[1])]
+            self._rids += [key[-RID_BYTES:] for key, _ in some]
+        self.is_done = self.read < bound
+
+    def found(self) -> set[bytes]:
+        """The rids, when it is done."""
+        return set(self._rids) if self._rows is not None else _collect(self._view, self.way)
+
+
+def _all_rows(view: StoreView, way: Way) -> Iterator[tuple[bytes, bytes]] | None:
+    """The entries of a way; None when not all of them have to be read."""
+    match way:
+        case Lookup() | CompositeLookup():
+            return _rows(view, way)
+        case Either(parts):
+            rows = [_all_rows(view, part) for part in parts]
+            known = [each for each in rows if each is not None]
+            return chain.from_iterable(known) if len(known) == len(rows) else None
+        case _:
+            return None
 
 
 def is_stream(access: Way) -> bool:
