@@ -8,6 +8,7 @@ repeats a run, but for the moments.
 
 import os
 import platform
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -54,9 +55,10 @@ def planned(random: Random) -> Iterator[Kill]:
 
 
 def _plan(random: Random) -> list[Kill]:
-    """330: splits and merges, changes of key, drops; at steps, after commits, at moments."""
+    """336: splits and merges, changes of key, drops; at steps, after commits, at moments."""
     kills = [Kill("move", step) for step in MOVING for _ in range(6)]
-    kills += [Kill("move", step, random.randrange(2, 8)) for step in ("move.copy",) * 14]
+    between = ("move.copy", "move.load") * 7
+    kills += [Kill("move", step, random.randrange(2, 8)) for step in between]
     kills += [Kill("move", "group.committed", random.randrange(1, 40)) for _ in range(60)]
     kills += [Kill("move", NO_STEP, 1, random.uniform(0.0, 0.25)) for _ in range(60)]
     kills += [Kill("rekey", step) for step in REKEYING for _ in range(5)]
@@ -147,6 +149,11 @@ def clean_up(account: Account) -> None:
     account._store._drop_orphans(before_s=2**32)
 
 
+def _commit() -> str:
+    asked = ["git", "-C", str(RESULTS), "describe", "--always", "--dirty"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_kills_while_partitions_move(tmp_path: Path) -> None:
@@ -173,7 +180,8 @@ def test_kills_while_partitions_move(tmp_path: Path) -> None:
             tally[f"{one.work} at {at}"] += 1
         soak = soak if alive else None
     lines = [
-        f"ARMILLARY_CRASH_SEED={seed} make soak   (tests/crash/test_move_soak.py)",
+        f"ARMILLARY_CRASH_SEED={seed} make soak, at commit {_commit()}, load {os.getloadavg()[0]:.0f} "
+        "at its end   (tests/crash/test_move_soak.py)",
         f"{time.strftime('%Y-%m-%d')}, {platform.system()} {platform.release()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}",
         f"{tally.total()} kills of {stores} stores in {time.monotonic() - began:.0f} s: each was "
