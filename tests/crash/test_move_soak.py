@@ -180,8 +180,8 @@ def test_kills_while_partitions_move(tmp_path: Path) -> None:
             tally[f"{one.work} at {at}"] += 1
         soak = soak if alive else None
     lines = [
-        f"ARMILLARY_CRASH_SEED={seed} make soak, at commit {_commit()}, load {os.getloadavg()[0]:.0f} "
-        "at its end   (tests/crash/test_move_soak.py)",
+        f"ARMILLARY_CRASH_SEED={seed} make soak, at commit {_commit()}, "
+        f"load {os.getloadavg()[0]:.0f} at its end   (tests/crash/test_move_soak.py)",
         f"{time.strftime('%Y-%m-%d')}, {platform.system()} {platform.release()}, "
         f"{os.cpu_count()} cores, Python {platform.python_version()}",
         f"{tally.total()} kills of {stores} stores in {time.monotonic() - began:.0f} s: each was "
