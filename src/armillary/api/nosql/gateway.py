@@ -39,7 +39,7 @@ class Gateway:
     ) -> None:
         self.account = account
         self.engine = account.engine
-        self._wall = wall
+        self.wall_ms = account.engine.now_ms if wall is None else wall.now_ms
         self.settings = settings
         self.keyring = Keyring(settings.keys, settings.read_only_keys)
         self._stores: dict[tuple[str, str], ContainerStore] = {}
@@ -54,7 +54,7 @@ class Gateway:
     def wall_s(self) -> int:
         """The time that clients sign with. Not the store's where a test has stopped that one: the
         clock of a client goes on."""
-        return self.now_s() if self._wall is None else self._wall.now_ms() // 1000
+        return self.wall_ms() // 1000
 
     # --- names ----------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ V = TypeVar("V")
 class HotSigning:
     def __init__(self, gateway: Gateway) -> None:
         self._keyring = gateway.keyring
-        self._wall_s = gateway.wall_s
+        self._wall_ms = gateway.wall_ms
         self._sign = gateway.keyring.token_signer.sign
         self._dates: dict[bytes, tuple[int, bytes]] = {}
 
@@ -38,7 +38,7 @@ class HotSigning:
             if known is None:
                 return False
         moment, lower = known
-        if not -SKEW_SECONDS <= self._wall_s() - moment <= SKEW_SECONDS:
+        if not -SKEW_SECONDS <= self._wall_ms() // 1000 - moment <= SKEW_SECONDS:
             return False
         signature = authorization[SIGNATURE]
         if b"%" in signature:

@@ -3,12 +3,15 @@
 import base64
 import hashlib
 import hmac
+import re
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.api.nosql.signing import Signer
+from armillary.api.nosql.signing import Signer, parse_authorization
+from armillary.errors import Unauthorized
 
 
 def _agrees(secret: bytes, payload: bytes) -> bool:
@@ -26,3 +29,18 @@ def test_keys_shorter_and_longer_than_a_block(size: int) -> None:
 @given(secret=st.binary(min_size=1, max_size=100), payload=st.binary(max_size=300))
 def test_agrees_with_the_module(secret: bytes, payload: bytes) -> None:
     assert _agrees(secret, payload)
+
+
+@pytest.mark.parametrize("signature", ["a+b/c=", "ab==", "+", "%", "a&b", "", "=", "a=b=", "é"])
+def test_the_usual_form_of_a_header_is_read_like_any_other(signature: str) -> None:
+    """It has a shorter way of its own; one that escapes in small letters has not."""
+    text = quote(f"type=master&ver=1.0&sig={signature}", safe="")
+    small = re.sub("%..", lambda found: found[0].lower(), text)
+    assert _read(text) == _read(small)
+
+
+def _read(text: str) -> object:
+    try:
+        return parse_authorization(text)
+    except Unauthorized as error:
+        return error.message
