@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 from tests.support.portal import Portal
 
@@ -17,7 +18,7 @@ def order(number: int, random: Random) -> dict[str, Any]:
         "id": f"order-{number:05}",
         "customerId": f"{name}-{random.randrange(40):02}",
         "city": random.choice(CITIES),
-        "total": round(random.lognormvariate(3.4, 0.8), 2),
+        "total": round(random.lognormvariate(3.4, 0.8)),
         "lines": [
             {"sku": f"SKU-{random.randrange(900):03}", "quantity": random.randrange(1, 5)}
             for _ in range(random.randrange(1, 4))
@@ -28,7 +29,7 @@ def order(number: int, random: Random) -> dict[str, Any]:
 
 def fill(portal: Portal, count: int = 400) -> None:
     random = Random(8)
-    portal.make_container("shop", "orders", "/customerId")
+    portal.make_container("shop", "orders", "/customerId", throughput=6_000)
     portal.make_container("shop", "customers", "/id")
     portal.make_container("telemetry", "readings", "/deviceId")
     for number in range(count):
@@ -63,3 +64,30 @@ def new_container(portal: Portal) -> None:
     page.get_by_role("button", name="Synthetic").click()
     page.get_by_role("button", name="Few values").click()
     page.wait_for_timeout(1500)
+
+
+def query(portal: Portal) -> None:
+    fill(portal)
+    text = (
+        "SELECT c.city, COUNT(1) AS orders, SUM(c.total) AS revenue\n"
+        "FROM c\nWHERE c.paid = true AND c.total > 20\nGROUP BY c.city"
+    )
+    page = portal.open("/query?db=shop&c=orders&q=" + quote(text))
+    page.get_by_role("button", name="Run").click()
+    portal.see("q-charge").wait_for()
+    page.wait_for_timeout(500)
+
+
+def query_plan(portal: Portal) -> None:
+    query(portal)
+    portal.page.get_by_role("tab", name="Plan and indexes").click()
+    portal.see("q-plan").wait_for()
+    portal.page.wait_for_timeout(500)
+
+
+def query_error(portal: Portal) -> None:
+    fill(portal, 20)
+    page = portal.open("/query?db=shop&c=orders&q=" + quote("SELECT * FORM c WHERE c.total > 20"))
+    page.get_by_role("button", name="Run").click()
+    portal.see("error").wait_for()
+    page.wait_for_timeout(500)

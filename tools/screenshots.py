@@ -18,13 +18,16 @@ from typing import Final
 
 from playwright.sync_api import sync_playwright
 from tests.support.portal import CHROMIUM_OPTIONS, Portal, chromium_path
-from tools.portal_scenes import empty_page, explorer, new_container
+from tools import portal_scenes
 
 from armillary.testing.process import start_server
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "images"
 SIZE: Final = (1280, 800)
+
+#: Partitions so small that a few hundred items fill several.
+SMALL: Final = ("--partition-ru", "1000")
 
 #: Prepares the account and the page; the picture is taken when it returns.
 Scene = Callable[[Portal], None]
@@ -38,15 +41,18 @@ class Shot:
     dark: bool = False
     enforce: bool = False
     """Whether budgets refuse, as `serve` has it."""
-    options: Sequence[str] = field(default=())
+    options: Sequence[str] = field(default=SMALL)
     """Of `armillary serve`."""
 
 
 SHOTS: Final[tuple[Shot, ...]] = (
-    Shot("portal-empty", empty_page),
-    Shot("portal-explorer", explorer),
-    Shot("portal-explorer-dark", explorer, dark=True),
-    Shot("portal-new-container", new_container),
+    Shot("portal-empty", portal_scenes.empty_page),
+    Shot("portal-explorer", portal_scenes.explorer),
+    Shot("portal-explorer-dark", portal_scenes.explorer, dark=True),
+    Shot("portal-new-container", portal_scenes.new_container),
+    Shot("portal-query", portal_scenes.query),
+    Shot("portal-query-plan", portal_scenes.query_plan, dark=True),
+    Shot("portal-query-error", portal_scenes.query_error),
 )
 
 

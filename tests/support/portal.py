@@ -86,12 +86,15 @@ class Portal:
         finally:
             connection.close()
 
-    def make_container(self, database: str, container: str, path: str = "/pk", **more: Any) -> None:
+    def make_container(
+        self, database: str, container: str, path: str = "/pk", throughput: int = 400
+    ) -> None:
         found = self.api.ask("POST", "/dbs", {"id": database})
         assert found.status in (201, 409), found.body
         key = {"paths": [path], "kind": "Hash", "version": 2}
-        body = {"id": container, "partitionKey": key, **more}
-        found = self.api.ask("POST", f"/dbs/{database}/colls", body)
+        body = {"id": container, "partitionKey": key}
+        offer = {"x-ms-offer-throughput": str(throughput)}
+        found = self.api.ask("POST", f"/dbs/{database}/colls", body, offer)
         assert found.status == 201, found.body
 
     def close(self) -> None:

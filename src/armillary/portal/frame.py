@@ -107,8 +107,7 @@ def _header(context: Context) -> None:
         with ui.row().classes("gap-1 no-wrap").props('role="navigation" aria-label="Pages"'):
             for page in PAGES:
                 here = page.path == context.path
-                place = context.place if page.needs_container else None
-                shown = ui.link(page.title, link(page.path, place))
+                shown = ui.link(page.title, link(page.path, context.place))
                 shown.classes("here" if here else "")
                 if here:
                     shown.props('aria-current="page"')

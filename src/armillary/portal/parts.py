@@ -102,14 +102,3 @@ def pre(text: str, height: str = "auto", testid: str | None = None) -> ui.label:
     if testid is not None:
         label.props(f'data-testid="{testid}"')
     return label
-
-
-def query_message(refusal: Refused) -> str:
-    """Errors of a query come as a document of their own inside the message."""
-    try:
-        document = json.loads(refusal.message)
-        errors = document.get("errors") or document.get("Errors") or []
-        lines = [one if isinstance(one, str) else one["message"] for one in errors]
-    except (ValueError, AttributeError, KeyError, TypeError):
-        return refusal.message
-    return "\n".join(lines) or refusal.message

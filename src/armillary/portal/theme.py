@@ -52,9 +52,8 @@ body { background: var(--page) !important; color: var(--ink);
 .q-btn, .q-tab, .q-field { font-family: inherit; }
 .q-btn .q-icon { font-size: 1.3em; }
 .q-btn .on-left { margin-right: 6px; }
-.body--dark .q-btn.text-primary, .body--dark .q-field--focused .q-field__label {
-  color: #7DB8F0 !important; }
-.body--dark .q-btn.text-negative, .body--dark .text-negative { color: #F0997B !important; }
+.body--dark .text-primary, .body--dark .q-field { --q-primary: #7DB8F0; }
+.body--dark .text-negative { --q-negative: #F0997B; }
 .body--dark .q-table tbody td, .body--dark .q-table thead th { border-color: var(--line); }
 .nicegui-content { padding: 0; }
 .a-header { background: #111827 !important; color: #eef2f8; height: 52px; padding: 0 20px; }
@@ -108,6 +107,19 @@ body { background: var(--page) !important; color: var(--ink);
 .body--dark .a-trouble { color: #F0997B; }
 .a-dialog { background: var(--card); color: var(--ink); border-radius: 12px; padding: 20px;
             gap: 10px; max-width: 96vw !important; }
+.a-rows { max-height: 60vh; }
+.a-rows thead th { position: sticky; top: 0; z-index: 1; background: var(--card);
+                   color: var(--faint); font-weight: 600; font-size: 12px; }
+.a-rows td { font-family: var(--mono); font-size: 12.5px !important; max-width: 26rem;
+             overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+             font-variant-numeric: tabular-nums; }
+.a-panels { background: transparent; }
+.a-panels .q-tab-panel { padding: 4px 0 0; }
+.a-strip { gap: 2px; align-items: stretch; }
+.a-strip > div { height: 14px; background: var(--code); border-radius: 3px; min-width: 1px; }
+.a-strip > div.touched { background: #0072B2; }
+.body--dark .a-strip > div.touched { background: #56B4E9; }
+.a-history .q-btn__content { flex-wrap: nowrap; gap: 12px; width: 100%; color: var(--ink); }
 .a-track { flex: 1; height: 14px; background: var(--code); border-radius: 4px; overflow: hidden; }
 .a-bar { height: 100%; border-radius: 4px; }
 .a-error { border-left: 4px solid #B3401B; background: color-mix(in srgb, #B3401B 8%, transparent);

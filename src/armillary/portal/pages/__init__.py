@@ -26,6 +26,7 @@ class Page:
 
 PAGES: tuple[Page, ...] = (
     Page("/", "Explorer", "explorer", needs_container=False),
+    Page("/query", "Query", "query"),
     Page("/partitions", "Partitions", "partitions"),
     Page("/load", "Live load", "load"),
 )

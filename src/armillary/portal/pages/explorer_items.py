@@ -12,6 +12,7 @@ from nicegui import ui
 
 from armillary.portal import dialogs, parts
 from armillary.portal.account import ItemPage, Items
+from armillary.portal.asking import mistakes_of
 from armillary.portal.client import Refused
 from armillary.portal.context import Context, link
 from armillary.portal.items import preview_of
@@ -141,7 +142,8 @@ class Grid:
             self._page = await self._items.page(self._size, self._tokens[-1], self._where)
         except Refused as refusal:
             with self._trouble:
-                parts.error(parts.query_message(refusal), "This can't be shown")
+                text = "\n".join(one.message for one in mistakes_of(refusal))
+                parts.error(text, "This can't be shown")
             return
         self._table.rows = [self._row(at, item) for at, item in enumerate(self._page.items)]
         before = (len(self._tokens) - 1) * self._size
