@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -44,16 +45,20 @@ def said(portal: Portal, text: str) -> Any:
     return portal.control(f"{ORDERS}/query", "POST", {"query": text, "max_items": 100})
 
 
+def partitions(portal: Portal) -> int:
+    return len(portal.control(f"{ORDERS}/partitions")["partitions"])
+
+
 def test_the_numbers_are_those_of_the_api(filled: Portal) -> None:
     text = "SELECT c.id, c.n FROM c WHERE c.n >= 20 AND c.n < 30 ORDER BY c.n DESC"
     ask(filled, text)
     truth = said(filled, text)
     expect(filled.see("q-rows")).to_have_text("10")
     assert filled.number("q-charge") == round(truth["charge_ru"], 2)
-    assert filled.text("q-partitions") == f"{truth['partitions_read']} of 4"
+    assert filled.text("q-partitions") == f"{truth['partitions_read']} of {partitions(filled)}"
     assert filled.number("q-loaded") == truth["retrieved_items"]
     assert filled.text("q-index") == ", ".join(truth["index"]["used"])
-    cells = filled.page.get_by_role("table").locator("tbody td").all_inner_texts()
+    cells = filled.page.get_by_role("table").locator("tbody td.q-td").all_inner_texts()
     assert cells[::2] == [f"{number:02}" for number in range(29, 19, -1)]
     filled.page.get_by_role("tab", name="JSON").click()
     assert json.loads(filled.text("q-json")) == truth["rows"]
@@ -63,8 +68,10 @@ def test_the_numbers_are_those_of_the_api(filled: Portal) -> None:
 
 def test_one_partition_key_touches_one_partition(filled: Portal) -> None:
     ask(filled, "SELECT VALUE COUNT(1) FROM c WHERE c.pk = 'k3'")
-    expect(filled.see("q-partitions")).to_have_text("1 of 4")
-    expect(filled.page.get_by_role("img", name="1 of 4 partitions")).to_be_visible()
+    count = partitions(filled)
+    assert count > 1
+    expect(filled.see("q-partitions")).to_have_text(f"1 of {count}")
+    expect(filled.page.get_by_role("img", name=f"1 of {count} partitions")).to_be_visible()
     expect(filled.page.locator(".a-strip .touched")).to_have_count(1)
 
 
@@ -99,7 +106,7 @@ def test_rows_come_in_pages_and_are_exported_whole(filled: Portal, tmp_path: Pat
         page.get_by_text("As CSV").click()
     path = tmp_path / "orders.csv"
     download.value.save_as(path)
-    rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+    rows = list(csv.DictReader(StringIO(path.read_bytes().decode("utf-8"), newline="")))
     assert [one["id"] for one in rows] == [f"{number:02}" for number in range(60)]
     # A spreadsheet would run it otherwise.
     assert {one["note"] for one in rows} == {'\'=1+1,"x"'}

@@ -120,6 +120,7 @@ body { background: var(--page) !important; color: var(--ink);
 .a-strip > div.touched { background: #0072B2; }
 .body--dark .a-strip > div.touched { background: #56B4E9; }
 .a-history .q-btn__content { flex-wrap: nowrap; gap: 12px; width: 100%; color: var(--ink); }
+.a-report { height: 80vh; border: 1px solid var(--line); border-radius: 8px; background: #fff; }
 .a-track { flex: 1; height: 14px; background: var(--code); border-radius: 4px; overflow: hidden; }
 .a-bar { height: 100%; border-radius: 4px; }
 .a-error { border-left: 4px solid #B3401B; background: color-mix(in srgb, #B3401B 8%, transparent);

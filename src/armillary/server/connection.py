@@ -15,7 +15,7 @@ import time
 from functools import partial
 from typing import cast
 
-from armillary.api.nosql.messages import Response, Streaming
+from armillary.api.nosql.messages import Request, Response, Streaming
 from armillary.server.answers import CONTINUE_BYTES, encode, refuses, says, stream_head
 from armillary.server.hub import BUG_TEXT, Hub, log
 from armillary.server.pipeline import Pipeline, Slot
@@ -90,6 +90,8 @@ class Connection(asyncio.Protocol):
                 return
         for event in events:
             self._take(event)
+        if not events and self._hub.portal is not None and self._stream_in(self._hub.portal):
+            return
         if self._reader.body_bytes != self._held_bytes:
             self._hold(self._reader.body_bytes)
         self._pump()
@@ -185,20 +187,38 @@ class Connection(asyncio.Protocol):
             self._hub.answer_later(request, partial(self._answered_later, slot))
 
     def _visit_portal(self, door: PortalDoor, slot: Slot) -> None:
-        request = slot.incoming.request
-        refusal = door.answer(request)
+        refusal = door.answer(slot.incoming.request)
         if refusal is None and not self._pipeline.is_only(slot):
             refusal = says(503, "A request to the portal needs a connection without others.")
         if refusal is not None:
             self._hub.loop.call_soon(self._answered_later, slot, refusal)
-            return
+        else:
+            self._splice(door, slot.incoming.request, 0)
+
+    def _stream_in(self, door: PortalDoor) -> bool:
+        """A large body for the portal does not wait here until it is whole."""
+        found = None if len(self._pipeline) else self._reader.unfinished()
+        if found is None or self._transport is None:
+            return False
+        refusal = self._hub.hosts.refuses(found[0].headers["host"])
+        answer = door.answer(found[0]) if refusal is None else says(403, refusal)
+        if answer is None:
+            self._splice(door, *found)
+            return True
+        self._reader.close()
+        self._refusal = answer
+        return False
+
+    def _splice(self, door: PortalDoor, request: Request, rest_bytes: int) -> None:
         from armillary.server.portal_splice import Spliced  # few servers are ever asked for it
 
         transport, self._transport = self._transport, None
         assert transport is not None
         self.connection_lost(None)
         back = partial(Connection, self._hub, secure=self._secure)
-        Spliced(self._hub, door, transport, secure=self._secure, back=back).begin(request)
+        Spliced(self._hub, door, transport, secure=self._secure, back=back).begin(
+            request, rest_bytes
+        )
 
     def _take(self, event: Event) -> None:
         match event:

@@ -55,7 +55,8 @@ class PortalKeeper:
             self._listener.bind(where)
             self._listener.listen(BACKLOG)
         self.door = PortalDoor(keep_token(data), secrets.token_urlsafe(32), where)
-        self._process: subprocess.Popen[bytes] | None = None
+        self.pid: int | None = None
+        """Of the process, while there is one."""
         self._wake_read, self._wake = socket.socketpair()
         self._closed = False
         self._thread: threading.Thread | None = None
@@ -68,6 +69,9 @@ class PortalKeeper:
         self._thread.start()
 
     def close(self) -> None:
+        """Idempotent."""
+        if self._closed:
+            return
         self._closed = True
         self._wake.close()
         if self._thread is not None:
@@ -91,6 +95,7 @@ class PortalKeeper:
     def _run(self, address: str) -> int:
         """One life of the process."""
         process = self._start_process(address)
+        self.pid = process.pid
         assert process.stdin is not None
         try:
             while process.poll() is None:
@@ -98,6 +103,7 @@ class PortalKeeper:
                 if select.select([self._wake_read], [], [], LOOK_SECONDS)[0]:
                     break
         finally:
+            self.pid = None
             process.stdin.close()
         try:
             return process.wait(STOP_SECONDS)

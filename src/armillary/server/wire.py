@@ -47,6 +47,7 @@ class Refusal:
 Event = Incoming | Continue | Refusal
 
 CONTINUE = Continue()
+STREAMED = b"/_portal/"  # bodies of such requests pass through as they come
 _VERBS = {one.encode(): one for one in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")}
 NAMES_KEPT_MAX = 512
 #: Header names as they came → in lower case. Clients send the same few dozen for ever.
@@ -100,6 +101,16 @@ class RequestReader:
         events, self._events = self._events, []
         return events
 
+    def unfinished(self) -> tuple[Request, int] | None:
+        """A request to the portal whose body is still coming in, and how much of it is missing: it
+        need not be held until it is whole, and may be of any size."""
+        if not (self.in_body and self._is_streamed and "host" in self._headers):
+            return None
+        assert self._parser is not None
+        method, target = self._parser.get_method().decode(), self._url.decode("latin-1")
+        request = Request(method, target, self._headers, b"".join(self._pieces), self._secure)
+        return request, int(self._headers["content-length"]) - self.body_bytes
+
     def close(self) -> None:
         self._end()
         self._parser = None
@@ -150,7 +161,7 @@ class RequestReader:
         self.body_bytes += len(body)
         self._fed_bytes = self._chunk_bytes
         self._later_bytes = 0
-        if self.body_bytes > self._bounds.body_bytes:
+        if self.body_bytes > self._bounds.body_bytes and not self._is_streamed:
             self._refuse(413, self._body_text())
         self._pieces.append(body)
 
@@ -216,10 +227,14 @@ class RequestReader:
         if coding is not None and coding.lower() != "chunked":
             self._refuse(501, "The only transfer encoding is chunked.")
         # Before the body: a hostile length must not make us wait for it.
-        if int(length) > self._bounds.body_bytes:
+        if int(length) > self._bounds.body_bytes and not self._is_streamed:
             self._refuse(413, self._body_text())
         if headers.get("expect", "").lower() == "100-continue" and (coding or length != "0"):
             self._events.append(CONTINUE)
+
+    @property
+    def _is_streamed(self) -> bool:
+        return self._url.startswith(STREAMED) and "content-length" in self._headers
 
     def _check_version(self, version: str) -> bool:
         if version not in ("1.1", "1.0"):

@@ -17,17 +17,21 @@ from armillary.server.hosts import HostCheck
 from armillary.server.hub import Hub
 from armillary.server.listen import Doorman, bind
 from armillary.server.loops import new_loop
+from armillary.server.portal_door import PortalDoor
 
 
 class Running:
     """A server under test. Everything of it lives on the loop of one thread."""
 
-    def __init__(self, bounds: Bounds, tls_folder: Path | None) -> None:
+    def __init__(
+        self, bounds: Bounds, tls_folder: Path | None, portal: PortalDoor | None = None
+    ) -> None:
         self.service = EchoService()
         self.sockets = bind("127.0.0.1", 0)
         self.port = int(self.sockets[0].getsockname()[1])
         self.bounds = bounds
         self._tls_folder = tls_folder
+        self._portal = portal
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -63,7 +67,9 @@ class Running:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        self.hub = Hub(self.service, self.loop, bounds=self.bounds, hosts=HostCheck())
+        self.hub = Hub(
+            self.service, self.loop, bounds=self.bounds, hosts=HostCheck(), portal=self._portal
+        )
         doorman = Doorman(self.hub, self.sockets, self._context if self._tls_folder else None)
         self._started.set()
         await self._stop.wait()
@@ -84,9 +90,9 @@ def start(certificate: Path) -> Iterator[Start]:
     """Start a server; changes to the bounds by name."""
     servers: list[Running] = []
 
-    def begin(**changes: float) -> Running:
+    def begin(portal: PortalDoor | None = None, **changes: float) -> Running:
         bounds = replace(Bounds(drain_s=5.0), **changes)  # type: ignore[arg-type]
-        servers.append(Running(bounds, certificate))
+        servers.append(Running(bounds, certificate, portal))
         return servers[-1]
 
     yield begin
