@@ -10,7 +10,8 @@ from armillary.portal.client import Client, Reply, path_of
 from armillary.portal.context import Place
 from armillary.portal.items import Keyed
 
-ROUNDS_MAX: Final = 50  # of a page that comes in pieces
+ROUNDS_MAX: Final = 50  # until a page has anything in it
+ROUNDS_FILLING: Final = 3  # to fill it up: pieces end at 4 MB, and large items need not be many
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,15 @@ class Items:
         return cls(client, place, Keyed.of(document, synthetic=spec["spec"] is not None))
 
     async def page(self, size: int, token: str | None, where: str = "") -> ItemPage:
-        """As many items as fit a page, filled up from as many pieces as it takes."""
+        """A page of at most `size` items, from as many pieces as it takes."""
         found: list[dict[str, Any]] = []
         charge_ru = 0.0
-        for _ in range(ROUNDS_MAX):
+        for number in range(1, ROUNDS_MAX + 1):
             piece = await self._piece(size - len(found), token, where)
             found += piece.items
             charge_ru += piece.charge_ru
             token = piece.continuation
-            if token is None or len(found) >= size:
+            if token is None or len(found) >= size or (found and number >= ROUNDS_FILLING):
                 break
         return ItemPage(found, token, charge_ru)
 

@@ -91,7 +91,7 @@ def host(told: Told) -> None:
         server_header=False,
     )
     server = uvicorn.Server(config)
-    nicegui_app.on_startup(lambda: _end_when_idle(server, told.idle_seconds))
+    nicegui_app.on_startup(lambda: end_when_idle(server, told.idle_seconds))
     nicegui_app.on_shutdown(client.close)
     threading.Thread(target=_end_with_stdin, args=(server,), daemon=True).start()
     server.run(sockets=[told.listener])
@@ -131,7 +131,7 @@ class Guarded:
         await self.app(scope, receive, send_more)
 
 
-async def _end_when_idle(server: uvicorn.Server, idle_seconds: float) -> None:
+async def end_when_idle(server: uvicorn.Server, idle_seconds: float) -> None:
     last = time.monotonic()
     while not server.should_exit:
         await asyncio.sleep(min(idle_seconds / 10, 30.0))

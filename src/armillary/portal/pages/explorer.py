@@ -34,6 +34,9 @@ def _invite(context: Context) -> None:
             f"{context.client.endpoint}.",
             "storage",
         )
+        with ui.row().classes("w-full justify-center pb-6"):
+            button = ui.button("Create a database", on_click=lambda: _new_database(context))
+            button.props("unelevated no-caps")
     elif context.place is not None:
         parts.empty(f"There is no container {context.place}", "Choose one on the left.", "search")
     else:

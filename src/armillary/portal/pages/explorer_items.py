@@ -84,7 +84,8 @@ class Grid:
     def __init__(self, context: Context, items: Items) -> None:
         self._items = items
         self.editor = Editor(context, items, self.reload)
-        self._tokens: list[str | None] = [None]
+        # Where each page up to this one began: the token, and how many items came before.
+        self._ways: list[tuple[str | None, int]] = [(None, 0)]
         self._page = ItemPage([], None, 0.0)
         self._size = PAGE_SIZES[1]
         self._where = ""
@@ -139,14 +140,14 @@ class Grid:
     async def load(self) -> None:
         self._trouble.clear()
         try:
-            self._page = await self._items.page(self._size, self._tokens[-1], self._where)
+            self._page = await self._items.page(self._size, self._ways[-1][0], self._where)
         except Refused as refusal:
             with self._trouble:
                 text = "\n".join(one.message for one in mistakes_of(refusal))
                 parts.error(text, "This can't be shown")
             return
         self._table.rows = [self._row(at, item) for at, item in enumerate(self._page.items)]
-        before = (len(self._tokens) - 1) * self._size
+        before = self._ways[-1][1]
         count = len(self._page.items)
         self._table.set_visibility(count > 0)
         self._empty.clear()
@@ -155,7 +156,7 @@ class Grid:
                 self._say_empty()
         place = f"{before + 1:,}–{before + count:,}" if count else "0"
         self._shown.text = f"{place} · {parts.ru_text(self._page.charge_ru)}"
-        self._back.set_enabled(len(self._tokens) > 1)
+        self._back.set_enabled(len(self._ways) > 1)
         self._next.set_enabled(self._page.continuation is not None)
 
     async def reload(self) -> None:
@@ -183,20 +184,21 @@ class Grid:
 
     async def _find(self) -> None:
         self._where = (self._filter.value or "").strip()
-        self._tokens = [None]
+        self._ways = [(None, 0)]
         await self.load()
 
     async def _resize(self, size: int) -> None:
         self._size = size
-        self._tokens = [None]
+        self._ways = [(None, 0)]
         await self.load()
 
     async def _go_on(self) -> None:
         if self._page.continuation is not None:
-            self._tokens.append(self._page.continuation)
+            before = self._ways[-1][1] + len(self._page.items)
+            self._ways.append((self._page.continuation, before))
             await self.load()
 
     async def _go_back(self) -> None:
-        if len(self._tokens) > 1:
-            self._tokens.pop()
+        if len(self._ways) > 1:
+            self._ways.pop()
             await self.load()

@@ -1,0 +1,77 @@
+"""The portal's own process behind a real server: one for all workers, replaced when it dies, gone
+with its server, and nothing of it in the server itself."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.support.server_process import children_of
+
+from armillary.testing.process import Server, start_server
+
+pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+
+
+def until(condition: Callable[[], Any], seconds: float = 90.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+    return found
+
+
+def portals(server: Server) -> list[int]:
+    found = children_of(server.process.pid)
+    return [pid for pid, command in found.items() if "armillary.portal" in command]
+
+
+def visit(server: Server, cookie: str = "") -> tuple[int, str, bytes]:
+    """The page of the explorer, or what `?token=` says: status, cookie, body."""
+    address = urlsplit(server.portal)
+    connection = http.client.HTTPConnection("127.0.0.1", address.port or 0, timeout=90)
+    try:
+        target = f"{address.path}/" if cookie else f"{address.path}?{address.query}"
+        connection.request("GET", target, headers={"cookie": cookie} if cookie else {})
+        answer = connection.getresponse()
+        kept = answer.getheader("set-cookie", "")
+        return answer.status, kept.partition(";")[0], answer.read()
+    finally:
+        connection.close()
+
+
+def test_two_workers_share_one_portal_which_is_replaced_and_ends_with_them(tmp_path: Path) -> None:
+    with start_server(data=tmp_path / "data", options=["--workers", "2"]) as server:
+        status, cookie, _ = visit(server)
+        assert (status, portals(server)) == (303, [])
+        # Connections spread over the workers; the first of them starts it.
+        for _ in range(6):
+            status, _, body = visit(server, cookie)
+            assert (status, b"Armillary" in body) == (200, True)
+            assert len(portals(server)) == 1
+        (first,) = portals(server)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: first not in portals(server))
+        assert visit(server, cookie)[0] == 200
+        (second,) = portals(server)
+        assert second != first
+    until(lambda: not Path(f"/proc/{second}").exists())
+
+
+def test_a_server_knows_nothing_of_what_draws_the_pages() -> None:
+    code = (
+        "import sys, armillary.server.command, armillary.server.workers, armillary.server.backend;"
+        "import armillary.server.portal_splice, armillary.api.nosql.service;"
+        "print([one for one in ('nicegui', 'fastapi', 'plotly', 'httpx') if one in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
