@@ -42,7 +42,9 @@ class Turns:
         with self._lock:
             self._asking += 1
             if self._asking == 1:
-                self._usual = sys.getswitchinterval()
+                # It is kept in whole microseconds, cut: without a little more it would get shorter
+                # each time it is set to what it is.
+                self._usual = sys.getswitchinterval() + 1e-7
                 sys.setswitchinterval(min(self._usual, TURN_SECONDS))
         try:
             yield
