@@ -131,6 +131,7 @@ def choose(view: StoreView, accesses: Sequence[Access], most: int = MANY) -> Cho
     if not found:
         return None
     gathered = [Gathering(view, way) for way in found]
+    is_sparse = False
     for bound in sorted({min(FEW, most), min(SOME, most), most}):
         for one in gathered:
             one.go_on(bound)
@@ -139,10 +140,22 @@ def choose(view: StoreView, accesses: Sequence[Access], most: int = MANY) -> Cho
         small = sorted((one for one in gathered if one.is_done), key=lambda one: one.read)
         if small:
             return _together(small)
+        is_sparse = bound == FEW and most >= MANY and _are_sparse(view, gathered)
+        if is_sparse:
+            break
     streams = tuple(access for access in found if is_stream(access))
-    if streams and everything > 4 * most:
+    if streams and (is_sparse or everything > 4 * most):
         return Choice(streams, most)
     return None
+
+
+def _are_sparse(view: StoreView, gathered: list[Gathering]) -> bool:
+    """Whether items can be taken from the index as they are needed, without knowing how many there
+    are: entries come in the order of rids, and the first of them are far apart.
+    """
+    if not view.is_whole or not all(is_stream(one.way) for one in gathered):
+        return False
+    return any(one.spread() >= WORTH_IT * FEW for one in gathered)
 
 
 def _together(small: list[Gathering]) -> Choice:

@@ -80,6 +80,13 @@ class Gathering:
             self._rids += [key[-RID_BYTES:] for key, _ in some]
         self.is_done = self.read < bound
 
+    def spread(self) -> int:
+        """Of entries of one term, how many rids lie between the first and the last that was
+        read."""
+        if not self._rids or len(_prefixes(self.way)) != 1:
+            return 0
+        return int.from_bytes(self._rids[-1], "big") - int.from_bytes(self._rids[0], "big")
+
     def found(self) -> set[bytes]:
         """The rids, when it is done."""
         return set(self._rids) if self._rows is not None else _collect(self._view, self.way)

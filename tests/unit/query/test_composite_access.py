@@ -9,6 +9,8 @@ import pytest
 from tests.support.accounts import World, open_world
 
 from armillary.container import Container
+from armillary.engine.memory import MemoryReader
+from armillary.store import layout
 
 COUNT = 400
 POLICY = {
@@ -189,3 +191,25 @@ def test_an_order_begins_where_the_filter_does(
     assert page.rows == first
     assert page.metrics.retrieved_items == len(first)
     assert list(page.metrics.index_used) == [used]
+
+
+def test_a_page_reads_entries_as_it_needs_them(
+    containers: dict[str, Container], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or each of a thousand pages would read all entries of a value again."""
+    monkeypatch.setattr("armillary.query.index_read.FEW", 5)
+    real, read = MemoryReader.scan, 0
+
+    def scan(self: Any, start: bytes, end: bytes, **options: Any) -> Iterator[tuple[bytes, bytes]]:
+        nonlocal read
+        for row in real(self, start, end, **options):
+            read += row[0].startswith(layout.IX)
+            yield row
+
+    monkeypatch.setattr(MemoryReader, "scan", scan)
+    text = "SELECT VALUE c.at FROM c WHERE c.kind = 'k2'"
+    page = containers["single"].query_page(text, max_items=5)
+    assert len(page.rows) == 5
+    assert 5 <= read < 40, "of 80"
+    rest = containers["single"].query_page(text, continuation=page.continuation)
+    assert page.rows + rest.rows == list(containers["single"].query(text))
