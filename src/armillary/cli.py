@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from armillary.commands import advise, demo, operate, partitions, query, rekey, simulate
+from armillary.commands import advise, check, demo, operate, partitions, query, rekey, simulate
 from armillary.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, add_completion=True)
@@ -105,7 +105,7 @@ def definitions(
     typer.echo(bicep_text(found) if bicep else databases_text(found), nl=False)
 
 
-for group in (query, partitions, operate, rekey, demo, simulate, advise):
+for group in (query, partitions, operate, rekey, demo, simulate, advise, check):
     group.add_commands(app)
 
 

@@ -38,6 +38,7 @@ from armillary.store.requests import Done, Failed
 from armillary.store.short_reads import read_json
 from armillary.store.statistics import LogicalPartitionStatistics, PartitionStatistics
 from armillary.store.upkeeping import delete_by_key
+from armillary.store.usage_report import UsageReport, usage_report
 from armillary.values import JSON
 
 Item: TypeAlias = dict[str, JSON]
@@ -318,6 +319,11 @@ class Container:
         if meter is None:
             return {}
         return {str(ordinal): one for ordinal, one in meter.heat(self._store.refresh()).items()}
+
+    def usage(self) -> UsageReport:
+        """Heaviest keys, what queries have to ask, refusals, dearest requests; as `heat`, without
+        most of its numbers unless the account was opened with `enforce` on or report."""
+        return usage_report(self._store)
 
     def heat_report(self) -> dict[str, JSON]:
         """All that a picture of the container shows, as `GET …/heat` of a server tells it."""

@@ -24,6 +24,7 @@ from armillary.partition.counters import (
     SECONDS,
     SECONDS_AT,
     STATUSES,
+    WHOLE,
     WIDTH,
     Sketch,
     Sketches,
@@ -55,6 +56,9 @@ class PartitionHeat:
     """By RU, over the last five to ten minutes. A share may be too high by 1 %."""
     seconds: tuple[float, ...]
     """RU of each second of `minutes`."""
+    dearest_ru: float = 0.0
+    """Of one request, since the processes that are counted began."""
+    dearest_operation: str = ""
 
     @property
     def first_second(self) -> int:
@@ -102,9 +106,11 @@ def _heat(
     assert all(len(block) == BLOCK_BYTES for block in blocks)
     requests: Counter[tuple[str, int]] = Counter()
     latencies = [0] * LATENCIES
-    ru_total = 0.0
+    ru_total, dearest = 0.0, (0.0, 0.0)
     for block in blocks:
-        ru_total += block[16:24].cast("d")[0]
+        total, *highest = block[16:40].cast("d")
+        ru_total += total
+        dearest = max(dearest, (highest[0], highest[1]))
         counts = block[REQUESTS_AT:LATENCIES_AT].cast("Q").tolist()
         for at, count in enumerate(counts):
             if count:
@@ -120,8 +126,10 @@ def _heat(
         latency_p50_ms=_quantile(latencies, 0.50),
         latency_p99_ms=_quantile(latencies, 0.99),
         minutes=minutes,
-        top_keys=_top(sketches),
+        top_keys=_top(sketches, None if partition >= WHOLE else TOP_KEYS),
         seconds=tuple(seconds),
+        dearest_ru=dearest[0],
+        dearest_operation=OPERATIONS[int(dearest[1]) // WIDTH] if dearest[0] else "",
     )
 
 
@@ -170,7 +178,7 @@ def _quantile(latencies: list[int], part: float) -> float:
     return 0.0 if reached == 0 else float(2.0 ** ((reached - 0.5) / 2)) / 1000.0
 
 
-def _top(sketches: list[Sketch]) -> tuple[KeyHeat, ...]:
+def _top(sketches: list[Sketch], count: int | None) -> tuple[KeyHeat, ...]:
     if not sketches:
         return ()
     merged = reduce(SpaceSaving.merge, (SpaceSaving.restore(*sketch) for sketch in sketches))
@@ -178,7 +186,7 @@ def _top(sketches: list[Sketch]) -> tuple[KeyHeat, ...]:
         return ()
     return tuple(
         KeyHeat(heavy.key.decode("utf-8", "replace"), heavy.count, heavy.count / merged.total)
-        for heavy in merged.top(TOP_KEYS)
+        for heavy in merged.top(count)
     )
 
 

@@ -11,6 +11,7 @@ moments of its own, as the original does.
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -134,6 +135,7 @@ def run_query(
         store,
         plan,
         parameters,
+        text=text,
         partition_key=partition_key,
         continuation=continuation,
         max_items=max_items,
@@ -161,6 +163,7 @@ def run_range(
         store,
         plan_of(text, parameters),
         parameters,
+        text=text,
         start=start,
         end=end,
         partition_key=key,
@@ -176,6 +179,7 @@ def run_plan(
     plan: Plan,
     parameters: Mapping[str, JSON] = NO_PARAMETERS,
     *,
+    text: str | None = None,
     start: bytes = EPK_MIN,
     end: bytes = EPK_MAX,
     partition_key: KeyValues | None = None,
@@ -185,7 +189,7 @@ def run_plan(
     clock: Clock = time.monotonic,
     random: Random | None = None,
 ) -> QueryPage:
-    """The same for a plan that any front end made."""
+    """The same for a plan that any front end made. `text`: what statistics call it."""
     began = clock()
     items = check_page_size(max_items, PAGE_ITEMS_MAX)
     now_ms = store.engine.now_ms()
@@ -214,6 +218,10 @@ def run_plan(
     if rest > 0 and pieces:  # the output, known only now, is paid where the query began
         store.charge(pieces[0].start, rest, operation="query")
         metrics.charged_ru += rest
+    if store.meter is not None and text is not None and continuation is None:
+        whole = _asked(state, partition_key, EPK_MIN, EPK_MAX)
+        ranges = _count_ranges(whole if narrowed is None else _within(narrowed, whole), state)
+        store.meter.note_query(state, text, ranges, metrics.charge_ru())
     return QueryPage(page.rows, token, metrics, plan, pieces)
 
 
@@ -246,6 +254,15 @@ def _asked(
     if partition_key is not None:
         pieces = _within(pieces_of_key(partition_key, state.definition), pieces)
     return pieces
+
+
+def _count_ranges(pieces: Sequence[Piece], state: ContainerState) -> int:
+    """Physical partitions that a query has to ask, also when this page asks one of them."""
+    starts = state.table.starts
+    found: set[int] = set()
+    for piece in pieces:
+        found.update(range(bisect_right(starts, piece.start) - 1, bisect_left(starts, piece.end)))
+    return len(found)
 
 
 def _innermost(plan: Plan) -> Plan:

@@ -16,12 +16,16 @@ clock nor look for the budget again.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Final, Literal, TypeAlias
+
+import orjson
 
 from armillary.engine.base import CATALOG_SPACE, Engine
 from armillary.errors import MetadataThrottled, Throttled
 from armillary.limits import METADATA_RU
 from armillary.partition.consumption import PartitionHeat
+from armillary.partition.counters import WHOLE
 from armillary.partition.ledger import Allowance, Held, Ledger
 from armillary.partition.provisioning import LIMITS, PartitionLimits, has_burst
 from armillary.partition.ranges import Range
@@ -35,6 +39,7 @@ Enforce: TypeAlias = Literal["on", "off", "report"]
 
 ALLOWANCES_MAX = 10_000  # remembered at once
 FLUSH_MS = 5_000
+QUERY_TEXT_KEPT = 400  # characters of a query in the statistics
 READ_RU_KEPT_MAX = 4_096
 OFFER_SECONDS = 1  # how long what was provisioned is believed
 
@@ -239,6 +244,32 @@ class Meter:
         found = self._statistics.read(now_ms, budgets)
         return {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
 
+    def note_query(self, state: ContainerState, text: str, ranges: int, ru: float) -> None:
+        """A query whose first page cost `ru`, and how many physical partitions it has to ask.
+        Counted under a number that no space has, with the query in the place of the key."""
+        # To one digit: the same query is in few rows, whatever its answers weigh.
+        row = orjson.dumps([ranges, float(f"{ru:.1g}"), text[:QUERY_TEXT_KEPT]])
+        number = _queries_key(state)
+        self._recorder.record(number, row, max(ru, 0.01), 200, 0.0, "query", self._now_ms())
+
+    def queries(self, state: ContainerState) -> list[tuple[str, int, float]]:
+        """(text, physical partitions asked, RU of its dearest page) of the dearest queries of the
+        last minutes, by all processes."""
+        number = _queries_key(state)
+        heat = self._statistics.read(self._now_ms(), {number: 0.0}).get(number)
+        found: dict[tuple[str, int], float] = {}
+        for one in () if heat is None else heat.top_keys:
+            ranges, ru, text = orjson.loads(one.key)
+            found[text, ranges] = max(ru, found.get((text, ranges), 0.0))
+        return sorted(
+            ((text, ranges, ru) for (text, ranges), ru in found.items()),
+            key=lambda row: (-row[1], -row[2]),
+        )
+
+    def keep_keys(self) -> None:
+        """Statistics of keys and queries are about everything, not about the last minutes."""
+        self._recorder.keep_keys()
+
     def admit_metadata(self, ru: float) -> None:
         """A request about databases, containers or throughput: one small budget for the account,
         paid at once because its price is known."""
@@ -292,6 +323,11 @@ class Meter:
         share = min(count - 1, _position(owner.start) * count // (1 << 16))
         ru = offer.ru / count
         return Allowance(_shared_key(offer, share), ru, self._burst and has_burst(ru))
+
+
+def _queries_key(state: ContainerState) -> int:
+    """A number no space has, for what is counted of a container as a whole."""
+    return WHOLE | int.from_bytes(blake2b(state.record.rid.encode(), digest_size=7).digest())
 
 
 def _position(epk: bytes) -> int:

@@ -90,6 +90,9 @@ class Cosmos:
                     housekeeping=False,
                 )
             )
+            if self.account.store.meter is not None:
+                # A test ends soon, and may let years pass: its statistics are about all of it.
+                self.account.store.meter.keep_keys()
             self.service = NosqlService(
                 self.account.store, GatewaySettings(consistency=consistency), wall=SystemClock()
             )

@@ -14,6 +14,9 @@
 | `cosmos` | all of it: `armillary.testing.Cosmos` |
 | `cosmos_factory` | makes more accounts: `cosmos_factory(enforce=True)` |
 
+`@pytest.mark.armillary_check(max_key_share=0.1, max_fanout=1)` checks after the test how its
+account was used; what it may insist on is in `checks.py`.
+
 Marks add up, the nearest to the test wins. Each account lives in the memory of its own process, so
 workers of pytest-xdist share nothing. Nothing of the database or the SDK is imported before a test
 asks for one of these.
@@ -21,7 +24,7 @@ asks for one of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -36,24 +39,49 @@ if TYPE_CHECKING:
     from armillary.testing.inprocess import Cosmos
 
 MARK = "armillary"
+MARK_CHECK = "armillary_check"
+ACCOUNTS: pytest.StashKey[list[Cosmos]] = pytest.StashKey()
 ABOUT = (
     "armillary(containers=…, enforce=False, frozen=False, seed=None, …): how the account of the "
     "cosmos fixtures is made; the options of armillary.testing.Cosmos."
+)
+ABOUT_CHECK = (
+    "armillary_check(max_key_share=…, max_key_bytes=…, max_fanout=…, max_ru=…, max_429_share=…, "
+    "max_normalized_ru=…, max_partition_skew=…, containers=None): after the test, how its account "
+    "was used."
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", ABOUT)
+    config.addinivalue_line("markers", ABOUT_CHECK)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """After a test that passed, while its accounts are there."""
+    result = yield
+    if next(item.iter_markers(MARK_CHECK), None) is not None:
+        from armillary.testing.checks import check_accounts
+
+        accounts: list[Cosmos] = item.stash.get(ACCOUNTS, [])
+        check_accounts(item, accounts)
+    return result
 
 
 @pytest.fixture
-def cosmos_factory() -> Iterator[Callable[..., Cosmos]]:
+def cosmos_factory(request: pytest.FixtureRequest) -> Iterator[Callable[..., Cosmos]]:
     from armillary.testing.inprocess import Cosmos
 
+    made: list[Cosmos] = request.node.stash.setdefault(ACCOUNTS, [])
+    checked = request.node.get_closest_marker(MARK_CHECK) is not None
     with ExitStack() as accounts:
 
         def make(**options: Any) -> Cosmos:
-            return accounts.enter_context(Cosmos(**options))
+            if checked and options.get("enforce", False) in (False, "off"):
+                options["enforce"] = "report"  # counted, not refused
+            made.append(accounts.enter_context(Cosmos(**options)))
+            return made[-1]
 
         yield make
 

@@ -244,7 +244,7 @@ def test_the_bytes_of_a_block_are_as_documented() -> None:
     second = T0 // 1000
     assert len(block) == BLOCK_BYTES == 20_480
     expected = bytearray(BLOCK_BYTES)
-    struct.pack_into("<QQd", expected, 0, 7, second, 5.5)
+    struct.pack_into("<QQddd", expected, 0, 7, second, 5.5, 5.5, 7 * 16)
     struct.pack_into("<Q", expected, 64 + 8 * (7 * 16 + 14), 1)
     struct.pack_into("<Q", expected, 2112 + 8 * 20, 1)  # 1,000 squared has 20 bits
     struct.pack_into("<II", expected, 2624 + 8 * (second // 60 % 64), 1, 1)

@@ -46,6 +46,7 @@ from armillary.api.control.schemas import (
     SNAPSHOT,
     SNAPSHOTS,
     SPLIT,
+    USAGE,
     Schema,
 )
 from armillary.api.nosql.messages import Response
@@ -100,6 +101,15 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
         "readPartitions",
         "The physical partitions of a container: ranges, bytes, request units, refusals, top keys.",
         PARTITIONS,
+        errors=(404,),
+    ),
+    ControlRoute(
+        "GET",
+        f"{COLL}/usage",
+        topology.read_usage,
+        "readUsage",
+        "What a build may insist on: heaviest keys, what queries ask, refusals, dearest requests.",
+        USAGE,
         errors=(404,),
     ),
     ControlRoute(

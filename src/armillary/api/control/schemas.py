@@ -62,6 +62,28 @@ PARTITIONS: Final = record(
     }
 )
 
+USAGE: Final = record(
+    {
+        "database": TEXT,
+        "container": TEXT,
+        "partitions": many(
+            record(
+                {
+                    "id": TEXT,
+                    "bytes": INTEGER,
+                    "requests": INTEGER,
+                    "refused": INTEGER,
+                    "normalized_ru": NUMBER,
+                    "dearest_ru": NUMBER,
+                    "dearest_operation": TEXT,
+                }
+            )
+        ),
+        "keys": many(TOP_KEY),
+        "queries": many(record({"text": TEXT, "ranges": INTEGER, "ru": NUMBER})),
+    }
+)
+
 HEAT: Final = record(
     {
         "database": TEXT,

@@ -30,6 +30,7 @@ from armillary.store.moves import begin_merge, begin_split
 from armillary.store.partition_report import partition_report
 from armillary.store.resources import find_owner
 from armillary.store.throughput import evenly_distribute, redistribute_throughput
+from armillary.store.usage_report import usage_report
 
 SVG: Final = "image/svg+xml"
 SVG_HEADERS: Final = {
@@ -43,6 +44,10 @@ ID: Final = re.compile(r"(split|merge)\.([A-Za-z0-9+-]{11})\.(\d{1,9}(?:-\d{1,9}
 
 def read_partitions(call: ControlCall) -> Response:
     return answer(200, asdict(partition_report(call.container())))
+
+
+def read_usage(call: ControlCall) -> Response:
+    return answer(200, asdict(usage_report(call.container())))
 
 
 def read_heat(call: ControlCall) -> Response:
