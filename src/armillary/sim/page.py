@@ -9,7 +9,7 @@ from armillary.sim.arithmetic import Arithmetic
 from armillary.sim.placing import Floats
 from armillary.sim.quantities import show_bytes, show_count
 from armillary.sim.result import Result
-from armillary.sim.scenario import DAY
+from armillary.sim.scenario import DAY, HOUR
 
 PLOT_POINTS = 400
 BARS_MAX = 400
@@ -90,6 +90,11 @@ def scenario_days(result: Result) -> str:
 def _plots(result: Result) -> list[str]:
     series = result.series(PLOT_POINTS)
     days = [t / DAY for t in series["t"]]
+    for column in ("cost_ru", "cost_storage"):
+        # A point stands for several hours, whose costs are added up.
+        ends = zip(series["t"], [0.0, *series["t"]], strict=False)
+        spans = [max(1.0, (end - start) / HOUR) for end, start in ends]
+        series[column] = [cost / hours for cost, hours in zip(series[column], spans, strict=True)]
 
     def over_time(*named: tuple[str, str], show: Callable[[float], str]) -> str:
         chosen = [(name, series[column]) for name, column in named]
@@ -149,7 +154,7 @@ def _plots(result: Result) -> list[str]:
             (
                 "Normalised consumption",
                 "minutes of the windows from left to right, hash space from top to bottom",
-                svg.heat(heat, x_label=f"{len(heat)} minutes", y_label="0 %–100 %"),
+                svg.heat(heat, x_label=f"{len(heat)} minutes", y_label="0–100 %"),
             )
         )
     worst = result.worst
