@@ -20,7 +20,8 @@ def build(context: Context) -> None:
     paths = definition["partition_key"]
     target = target_of(paths, definition["synthetic_key"])
     load = Load(context.client, context.require_place(), paths, target)
-    ui.context.client.on_delete(lambda: load.stop("The page was closed."))
+    for ending in (ui.context.client.on_disconnect, ui.context.client.on_delete):
+        ending(lambda: load.stop("It stopped: the page was closed or lost its connection."))
     with ui.row().classes("w-full items-stretch gap-4 no-wrap max-lg:flex-wrap"):
         with ui.column().classes("gap-4").style("flex: 0 0 360px; min-width: 0"):
             _Controls(load)
