@@ -91,3 +91,11 @@ def query_error(portal: Portal) -> None:
     page.get_by_role("button", name="Run").click()
     portal.see("error").wait_for()
     page.wait_for_timeout(500)
+
+
+def advisor(portal: Portal) -> None:
+    fill(portal, 600)
+    page = portal.open("/advisor?db=shop&c=orders")
+    page.get_by_role("button", name="Advise").click()
+    portal.see("recommended").wait_for(timeout=120_000)
+    page.wait_for_timeout(1_000)

@@ -52,6 +52,7 @@ SHOTS: Final[tuple[Shot, ...]] = (
     Shot("portal-new-container", portal_scenes.new_container),
     Shot("portal-query", portal_scenes.query),
     Shot("portal-query-plan", portal_scenes.query_plan, dark=True),
+    Shot("portal-advisor", portal_scenes.advisor),
     Shot("portal-query-error", portal_scenes.query_error),
 )
 

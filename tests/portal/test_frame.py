@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import expect
+from contextlib import suppress
+
+import pytest
+from playwright.sync_api import TimeoutError, expect
 from tests.support.portal import Portal
+
+from armillary.portal.pages import PAGES
+
+#: Controls that a screen reader would read as nothing.
+NAMELESS = """() => [...document.querySelectorAll(
+    'button, a[href], input, textarea, select, iframe, [role=button], [role=tab], [role=textbox]')]
+  .filter(one => one.offsetParent !== null && one.type !== 'file')
+  .filter(one => !(one.getAttribute('aria-label') || one.innerText || one.title ||
+                   (one.labels && [...one.labels].some(label => label.innerText)) ||
+                   one.closest('label')?.innerText))
+  .map(one => one.outerHTML.slice(0, 200))"""
 
 
 def test_the_link_opens_the_portal_and_the_token_leaves_the_address(portal: Portal) -> None:
@@ -23,3 +37,25 @@ def test_the_theme_is_kept_over_pages(portal: Portal) -> None:
     page.reload()
     portal.settle()
     expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", [one.path for one in PAGES])
+def test_every_control_has_a_name_and_every_page_its_heading(portal: Portal, path: str) -> None:
+    """Without names, people who do not see the page can't use it."""
+    portal.make_container("shop", "orders")
+    page = portal.open(f"{path}?db=shop&c=orders")
+    expect(page.get_by_role("main")).to_be_visible()
+    expect(page.get_by_role("heading").first).to_be_visible()
+    with suppress(TimeoutError):  # then the next line says which
+        page.wait_for_function(f"() => ({NAMELESS})().length === 0")
+    assert page.evaluate(NAMELESS) == []
+    title = next(one.title for one in PAGES if one.path == path)
+    assert page.title() == f"{title} · Armillary"
+
+
+@pytest.mark.parametrize("path", [one.path for one in PAGES])
+def test_every_page_says_what_is_missing_in_an_empty_account(portal: Portal, path: str) -> None:
+    page = portal.open(path)
+    words = page.get_by_role("main").inner_text()
+    assert len(words) > 20
+    expect(portal.see("error")).to_have_count(0)

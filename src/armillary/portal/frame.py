@@ -60,7 +60,7 @@ async def _show(client: Client, page: Page, request: Request) -> None:
     with _main():
         if page.needs_container:
             _choice(page, places, place)
-            if place is None:
+            if place is None and not page.works_without:
                 with parts.card():
                     parts.empty(
                         "There is no container yet",

@@ -9,6 +9,10 @@ from nicegui import ui
 
 LIGHT: Final = "vscodeLight"
 DARK: Final = "vscodeDark"
+NAME_EDITORS: Final = """
+document.querySelectorAll('.a-editor .cm-content').forEach(one =>
+  one.setAttribute('aria-label', one.closest('.a-editor').getAttribute('aria-label')))
+"""
 
 
 @dataclass(slots=True)
@@ -34,5 +38,7 @@ class Look:
                 editor.theme = DARK if dark else LIGHT
 
     async def follow(self) -> None:
-        """What the browser made of "as the system"."""
+        """What the browser made of "as the system". And editors get their names for readers of the
+        screen, which their component does not pass on to the part that has the focus."""
+        ui.run_javascript(NAME_EDITORS)
         self.turn(bool(await ui.run_javascript("document.body.classList.contains('body--dark')")))

@@ -18,6 +18,9 @@ class Page:
     needs_container: bool = True
     """The frame offers a choice of containers, and says so when there is none."""
 
+    works_without: bool = False
+    """It has something to offer in an account without containers too."""
+
     def build(self) -> Callable[[Context], Awaitable[None] | None]:
         found: Callable[[Context], Awaitable[None] | None]
         found = import_module(f"armillary.portal.pages.{self.module}").build
@@ -29,4 +32,5 @@ PAGES: tuple[Page, ...] = (
     Page("/query", "Query", "query"),
     Page("/partitions", "Partitions", "partitions"),
     Page("/load", "Live load", "load"),
+    Page("/advisor", "Advisor", "advisor", works_without=True),
 )
