@@ -18,7 +18,7 @@ def order(number: int, random: Random) -> dict[str, Any]:
         "id": f"order-{number:05}",
         "customerId": f"{name}-{random.randrange(40):02}",
         "city": random.choice(CITIES),
-        "total": round(random.lognormvariate(3.4, 0.8)),
+        "total": round(2 * random.lognormvariate(3.4, 0.8)) / 2,
         "lines": [
             {"sku": f"SKU-{random.randrange(900):03}", "quantity": random.randrange(1, 5)}
             for _ in range(random.randrange(1, 4))

@@ -82,7 +82,7 @@ def _place(database: str | None, container: str | None) -> Place | None:
 
 
 def _main() -> ui.column:
-    return ui.column().classes("a-main").props('role="main"')
+    return ui.column().classes("a-main")
 
 
 def _choice(page: Page, places: list[Place], place: Place | None) -> None:

@@ -69,6 +69,7 @@ body { background: var(--page) !important; color: var(--ink);
 .a-page-title { font-size: 20px; font-weight: 650; line-height: 1.3; letter-spacing: -0.01em; }
 .a-faint { color: var(--faint); font-size: 13px; }
 .a-mono { font-family: var(--mono); font-size: 13px; }
+.a-key { font-family: var(--mono); }
 .a-number { font-variant-numeric: tabular-nums; }
 .a-stat .a-value { font-size: 20px; font-weight: 600; font-variant-numeric: tabular-nums;
                    line-height: 1.2; }

@@ -182,7 +182,7 @@ def _show(advice: Advice) -> None:
         with ui.row().classes("w-full items-end gap-10"):
             with ui.column().classes("gap-0").style("min-width: 0"):
                 ui.label("Recommended").classes("a-faint")
-                ui.label(str(best.get("key", "none"))).classes("a-page-title a-mono a-cut").props(
+                ui.label(str(best.get("key", "none"))).classes("a-page-title a-cut a-key").props(
                     'data-testid="recommended"'
                 )
             parts.stat(f"{inputs.get('items', 0):,}", "items judged", "judged")
@@ -229,7 +229,7 @@ def _candidates(candidates: list[dict[str, Any]]) -> None:
     for at, one in enumerate(candidates):
         reasons = [str(reason) for reason in one.get("reasons", [])]
         verdict = str(one.get("verdict", ""))
-        with ui.expansion(value=at == 0).classes("w-full a-candidate").props("dense") as row:
+        with ui.expansion().classes("w-full a-candidate").props("dense") as row:
             with row.add_slot("header"), ui.row().classes("w-full items-center no-wrap gap-3"):
                 ui.label(str(one.get("rank", at + 1))).classes("a-faint a-number")
                 ui.label(str(one.get("key", ""))).classes("a-mono a-cut font-semibold")
