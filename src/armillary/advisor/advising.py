@@ -27,14 +27,14 @@ from armillary.advisor.survey import Survey
 from armillary.advisor.targets import Scale, Targets, scale
 from armillary.advisor.timing import Clock, find_times
 from armillary.advisor.workload import ID, Workload
-from armillary.encoding.paths import Path, format_path
+from armillary.encoding.paths import Path
+from armillary.errors import BadInput
 
 #: Less is within what a sample and the weights of a score can tell apart: a key whose fullest
 #: partition has a third more than the mean loses that much.
 TIED_POINTS: Final = 12.0
 REPLICATES: Final = 20
 BOOTSTRAPPED: Final = 6
-LISTED_MAX: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,8 @@ def advise(
     target = scale(targets, survey.items, survey.item_bytes, wanted.ideal_ru, created)
     grounds = Grounds(sampled, workload, wanted, clock, target)
     measured = _measured(grounds, candidates, current, progress)
+    if not measured:
+        raise BadInput("No property of the items could be a key: none holds a text or a number.")
     cheapest = min(one.measures.ru_second for one in measured)
     judged = [judge(one, target, wanted.write_share, cheapest) for one in measured]
     ranked, stability = _ranked(judged, grounds, cheapest, seed)
@@ -268,7 +270,3 @@ def _rejudged(
     factors = factors_of(after, target, cheapest)
     score = score_of(factors, grounds.demand.write_share)
     return replace(one, score=score, factors=factors, measured=replace(measured, measures=after))
-
-
-def names_of(paths: Sequence[Path]) -> str:
-    return ", ".join(map(format_path, paths))

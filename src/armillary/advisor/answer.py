@@ -1,11 +1,13 @@
 """The answer as plain values: what `--json` prints, and what the terminal and the page show."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from armillary.advisor.advising import Advice, Ranked
 from armillary.advisor.explaining import caveats, consequence, cure, reasons
 from armillary.advisor.measures import Measures
+from armillary.advisor.official import official
 from armillary.advisor.pasting import migration_text, plain_function, python_text
 from armillary.advisor.patterns import patterns
 from armillary.advisor.targets import Scale
@@ -54,6 +56,7 @@ def _candidate(one: Ranked, advice: Advice) -> dict[str, Any]:
         "factors": {name: round(value, 4) for name, value in one.judgement.factors.items()},
         "colours": one.judgement.colours,
         "failed": list(one.judgement.failed),
+        "official": asdict(official(one.candidate, advice.workload, advice.scale.partitions)),
     }
     if one.verdict == "rejected":
         found["when"] = consequence(one, advice)

@@ -50,9 +50,14 @@ class Lines:
             frame = self._parse(chunk)
         except pl.exceptions.ComputeError:
             return self._one_by_one(chunk, name)
-        if len(frame) != len(starts):
+        if frame.width and len(frame) != len(starts):
             return self._one_by_one(chunk, name)
-        return frame.with_columns(pl.Series(self.shape.size_column, sizes))
+        return self._sized(frame, sizes)
+
+    def _sized(self, frame: pl.DataFrame, sizes: Any) -> pl.DataFrame:
+        """Items without any scalar are rows too."""
+        size = pl.Series(self.shape.size_column, sizes)
+        return frame.with_columns(size) if frame.width else size.to_frame()
 
     def _parse(self, chunk: bytes) -> pl.DataFrame:
         frame = pl.read_ndjson(io.BytesIO(chunk), schema=self.shape.schema(), ignore_errors=True)
@@ -94,8 +99,8 @@ class Lines:
         starts, sizes = _lines(whole)
         self._look(whole, starts, sizes)
         frame = self._parse(whole)
-        assert len(frame) == len(good), "a line that is an object is a row"
-        return frame.with_columns(pl.Series(self.shape.size_column, sizes))
+        assert len(frame) == len(good) or not frame.width, "a line that is an object is a row"
+        return self._sized(frame, sizes)
 
 
 def _lines(chunk: bytes) -> tuple[Any, Any]:
