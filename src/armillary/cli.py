@@ -7,7 +7,17 @@ from pathlib import Path
 
 import typer
 
-from armillary.commands import advise, check, demo, operate, partitions, query, rekey, simulate
+from armillary.commands import (
+    advise,
+    check,
+    demo,
+    operate,
+    partitions,
+    query,
+    rekey,
+    replay,
+    simulate,
+)
 from armillary.version import VERSION
 
 app = typer.Typer(no_args_is_help=True, add_completion=True)
@@ -105,7 +115,7 @@ def definitions(
     typer.echo(bicep_text(found) if bicep else databases_text(found), nl=False)
 
 
-for group in (query, partitions, operate, rekey, demo, simulate, advise, check):
+for group in (query, partitions, operate, rekey, demo, simulate, advise, replay, check):
     group.add_commands(app)
 
 

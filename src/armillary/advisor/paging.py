@@ -8,6 +8,7 @@ from armillary.advisor.playing import play_out
 from armillary.advisor.replay import ReplayOptions, replay_candidates
 from armillary.advisor.replay_result import Comparison
 from armillary.advisor.sample import Sample, sample_of
+from armillary.advisor.sampled import Sampled
 from armillary.advisor.verdicts import Verdict
 from armillary.keys.views import put
 from armillary.values import JSON
@@ -31,7 +32,7 @@ def page_of(advice: Advice, answer: dict[str, Any], seed: int = 0) -> str:
 
 def replayed(advice: Advice, seed: int = 0) -> Comparison:
     """The workload played out for a minute under the keys that are worth seeing beside another."""
-    sample = sample_from(advice)
+    sample = sample_from(advice.sampled)
     moments = set(advice.clock.times)
     played = play_out(advice.workload, sample, seconds=SECONDS, seed=seed, moments=moments)
     scale = advice.scale
@@ -56,11 +57,11 @@ def shown(advice: Advice) -> list[Ranked]:
     return [*best, *known, *asked[:WORST]]
 
 
-def sample_from(advice: Advice) -> Sample:
+def sample_from(sampled: Sampled) -> Sample:
     """Items again, from the sampled rows."""
-    sampled = advice.sampled
+    survey = sampled.survey
     step = max(1, sampled.rows // ITEMS_MAX)
-    paths = list(advice.survey.columns)
+    paths = list(survey.columns)
     items: list[dict[str, JSON]] = []
     for row in range(0, sampled.rows, step):
         item: dict[str, JSON] = {}
@@ -68,4 +69,4 @@ def sample_from(advice: Advice) -> Sample:
             if sampled.numbered(path).codes[row] >= 0:
                 item = put(item, path, sampled.value(path, row))
         items.append(item)
-    return sample_of(items, total_items=advice.survey.items, total_bytes=advice.survey.bytes)
+    return sample_of(items, total_items=survey.items, total_bytes=survey.bytes)

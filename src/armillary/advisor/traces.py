@@ -146,7 +146,8 @@ class _Reader:
         self, line: dict[str, Any], at: float, known: Fields, size: float | None, ru: float | None
     ) -> TimedOperation:
         text, parameters = line.get("text"), _parameters(line.get("parameters"))
-        results = int(_number(line, "results") or 1)
+        given = _number(line, "results")
+        results = 1 if given is None else int(given)
         size = int(size if size is not None else BYTES_DEFAULT)
         if not isinstance(text, str):
             return TimedOperation(at, "query", known, None, size, ru, None, results)

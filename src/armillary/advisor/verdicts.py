@@ -19,6 +19,9 @@ SKEW_BAD: Final = 2.0
 #: How much more than the cheapest a key may need.
 COST_FINE: Final = 1.25
 YEAR_DAYS: Final = 365.0
+#: Every partition at its limit in some second, and hardly anything asks several of them.
+STARVED_PERCENT: Final = 99.0
+FAN_OUT_FINE: Final = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +38,7 @@ def verdicts(comparison: Comparison) -> tuple[Verdict, ...]:
     found = []
     for place, one in enumerate(ordered):
         worst = _level(one, cheapest)
-        verdict = (
-            ("recommended" if place == 0 else "possible")
-            if worst == 0
-            else ("possible" if worst == 1 else "rejected")
-        )
+        verdict = "rejected" if worst == 2 else "possible" if place else "recommended"
         found.append(Verdict(one.key, verdict, tuple(reasons(one, cheapest))))
     return tuple(found)
 
@@ -54,15 +53,24 @@ def _order(one: Replayed) -> tuple[float, ...]:
 def _level(one: Replayed, cheapest: float | None) -> int:
     """0: fine, 1: with care, 2: not."""
     soon = one.full_key is not None and one.full_key.days < YEAR_DAYS
-    if one.failed or one.full or one.throttled_share > THROTTLED_BAD or one.needed_ru is None:
+    refused = one.failed > 0 or one.throttled_share > THROTTLED_BAD
+    if one.full or one.needed_ru is None or (refused and not _is_starved(one)):
         return 2
     dear = cheapest is not None and one.needed_ru > COST_FINE * cheapest
     uneven = one.skew > SKEW_FINE or one.throttled_share > THROTTLED_FINE
     return 1 if dear or uneven or soon else 0
 
 
+def _is_starved(one: Replayed) -> bool:
+    """All partitions alike have too little: no other key would change that."""
+    busy = min(part.peak_percent for part in one.partitions) >= STARVED_PERCENT
+    return busy and one.skew <= SKEW_FINE and one.fan_out_mean < FAN_OUT_FINE
+
+
 def reasons(one: Replayed, cheapest: float | None = None) -> Iterator[str]:
     yield _refusals(one)
+    if one.throttled_share > THROTTLED_BAD and _is_starved(one):
+        yield "All partitions had too little throughput: that is not the fault of the key."
     if one.full:
         yield f"{number(one.full)} writes met a full key (403): no retry helps against that."
     if one.needed_ru is None and one.top_keys:
