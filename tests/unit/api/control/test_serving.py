@@ -141,6 +141,7 @@ def test_the_description_names_every_route(controls: ControlClient) -> None:
 SAMPLES: dict[str, tuple[str, Any]] = {
     "readAccount": ("account", None),
     "readPartitions": (f"{COLL}/partitions", None),
+    "readUsage": (f"{COLL}/usage", None),
     "readHeat": (f"{COLL}/heat?since=1&keys=on", None),
     "drawRing": (f"{COLL}/ring.svg?theme=dark", None),
     "query": (f"{COLL}/query", {"query": "SELECT * FROM c ORDER BY c.id", "max_items": 2}),
