@@ -140,13 +140,20 @@ def _options(
 
 
 def _trace(source: str, key: str | None, notes: list[str]) -> tuple[Played, Sample | None]:
+    from armillary.advisor.candidates import parse_candidate
+    from armillary.advisor.diagnostics import is_log, read_logs
     from armillary.advisor.traces import read_trace
 
-    found = read_trace(source)
+    sample = None
+    if is_log(source):
+        logs = read_logs([source], parse_candidate(key).paths if key else ())
+        found, sample = logs.trace, logs.sample()
+    else:
+        found = read_trace(source)
     notes += found.complaints
     if not found.operations:
         raise Complaint(f"{source} has no operation to replay. {' '.join(notes)}", EXIT_USAGE)
-    return found.played(), None
+    return found.played(), sample
 
 
 def _workload(
