@@ -18,13 +18,14 @@ from typing import Final
 
 from playwright.sync_api import sync_playwright
 from tests.support.portal import CHROMIUM_OPTIONS, Portal, chromium_path
-from tools import portal_scenes
+from tools import partition_scenes, portal_scenes
 
 from armillary.testing.process import start_server
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 IMAGES: Final = ROOT / "docs" / "images"
 SIZE: Final = (1280, 800)
+TALL: Final = (1280, 1180)
 
 #: Partitions so small that a few hundred items fill several.
 SMALL: Final = ("--partition-ru", "1000")
@@ -54,6 +55,18 @@ SHOTS: Final[tuple[Shot, ...]] = (
     Shot("portal-query-plan", portal_scenes.query_plan, dark=True),
     Shot("portal-advisor", portal_scenes.advisor),
     Shot("portal-query-error", portal_scenes.query_error),
+    Shot("portal-partitions", partition_scenes.skewed, TALL, options=partition_scenes.SMALL),
+    Shot("portal-partitions-even", partition_scenes.even, TALL, options=partition_scenes.SMALL),
+    Shot("portal-partitions-one", partition_scenes.single, TALL, dark=True),
+    Shot("portal-partitions-many", partition_scenes.many, TALL, options=partition_scenes.MANY),
+    Shot(
+        "portal-load",
+        partition_scenes.hot_load,
+        (1280, 900),
+        dark=True,
+        enforce=True,
+        options=partition_scenes.SMALL,
+    ),
 )
 
 
