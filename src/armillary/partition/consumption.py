@@ -7,7 +7,7 @@ the highest of a minute's seconds, and the highest of a sum is not the sum of th
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -24,6 +24,7 @@ from armillary.partition.counters import (
     SECONDS,
     SECONDS_AT,
     STATUSES,
+    THROTTLED,
     WHOLE,
     WIDTH,
     Sketch,
@@ -35,6 +36,7 @@ from armillary.partition.normalised import normalised_minute
 from armillary.partition.space_saving import SpaceSaving
 
 TOP_KEYS = 20
+_REFUSED = STATUSES.index(THROTTLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,18 @@ def combine(
     }
 
 
+def refusals(blocks: Iterable[memoryview], partitions: Collection[int]) -> dict[int, int]:
+    """How many requests of each partition were answered 429: a small part of its heat, for who asks
+    twice a second."""
+    found: dict[int, int] = defaultdict(int)
+    for block in blocks:
+        partition = block[:8].cast("Q")[0] - 1
+        if partition in partitions:
+            counts = block[REQUESTS_AT:LATENCIES_AT].cast("Q")
+            found[partition] += sum(counts[row + _REFUSED] for row in range(0, len(counts), WIDTH))
+    return dict(found)
+
+
 def _heat(
     partition: int,
     blocks: list[memoryview],
@@ -150,7 +164,8 @@ def _minutes(
             ring = block[SECONDS_AT : SECONDS_AT + 4 * SECONDS].cast("f").tolist()
             known = (ring[start % SECONDS :] + ring[: start % SECONDS])[: end - start]
             there = slice(start - 60 * first, end - 60 * first)
-            seconds[there] = map(add, seconds[there], known)
+            # The first needs no adding up, and mostly it is the only one.
+            seconds[there] = known if block is blocks[0] else map(add, seconds[there], known)
         pairs = block[MINUTES_AT:SECONDS_AT].cast("I")
         newest_minute = newest // 60
         for minute in range(
@@ -162,6 +177,9 @@ def _minutes(
     minutes = []
     for i in range(MINUTES_KEPT + 1):
         of_minute = seconds[60 * i : 60 * (i + 1)]
+        if not any(of_minute):  # most minutes of most partitions
+            minutes.append(Minute(first + i, 0.0, 0.0, requests[i], refused[i]))
+            continue
         percent = normalised_minute(of_minute, ru) if ru > 0 else 0.0
         minutes.append(Minute(first + i, percent, sum(of_minute), requests[i], refused[i]))
     return tuple(minutes), seconds

@@ -15,7 +15,7 @@ import os
 import secrets
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -23,7 +23,7 @@ import msgspec
 
 from armillary.errors import StorageFull
 from armillary.limits import COUNTER_FILES_MAX, COUNTER_KEYS_SECONDS
-from armillary.partition.consumption import PartitionHeat, combine
+from armillary.partition.consumption import PartitionHeat, combine, refusals
 from armillary.partition.counters import BLOCK_BYTES, Recorder, Sketches
 from armillary.partition.space_saving import Heavy
 
@@ -115,6 +115,12 @@ def read_statistics(
         if ru is None or block[:8].cast("Q")[0] - 1 in ru
     )
     return combine(blocks, [_keys(path, now_ms) for path in paths], now_ms, ru or {})
+
+
+def read_refusals(folder: Path, partitions: Collection[int]) -> dict[int, int]:
+    """429s of these partitions, by all processes on the data folder."""
+    paths = sorted((folder / COUNTERS_NAME).glob("*.bin"))
+    return refusals((block for path in paths for block in _blocks(path)), partitions)
 
 
 def _blocks(path: Path) -> Iterator[memoryview]:

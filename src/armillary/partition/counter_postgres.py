@@ -18,7 +18,7 @@ import os
 import secrets
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +29,7 @@ from psycopg_pool import ConnectionPool
 from armillary.engine.postgres_address import Address
 from armillary.engine.postgres_errors import translated
 from armillary.limits import COUNTER_KEYS_SECONDS, POSTGRES_CONNECT_SECONDS
-from armillary.partition.consumption import PartitionHeat, combine
+from armillary.partition.consumption import PartitionHeat, combine, refusals
 from armillary.partition.counters import BLOCK_BYTES, Recorder, Sketch, Sketches
 from armillary.partition.space_saving import Heavy
 
@@ -171,3 +171,7 @@ class PostgresStatistics:
         own = [one for one in self.recorder.blocks() if one[:8].cast("Q")[0] - 1 in ru]
         blocks, keys = self._board.others(list(ru), now_ms)
         return combine([*own, *blocks], [self.recorder.sketches(now_ms), *keys], now_ms, ru)
+
+    def refusals(self, now_ms: int, partitions: Collection[int]) -> dict[int, int]:
+        blocks, _ = self._board.others(list(partitions), now_ms)
+        return refusals([*self.recorder.blocks(), *blocks], partitions)

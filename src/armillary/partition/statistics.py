@@ -7,12 +7,12 @@
 What is counted is in `counters.py`, how it is added up in `consumption.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from armillary.partition.consumption import PartitionHeat, combine
-from armillary.partition.counter_file import open_recorder, read_statistics
+from armillary.partition.consumption import PartitionHeat, combine, refusals
+from armillary.partition.counter_file import open_recorder, read_refusals, read_statistics
 from armillary.partition.counters import Recorder
 
 
@@ -32,6 +32,10 @@ class Statistics(Protocol):
         included. One without a budget (0) is not normalised."""
         ...
 
+    def refusals(self, now_ms: int, partitions: Collection[int]) -> dict[int, int]:
+        """Requests of these partitions that were answered 429. Cheaper than `read`."""
+        ...
+
 
 class LocalStatistics:
     is_shared = False
@@ -42,6 +46,9 @@ class LocalStatistics:
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
         found = combine(self.recorder.blocks(), [self.recorder.sketches(now_ms)], now_ms, ru)
         return {partition: heat for partition, heat in found.items() if partition in ru}
+
+    def refusals(self, now_ms: int, partitions: Collection[int]) -> dict[int, int]:
+        return refusals(self.recorder.blocks(), partitions)
 
 
 class FolderStatistics:
@@ -54,6 +61,9 @@ class FolderStatistics:
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
         self.recorder.flush(now_ms)
         return read_statistics(self._folder, now_ms, ru)
+
+    def refusals(self, now_ms: int, partitions: Collection[int]) -> dict[int, int]:
+        return read_refusals(self._folder, partitions)
 
 
 def open_statistics(address: str | Path, now_ms: int) -> Statistics:

@@ -29,7 +29,7 @@ from armillary.ring.news import news_of
 log = logging.getLogger("armillary.portal")
 
 ACTIVE_SECONDS: Final = 1.0
-IDLE_SECONDS: Final = 4.0
+IDLE_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 2.0
 KEYS_EVERY: Final = 3
 NEWS_KEPT: Final = 50

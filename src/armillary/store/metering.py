@@ -244,6 +244,13 @@ class Meter:
         found = self._statistics.read(now_ms, budgets)
         return {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
 
+    def refusals(self, state: ContainerState) -> dict[int, int]:
+        """429s by range id, of all processes, since they began: one number of `heat`, for who asks
+        again and again."""
+        ordinals = {one.space: one.ordinal for one in state.table.ranges}
+        found = self._statistics.refusals(self._now_ms(), ordinals)
+        return {ordinals[space]: count for space, count in found.items()}
+
     def note_query(self, state: ContainerState, text: str, ranges: int, ru: float) -> None:
         """A query whose first page cost `ru`, and how many physical partitions it has to ask.
         Counted under a number that no space has, with the query in the place of the key."""

@@ -24,7 +24,6 @@ from armillary.api.nosql.gateway import Gateway
 from armillary.api.nosql.messages import Streaming
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError, NotFound
-from armillary.partition.counters import THROTTLED
 from armillary.store.catalog import ContainerRecord
 from armillary.values import JSON
 
@@ -116,13 +115,9 @@ class Watch:
             return {}
         try:
             store = self._gateway.container(record.database, record.id)
-            heat = meter.heat(store.refresh())
+            return meter.refusals(store.refresh())
         except (NotFound, SpaceGone):
             return {} if before is None else before.refused
-        return {
-            ordinal: sum(n for (_, status), n in one.requests.items() if status == THROTTLED)
-            for ordinal, one in heat.items()
-        }
 
 
 def _descended(
