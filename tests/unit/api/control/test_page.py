@@ -51,7 +51,11 @@ def test_the_examples_answer_as_shown(tmp_path: Path) -> None:
         for (kind, script), (next_kind, answer) in zip(blocks[::2], blocks[1::2], strict=True):
             assert (kind, next_kind) == ("sh", "json")
             done = subprocess.run(
-                ["sh", "-ec", first + script], capture_output=True, text=True, timeout=120
+                ["sh", "-ec", first + script],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=120,
             )
             assert done.returncode == 0, (script, done.stdout, done.stderr)
             last = done.stdout[max(0, done.stdout.rfind("}{") + 1) :]
