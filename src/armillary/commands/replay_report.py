@@ -28,8 +28,8 @@ def say(found: Comparison, notes: list[str], html: Path | None) -> None:
         f"{number(found.operations)} operations in {number(found.seconds)} s{weight}, under "
         f"{number(found.throughput)} RU/s ({found.offer})"
     )
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("key", overflow="fold", min_width=14)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("key", overflow="fold", min_width=10)
     for name in COLUMNS:
         table.add_column(name, justify="right")
     judged = verdicts(found)

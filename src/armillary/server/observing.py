@@ -26,6 +26,18 @@ HEADERS: Final = {
 }
 
 
+PARTITION_KEY: Final = "x-ms-documentdb-partitionkey"
+#: What the headers of a POST make of it; the first that is true.
+POSTS: Final = (
+    ("x-ms-cosmos-is-query-plan-request", "QueryPlan"),
+    ("x-ms-documentdb-isquery", "Query"),
+    ("x-ms-cosmos-is-batch-request", "Batch"),
+    ("x-ms-documentdb-is-upsert", "Upsert"),
+)
+#: Of one item.
+METHODS: Final = {"GET": "Read", "PUT": "Replace", "PATCH": "Patch", "DELETE": "Delete"}
+
+
 class Observed:
     """A service that is watched."""
 
@@ -78,6 +90,11 @@ def facts_of(request: Request, response: Response, duration_ms: float) -> Facts:
         "ResponseLength": len(response.body),
         "UserAgent": request.headers.get("user-agent", ""),
     }
+    operation = operation_name(request)
+    if operation is not None:
+        facts["OperationName"] = operation
+    if PARTITION_KEY in request.headers:
+        facts["PartitionKey"] = request.headers[PARTITION_KEY]
     charge = response.headers.get("x-ms-request-charge")
     if charge is not None:
         facts["RequestCharge"] = float(charge)
@@ -85,3 +102,18 @@ def facts_of(request: Request, response: Response, duration_ms: float) -> Facts:
         if header in response.headers:
             facts[name] = response.headers[header]
     return facts
+
+
+def operation_name(request: Request) -> str | None:
+    """As the original's logs call it; None for what is not about items."""
+    parts = request.target.partition("?")[0].strip("/").split("/")
+    if len(parts) not in (5, 6) or parts[4] != "docs":
+        return None
+    if request.method == "POST":
+        headers = request.headers
+        return next((name for header, name in POSTS if _is_true(headers.get(header))), "Create")
+    return METHODS.get(request.method) if len(parts) == 6 else "ReadFeed"
+
+
+def _is_true(text: str | None) -> bool:
+    return text is not None and text.lower() == "true"

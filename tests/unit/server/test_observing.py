@@ -1,0 +1,51 @@
+"""The request log is also how a trace is recorded: without names and keys in it, nobody could
+replay what a server saw."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from armillary.advisor.diagnostics import is_log, read_logs
+from armillary.api.nosql.messages import Request, Response
+from armillary.server.observing import facts_of, operation_name
+
+DOCS = "/dbs/d/colls/c/docs"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "header", "name"),
+    [
+        ("POST", DOCS, None, "Create"),
+        ("POST", f"{DOCS}?x=1", "x-ms-documentdb-is-upsert", "Upsert"),
+        ("POST", DOCS, "x-ms-documentdb-isquery", "Query"),
+        ("POST", DOCS, "x-ms-cosmos-is-batch-request", "Batch"),
+        ("POST", DOCS, "x-ms-cosmos-is-query-plan-request", "QueryPlan"),
+        ("GET", f"{DOCS}/1", None, "Read"),
+        ("PUT", f"{DOCS}/1", None, "Replace"),
+        ("PATCH", f"{DOCS}/1", None, "Patch"),
+        ("DELETE", f"{DOCS}/1", None, "Delete"),
+        ("GET", DOCS, None, "ReadFeed"),
+        ("GET", "/dbs/d/colls/c", None, None),
+    ],
+)
+def test_operations_have_the_names_of_the_original(
+    method: str, target: str, header: str | None, name: str | None
+) -> None:
+    headers = {} if header is None else {header: "True"}
+    assert operation_name(Request(method, target, headers)) == name
+
+
+def test_a_request_log_is_a_trace(tmp_path: Path) -> None:
+    headers = {"x-ms-documentdb-partitionkey": '["a"]'}
+    answer = Response(201, {"x-ms-request-charge": "6.2", "x-ms-activity-id": "x"}, b"{}")
+    facts = facts_of(Request("POST", DOCS, headers, b"{}" * 100), answer, 1.0)
+    line = {"time": "2026-11-16T02:20:00.000Z", "level": "info", **facts}
+    file = tmp_path / "requests.log"
+    file.write_text("\n".join(map(json.dumps, [line, {"time": line["time"], "message": "hello"}])))
+    assert is_log(file)
+    found = read_logs([file], [("tenant",)])
+    (one,) = found.trace.operations
+    assert (one.kind, one.fields, one.charge_ru) == ("create", {("tenant",): "a"}, 6.2)
+    assert one.body_bytes == 200
+    assert len(found.trace.complaints) == 1
