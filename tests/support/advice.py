@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -33,9 +34,11 @@ def advised(
     return advise(surveyed(items, workload), workload, targets, candidates=candidates or ())
 
 
-def played(name: str, seed: int = 1, change: Change = lambda items: items) -> Advice:
+@lru_cache(maxsize=32)
+def played(name: str, seed: int = 1, change: Change | None = None) -> Advice:
     chosen = SCENARIOS[name]
-    return advised(change(chosen.data(seed)), chosen.operations, chosen.targets)
+    items = chosen.data(seed)
+    return advised(items if change is None else change(items), chosen.operations, chosen.targets)
 
 
 def resampled(items: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -4,8 +4,9 @@
                                        paths first; what is made of them follows from their measures
 
 The choice is not the highest score alone. Scores that differ by less than a few points are not told
-apart by a sample, so among those the key wins that leaves fewest operations to ask every partition,
-and then the plainest: a hierarchy or a suffix has to buy something.
+apart by a sample, so among those the key wins that leaves fewest operations to cross partitions,
+then fewest that must ask all of them (a suffix names the keys to ask), and then the plainest: a
+hierarchy or a suffix has to buy something.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ from armillary.errors import BadInput
 
 #: Less is within what a sample and the weights of a score can tell apart: a key whose fullest
 #: partition has a third more than the mean loses that much.
-TIED_POINTS: Final = 12.0
+TIED_POINTS: Final = 15.0
 REPLICATES: Final = 20
 BOOTSTRAPPED: Final = 6
 
@@ -221,6 +222,7 @@ def _by_use(one: Judgement) -> tuple[float, ...]:
     """Never by name: renaming a property must not change the answer."""
     measures = one.measured.measures
     return (
+        round(measures.cross_share, 4),
         round(measures.unrouted_share, 4),
         *one.complexity,
         -round(measures.routed_share, 3),

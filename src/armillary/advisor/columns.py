@@ -1,6 +1,7 @@
 """The values of one property over all items, in bounded memory: how many, and how they weigh.
 
-    exact      value → items, bytes; as long as there are at most 10^6 values
+    exact      value → items, bytes; as long as there are at most 10^6 values, or 3·10^5 that are
+               nearly all different
     beyond     the heaviest values with an error bound (Misra-Gries over whole batches), and the
                number of distinct ones from the k smallest hashes (k = 2^15, error about 0.6 %)
 
@@ -19,6 +20,9 @@ import polars as pl
 from armillary.advisor.reading.shape import SIZE
 
 EXACT_MAX: Final = 1_000_000
+#: So many values, nearly as many as items: an id. No value of it will ever be heavy.
+UNIQUE_MIN: Final = 300_000
+UNIQUE_SHARE: Final = 0.9
 HEAVY_MAX: Final = 20_000
 SMALLEST: Final = 1 << 15
 #: Of all columns together, so that a wide file stays within memory too.
@@ -78,7 +82,7 @@ class Column:
             return float(0 if self._merged is None else len(self._merged))
         if len(self._smallest) < SMALLEST:
             return float(len(self._smallest))
-        return (SMALLEST - 1) * _HASHES / float(self._smallest[-1])
+        return min(self.items, (SMALLEST - 1) * _HASHES / float(self._smallest[-1]))
 
     def held_bytes(self) -> int:
         tables = [*self._waiting, *([] if self._merged is None else [self._merged])]
@@ -103,7 +107,9 @@ class Column:
         self._merged = whole.group_by(VALUE).agg(pl.col(ITEMS).sum(), pl.col(BYTES).sum())
         self._waiting.clear()
         self._waiting_rows = 0
-        if self.is_exact and len(self._merged) > EXACT_MAX:
+        many = len(self._merged) > EXACT_MAX
+        unique = len(self._merged) > UNIQUE_MIN and len(self._merged) > UNIQUE_SHARE * self.items
+        if self.is_exact and (many or unique):
             self.let_go()
         elif not self.is_exact:
             self._shrink()

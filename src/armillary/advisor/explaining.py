@@ -55,6 +55,13 @@ def _cardinality(m: Measures, t: Scale) -> str:
     )
 
 
+def _first_level(m: Measures, t: Scale) -> str:
+    return (
+        f"Cardinality: its first level has {m.tenants} values, and all that shares one begins in "
+        f"one of {t.partitions} physical partitions, until splits part it."
+    )
+
+
 def _changing(m: Measures, t: Scale) -> str:
     return (
         f"Immutability: {_percent(m.changing)} of the items with several versions change it; the "
@@ -71,6 +78,12 @@ def _duplicates(m: Measures, t: Scale) -> str:
 
 def _heat(m: Measures, t: Scale) -> str:
     budget = t.throughput_ru / t.partitions
+    if m.heat.tick is not None and m.heat.share <= 2 / t.partitions:
+        return (
+            f"Heat: the value follows time and is new every {_duration(m.heat.tick)}: all writes "
+            "of one moment share a key, items that belong together share none, and a coarser clock "
+            "or a burst makes one partition hot."
+        )
     if m.heat.tick is not None:
         return (
             f"Heat: the value follows time, so that for {_duration(m.heat.tick)} every write goes "
@@ -118,6 +131,7 @@ _WRONG: Final[dict[str, Callable[[Measures, Scale], str]]] = {
     "presence": _presence,
     "length": _length,
     "cardinality": _cardinality,
+    "first_level": _first_level,
     "changing": _changing,
     "duplicates": _duplicates,
     "heat": _heat,
@@ -217,7 +231,7 @@ def consequence(one: Ranked, advice: Advice) -> str:
         return f"as soon as the load passes {min(m.ru_ceiling, t.range_ru):,.0f} RU/s"
     if "growth" in failed:
         return "now, at the target size" if not m.horizon_days else f"in {_days(m.horizon_days)}"
-    if failed & {"cardinality", "skew"}:
+    if failed & {"cardinality", "first_level", "skew"}:
         return f"when there are more than {max(1, math.floor(1 / max(m.top1_bytes, 1e-9)))} ranges"
     return "not at all, only at a higher price"
 

@@ -64,9 +64,13 @@ def _knows(operation: Operation, path: Path) -> bool:
 
 
 def single_paths(grounds: Grounds) -> list[Candidate]:
-    """Every path with more than one value; those operations know first, then by values."""
+    """Every path with several values, or that operations go by; those first, then by values."""
     columns = grounds.sampled.survey.columns
-    usable = [path for path, column in columns.items() if column.distinct > 1]
+    usable = [
+        path
+        for path, column in columns.items()
+        if column.distinct > 1 or grounds.known_weight(path) > 0 or grounds.clock.is_time(path)
+    ]
     usable.sort(key=lambda path: (-grounds.known_weight(path), -columns[path].distinct, path))
     chosen = usable[:PATHS_MAX]
     if ID in columns and ID not in chosen:
@@ -137,8 +141,8 @@ def suffixed(grounds: Grounds, singles: dict[Path, Measured]) -> list[Candidate]
         if one.measures.presence >= 0.99
         and one.measures.distinct < 0.5 * grounds.sampled.survey.items
         and (grounds.known_weight(path) > 0 or grounds.clock.is_time(path))
-        # Fewer values than partitions are no natural groups, unless more come every day.
-        and (one.measures.distinct_target >= n or grounds.clock.is_time(path))
+        # Far fewer values than partitions are no natural groups, unless more come every day.
+        and (one.measures.distinct_target >= n / 2 or grounds.clock.is_time(path))
         and (
             one.measures.top1_bytes > 1 / n
             or one.measures.heat.share > 1 / n

@@ -96,10 +96,14 @@ def _gates(measures: Measures, target: Scale) -> list[str]:
     found = {
         "presence": measures.presence < PRESENCE_MIN,
         "length": measures.key_bytes_max > PARTITION_KEY_BYTES_MAX,
-        "cardinality": measures.distinct_target < n,
+        # Time brings new values by itself; what is wrong with it is something else.
+        "cardinality": measures.distinct_target < n and measures.heat.tick is None,
+        # All that shares a first level begins in one partition.
+        "first_level": 0 < measures.tenants < n / 2 and measures.heat.tick is None,
         "changing": measures.changing > 0,
         "duplicates": measures.duplicates > 0 and measures.changing == 0,
-        "heat": measures.heat.share > 2 / n and measures.heat.share * n > 2,
+        # A key that is nothing but the moment of writing groups nothing and heats something.
+        "heat": measures.heat.share > 2 / n or measures.heat.tick is not None,
         "ceiling": measures.ru_ceiling < target.throughput_ru,
         "growth": measures.horizon_days < PLAN_DAYS,
         "skew": measures.phi_bytes[n] > 2 and measures.top1_bytes > 1 / n,

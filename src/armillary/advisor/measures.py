@@ -268,6 +268,8 @@ def _duplicates(sampled: Sampled, keys: Keys) -> float:
     one id are versions of one item."""
     if not sampled.has(ID) or keys.candidate.is_random or sampled.has_versions():
         return 0.0
+    if sampled.numbered(ID).distinct == sampled.rows:
+        return 0.0
     codes, first = combined([keys.codes, sampled.numbered(ID).codes])
     there = int((codes >= 0).sum())
     return (there - len(first)) / there if there else 0.0

@@ -19,8 +19,9 @@ OVERLOAD: Final = 1 / 3  # what the fullest partition may have above the mean, w
 PLAN_DAYS: Final = 365.0
 DAYS_GOOD: Final = 5 * 365.0
 DAY_SECONDS: Final = 86_400.0
-#: A demand a little above a boundary is no reason for one more partition.
-_SLACK: Final = 0.02
+#: Partitions: what a workload adds up to is an estimate, and a little above a boundary is no reason
+#: for one more.
+_SLACK: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,9 @@ def scale(
     throughput = targets.throughput_ru
     if throughput is None:
         throughput = max(400.0, demand_ru)
-    counted = PARTITION_RU_MAX * max(1, math.ceil(throughput / PARTITION_RU_MAX - _SLACK))
+    counted = throughput
+    if targets.throughput_ru is None:
+        counted = PARTITION_RU_MAX * max(1, math.ceil(throughput / PARTITION_RU_MAX - _SLACK))
     return Scale(
         items,
         today,

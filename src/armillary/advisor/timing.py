@@ -86,11 +86,12 @@ def find_times(sampled: Sampled) -> Clock:
 def _times(sampled: Sampled, path: Path) -> Times | None:
     seen = sampled.survey.seen.get(path)
     numbered = sampled.numbered(path)
-    if numbered.distinct < 2 or seen is None:
+    if not numbered.distinct or seen is None:
         return None
     probe = numbered.texts[:: max(1, numbered.distinct // 50)]
     unit = _unit(probe)
-    if unit is None:
+    # One number that could be a moment proves nothing; one date in full does.
+    if unit is None or (numbered.distinct == 1 and unit != ISO):
         return None
     by_code = np.full(numbered.distinct + 1, np.nan)
     for code, text in enumerate(numbered.texts):
@@ -197,7 +198,10 @@ def _tick_of(candidate: Candidate, clock: Clock) -> float | None:
     finest: float | None = None
     for at, path in enumerate(candidate.levels):
         times = clock.times.get(path)
-        if times is None or correlation(times.seconds, clock.axis.seconds) < 0.95:
+        if times is None:
+            return None
+        related = correlation(times.seconds, clock.axis.seconds)
+        if related < 0.95 and times.distinct > 1 and times is not clock.axis:
             return None
         bucket = None
         if candidate.synthetic is not None:

@@ -12,7 +12,7 @@ NAMES = list(SCENARIOS)
 #: Scenario → key that is rejected, and the word its first reason begins with.
 REJECTED = [
     ("telemetry", "/date", "Heat"),
-    ("telemetry", "/site", "Heat"),
+    ("telemetry", "/site", "Size"),
     ("tenants", "/tenantId", "Heat"),
     ("status", "/status", "Cardinality"),
     ("clicks", "/timestamp", "Heat"),

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
 
-CHUNK_BYTES: Final = 24 * 1024 * 1024
+CHUNK_BYTES: Final = 16 * 1024 * 1024
 LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 _QUOTE, _BACKSLASH, _COMMA, _NEWLINE, _BLANK = b'"\\,\n '
 
