@@ -1,0 +1,142 @@
+"""The command as people and builds call it: its JSON, its exit codes, what it says when wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from armillary.cli import app
+from armillary.commands.advise_options import candidate_texts, duration, rate, size
+from armillary.errors import BadInput
+
+RUNNER = CliRunner()
+OPERATIONS = [
+    {"kind": "create", "rate": 900},
+    {"kind": "query", "rate": 300, "text": "SELECT * FROM c WHERE c.user = @u"},
+    {"kind": "query", "rate": 3, "text": "SELEC nonsense"},
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "items.jsonl"
+    items = [
+        {"id": str(n), "user": f"u{n * 7 % 400}", "state": "abcd"[n % 4]} for n in range(2_000)
+    ]
+    path.write_text("".join(json.dumps(item) + "\n" for item in items) + "{broken\n")
+    return path
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "workload.json"
+    path.write_text(json.dumps({"operations": OPERATIONS}))
+    return path
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    result = RUNNER.invoke(app, ["advise", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output if code == 0 else result.stderr
+
+
+def test_the_answer_as_json_has_the_promised_shape(data: Path, workload: Path) -> None:
+    answer: dict[str, Any] = json.loads(run(data, "--workload", workload, "--json"))
+    first = answer["recommended"]
+    assert (first["key"], first["kind"]) == ("/user", "path")
+    assert first["definition"]["partitionKey"]["paths"] == ["/user"]
+    ranks = [one["rank"] for one in answer["candidates"]]
+    assert ranks == list(range(1, len(ranks) + 1))
+    for one in answer["candidates"]:
+        assert {"key", "kind", "rank", "verdict", "reasons", "measures"} <= set(one)
+        assert one["reasons"]
+    verdicts = {one["key"]: one["verdict"] for one in answer["candidates"]}
+    assert (verdicts["/user"], verdicts["/state"]) == ("recommended", "rejected")
+    assert answer["inputs"]["items"] == 2_000
+    assert answer["inputs"]["broken_lines"] == 1
+    assert any("Operation 3" in note for note in answer["notes"])
+
+
+def test_the_answer_in_the_terminal_has_reasons_and_what_to_paste(data: Path) -> None:
+    text = run(data, "--throughput", "20000", "--storage", "100GB")
+    for word in ("recommended", "partitionKey", "armillary rekey", "Cardinality", "assumed"):
+        assert word in text
+
+
+def test_only_the_named_candidates_are_compared(data: Path) -> None:
+    given = ['/user+"."+random(7)', "/state,/user; /state"]
+    answer = json.loads(run(data, "--candidates", given[0], "--candidates", given[1], "--json"))
+    keys = {one["key"] for one in answer["candidates"]}
+    assert keys == {"/id", '/user+"."+random(7)', "/state,/user", "/state"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "what to advise on"),
+        (["nothing.json"], "There is no file"),
+        (["DATA", "--candidates", "user"], "can't be read"),
+        (["DATA", "--storage", "much"], "--storage"),
+        (["--scenario", "nonsense"], "telemetry"),
+        (["DATA", "--workload", "DATA"], "not JSON"),
+    ],
+)
+def test_what_is_wrong_is_said_with_exit_code_2(
+    arguments: list[str], words: str, data: Path
+) -> None:
+    given = [str(data) if one == "DATA" else one for one in arguments]
+    assert words in run(*given, code=2)
+    assert json.loads(run(*given, "--json", code=2))["error"]["exit_code"] == 2
+
+
+def test_an_empty_file_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_text("")
+    assert "is empty" in run(path, code=2)
+
+
+def test_a_data_folder_is_advised_on_with_its_present_key(tmp_path: Path) -> None:
+    from armillary.account import open_account
+
+    folder = tmp_path / "data"
+    with open_account(str(folder)) as account:
+        made = account.create_database("shop").create_container("items", "/state")
+        for n in range(60):
+            made.create_item({"id": str(n), "state": "ab"[n % 2], "user": f"u{n % 20}"})
+    answer = json.loads(run(folder, "--json"))
+    assert answer["inputs"]["current_key"] == "/state"
+    assert answer["inputs"]["items"] == 60
+
+
+def test_a_page_is_written(data: Path, workload: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    run(data, "--workload", workload, "--html", page, "--json")
+    assert "/user" in page.read_text()
+
+
+def test_a_trace_gives_the_workload_and_the_items(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    lines = [
+        {"ts": 1_775_739_000 + n / 10, "op": "create", "id": str(n), "user": f"u{n % 300}"}
+        if n % 2
+        else {"ts": 1_775_739_000 + n / 10, "op": "read", "id": str(n), "user": f"u{n % 300}"}
+        for n in range(1_000)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    answer = json.loads(run("--trace", path, "--json"))
+    assert answer["inputs"]["items"] == 500
+    assert answer["inputs"]["workload"]["rate"] == pytest.approx(10, rel=0.1)
+
+
+def test_sizes_durations_and_rates() -> None:
+    assert [size(text, "x") for text in ("500GB", "1.5 tb", "300", "2000000")] == [
+        500e9, 1.5e12, 300e9, 2_000_000,
+    ]  # fmt: skip
+    assert size("5GB/day", "x") == 5e9
+    assert [duration(text, "x") for text in ("30d", "12h", "90")] == [2_592_000, 43_200, 90]
+    assert [rate(text, "x") for text in ("60,000", "60k", "400 RU/s")] == [60_000, 60_000, 400]
+    with pytest.raises(BadInput):
+        size("-3", "x")
+    assert candidate_texts(["/a;/b,/c", " /d\n/e "]) == ["/a", "/b,/c", "/d", "/e"]
