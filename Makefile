@@ -51,6 +51,7 @@ soak: $(STAMP)  ## the long tests
 	 if [ $$status -eq 5 ]; then echo "There are no long tests yet."; else exit $$status; fi
 
 screenshots: $(STAMP)  ## pictures of the portal, to docs/images/; one: make screenshots ONLY=name
+	@$(PY) -m tools.ring_pictures
 	@tools/browser.sh && $(PY) -m tools.screenshots $(ONLY)
 
 docs: $(STAMP)  ## write the generated pages again
