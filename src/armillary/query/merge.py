@@ -146,11 +146,11 @@ def merge_ordered(
 ) -> Merged:
     cursors = [_Cursor(piece, after) for piece in source.pieces]
     page = Merged()
-    if after is None:
-        metrics.ranges += len(cursors)
     need = min(room.items + room.skip, ORDERED_ROWS_MAX)
     heap: list[tuple[Sortable, int]] = []
     for number in range(len(cursors)):
+        if after is None:
+            metrics.ranges += 1
         _refill(source, program, sorter, cursors, number, need, heap, metrics, room.clock)
     while heap:
         if len(page.rows) >= room.items or (page.place and room.clock() > room.deadline):

@@ -59,6 +59,23 @@ def test_a_request_is_refused_when_the_second_is_used_up(name: str) -> None:
     REQUESTS[name](container)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM c WHERE c.n = 1",
+        "SELECT * FROM c WHERE c.n = 1 ORDER BY c.n",
+        "SELECT COUNT(1) FROM c WHERE c.n = 1 GROUP BY c.m",
+    ],
+)
+def test_every_partition_that_a_query_asks_is_charged_for_it(text: str) -> None:
+    """All on the first would make it look hot, and the others free."""
+    account = armillary.open(":memory:", clock=VirtualClock(), enforce="on", housekeeping=False)
+    container = account.create_database("d").create_container("c", "/k", throughput=20_000)
+    assert list(container.query(text)) == []
+    heat = container.heat()
+    assert [heat[one.id].ru_total for one in container.partitions()] == [2.5] * 4
+
+
 def test_report_counts_and_refuses_nothing() -> None:
     account = armillary.open(":memory:", clock=VirtualClock(), enforce="report", housekeeping=False)
     container = account.create_database("d").create_container("c", "/k", throughput=400)
