@@ -43,10 +43,6 @@ def fill(portal: Portal, count: int = 400) -> None:
         assert found.status == 201, found.body
 
 
-def empty_page(portal: Portal) -> None:
-    portal.open()
-
-
 def explorer(portal: Portal) -> None:
     fill(portal)
     page = portal.open("/?db=shop&c=orders")
@@ -83,14 +79,6 @@ def query_plan(portal: Portal) -> None:
     portal.page.get_by_role("tab", name="Plan and indexes").click()
     portal.see("q-plan").wait_for()
     portal.page.wait_for_timeout(500)
-
-
-def query_error(portal: Portal) -> None:
-    fill(portal, 20)
-    page = portal.open("/query?db=shop&c=orders&q=" + quote("SELECT * FORM c WHERE c.total > 20"))
-    page.get_by_role("button", name="Run").click()
-    portal.see("error").wait_for()
-    page.wait_for_timeout(500)
 
 
 def advisor(portal: Portal) -> None:

@@ -47,14 +47,11 @@ class Shot:
 
 
 SHOTS: Final[tuple[Shot, ...]] = (
-    Shot("portal-empty", portal_scenes.empty_page),
     Shot("portal-explorer", portal_scenes.explorer),
-    Shot("portal-explorer-dark", portal_scenes.explorer, dark=True),
     Shot("portal-new-container", portal_scenes.new_container),
     Shot("portal-query", portal_scenes.query),
     Shot("portal-query-plan", portal_scenes.query_plan, dark=True),
     Shot("portal-advisor", portal_scenes.advisor),
-    Shot("portal-query-error", portal_scenes.query_error),
     Shot("portal-partitions", partition_scenes.skewed, TALL, options=partition_scenes.SMALL),
     Shot("portal-partitions-even", partition_scenes.even, TALL, options=partition_scenes.SMALL),
     Shot("portal-partitions-one", partition_scenes.single, TALL, dark=True),

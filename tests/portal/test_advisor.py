@@ -3,7 +3,11 @@ command complains about is shown."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import expect
 from tests.support.portal import Portal
@@ -12,18 +16,33 @@ READINGS = "dbs/shop/colls/readings"
 LONG_MS = 120_000.0  # a command of its own, on a machine that does other things too
 
 
-def test_a_container_is_judged_and_the_report_shown(portal: Portal) -> None:
+def test_a_container_is_judged_and_the_report_shown(portal: Portal, tmp_path: Path) -> None:
     portal.make_container("shop", "readings", "/pk")
+    lines = []
     for number in range(200):
         item = {"id": f"r{number}", "pk": "all", "deviceId": f"d{number % 90}", "status": "ok"}
         assert portal.api.create(READINGS, item).status == 201
+        lines.append(json.dumps(item))
     page = portal.open("/advisor?db=shop&c=readings")
     page.get_by_role("button", name="Advise").click()
-    expect(portal.see("recommended")).to_have_text("/deviceId", timeout=LONG_MS)
+    expect(portal.see("recommended")).to_be_visible(timeout=LONG_MS)
+    sample = tmp_path / "readings.jsonl"
+    sample.write_text("\n".join(lines))
+    truth = advised(sample, "--container", "readings", "--current", "/pk")
+    assert portal.text("recommended") == truth["recommended"]["key"]
+    assert portal.number("compared") == len(truth["candidates"])
     about = portal.control("account")["databases"][0]["containers"][0]
     assert portal.number("judged") == about["items"] == 200
     report = page.frame_locator("iframe[title=Report]")
-    expect(report.locator("body")).to_contain_text("/deviceId")
+    expect(report.locator("body")).to_contain_text(truth["recommended"]["key"])
+
+
+def advised(sample: Path, *options: str) -> Any:
+    command = [sys.executable, "-m", "armillary", "advise", str(sample), "--json", *options]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=LONG_MS / 1000
+    )
+    return json.loads(done.stdout)
 
 
 def test_a_file_is_judged_and_a_wrong_one_refused(portal: Portal, tmp_path: Path) -> None:

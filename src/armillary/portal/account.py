@@ -10,8 +10,8 @@ from armillary.portal.client import Client, Reply, path_of
 from armillary.portal.context import Place
 from armillary.portal.items import Keyed
 
-ROUNDS_MAX: Final = 50  # until a page has anything in it
-ROUNDS_FILLING: Final = 3  # to fill it up: pieces end at 4 MB, and large items need not be many
+ROUNDS_MAX: Final = 50  # lists end a piece with each partition; a page is made of several
+PAGE_BYTES: Final = 8_000_000  # then it is enough, however few items that are
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class ItemPage:
     items: list[dict[str, Any]]
     continuation: str | None
     charge_ru: float
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +39,30 @@ class Items:
     async def page(self, size: int, token: str | None, where: str = "") -> ItemPage:
         """A page of at most `size` items, from as many pieces as it takes."""
         found: list[dict[str, Any]] = []
-        charge_ru = 0.0
-        for number in range(1, ROUNDS_MAX + 1):
+        charge_ru, size_bytes = 0.0, 0
+        for _ in range(ROUNDS_MAX):
             piece = await self._piece(size - len(found), token, where)
             found += piece.items
             charge_ru += piece.charge_ru
+            size_bytes += piece.size_bytes
             token = piece.continuation
-            if token is None or len(found) >= size or (found and number >= ROUNDS_FILLING):
+            if token is None or len(found) >= size or size_bytes >= PAGE_BYTES:
                 break
-        return ItemPage(found, token, charge_ru)
+        return ItemPage(found, token, charge_ru, size_bytes)
 
     async def _piece(self, size: int, token: str | None, where: str) -> ItemPage:
         if where:
             body = {"query": f"SELECT * FROM c WHERE {where}", "max_items": size}
             body |= {"continuation": token} if token is not None else {}
             page = await self.client.control("POST", f"{self.place.path}/query", body)
-            return ItemPage(page["rows"], page["continuation"], page["charge_ru"])
+            size_bytes = page["output_bytes"]
+            return ItemPage(page["rows"], page["continuation"], page["charge_ru"], size_bytes)
         headers = {"x-ms-max-item-count": str(size)}
         headers |= {"x-ms-continuation": token} if token is not None else {}
         reply = await self.client.rest("GET", f"{self.place.path}/docs", None, headers)
         next_token = reply.headers.get("x-ms-continuation")
-        return ItemPage(reply.body["Documents"], next_token, reply.charge_ru)
+        size_bytes = int(reply.headers.get("content-length", 0))
+        return ItemPage(reply.body["Documents"], next_token, reply.charge_ru, size_bytes)
 
     async def read(self, item: Mapping[str, Any]) -> dict[str, Any]:
         reply = await self.client.rest("GET", self._path(item), None, self.keyed.header(item))
