@@ -9,6 +9,8 @@ from nicegui import ui
 
 LIGHT: Final = "vscodeLight"
 DARK: Final = "vscodeDark"
+ANSWER_SECONDS: Final = 10.0
+IS_DARK: Final = "document.body.classList.contains('body--dark')"
 NAME_EDITORS: Final = """
 document.querySelectorAll('.a-editor .cm-content').forEach(one =>
   one.setAttribute('aria-label', one.closest('.a-editor').getAttribute('aria-label')))
@@ -41,4 +43,8 @@ class Look:
         """What the browser made of "as the system". And editors get their names for readers of the
         screen, which their component does not pass on to the part that has the focus."""
         ui.run_javascript(NAME_EDITORS)
-        self.turn(bool(await ui.run_javascript("document.body.classList.contains('body--dark')")))
+        try:
+            dark = await ui.run_javascript(IS_DARK, timeout=ANSWER_SECONDS)
+        except TimeoutError:  # the browser has gone, or is too busy to look good
+            return
+        self.turn(bool(dark))

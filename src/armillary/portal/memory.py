@@ -22,7 +22,10 @@ class Kept:
         return json.dumps(PREFIX + self.name)
 
     async def get(self) -> Any:
-        text = await ui.run_javascript(f"localStorage.getItem({self._key})", timeout=5.0)
+        try:
+            text = await ui.run_javascript(f"localStorage.getItem({self._key})", timeout=10.0)
+        except TimeoutError:  # the browser has gone; what it kept is still there
+            return None
         try:
             return json.loads(text) if isinstance(text, str) else None
         except ValueError:  # written by another version, or by hand

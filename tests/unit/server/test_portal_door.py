@@ -17,8 +17,8 @@ DOOR = PortalDoor(TOKEN, "secret", "/nowhere")
 COOKIE = {"cookie": f"other=1; armillary_portal_8081={TOKEN}"}
 
 
-def asked(target: str, method: str = "GET", *, secure: bool = False, **headers: str) -> Request:
-    return Request(method, target, {"host": "localhost:8081"} | headers, b"", secure)
+def asked(target: str, method: str = "GET", **headers: str) -> Request:
+    return Request(method, target, {"host": "localhost:8081"} | headers)
 
 
 def answer(target: str, method: str = "GET", **headers: str) -> Response:
@@ -41,7 +41,9 @@ def test_the_link_gives_a_cookie_and_takes_the_token_out_of_the_address() -> Non
 
 
 def test_over_tls_the_cookie_is_one_of_its_own() -> None:
-    found = DOOR.answer(asked(f"/_portal?token={TOKEN}", secure=True))
+    request = asked(f"/_portal?token={TOKEN}")
+    request.secure = True
+    found = DOOR.answer(request)
     assert found is not None
     assert "Secure" in found.headers["Set-Cookie"]
     assert cookie_name("localhost:8081", True) != cookie_name("localhost:8081", False)
