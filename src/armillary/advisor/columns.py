@@ -11,7 +11,7 @@ for its share of these.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ EXACT_MAX: Final = 1_000_000
 #: So many values, nearly as many as items: an id. No value of it will ever be heavy.
 UNIQUE_MIN: Final = 300_000
 UNIQUE_SHARE: Final = 0.9
+TOP: Final = 1_000
 HEAVY_MAX: Final = 20_000
 SMALLEST: Final = 1 << 15
 #: Of all columns together, so that a wide file stays within memory too.
@@ -44,6 +45,7 @@ class Column:
     _merged: pl.DataFrame | None = None
     _waiting: list[pl.DataFrame] = field(default_factory=list)
     _waiting_rows: int = 0
+    _top: pl.DataFrame | None = None
     _smallest: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
 
     def add(self, frame: pl.DataFrame) -> None:
@@ -69,11 +71,14 @@ class Column:
         if self._waiting_rows > max(200_000, merged):
             self._merge()
 
-    def table(self) -> pl.DataFrame:
-        """value, items, bytes: all of them, or the heaviest; the heaviest first."""
-        self._merge()
-        assert self._merged is not None, "merging makes a table"
-        return self._merged.sort(ITEMS, VALUE, descending=[True, False])
+    def top(self, count: int) -> pl.DataFrame:
+        """value, items, bytes of the heaviest, the heaviest first."""
+        if self._top is None or self._waiting or len(self._top) < count:
+            self._merge()
+            assert self._merged is not None, "merging makes a table"
+            heaviest = self._merged.top_k(max(count, TOP), by=ITEMS)
+            self._top = heaviest.sort(ITEMS, VALUE, descending=[True, False])
+        return self._top.head(count)
 
     @property
     def distinct(self) -> float:
@@ -138,8 +143,3 @@ def keep_within(columns: dict[str, Column], limit_bytes: int = EXACT_BYTES_MAX) 
         if columns[name].is_exact and size > limit_bytes // 20:
             columns[name].let_go()
             held[name] = columns[name].held_bytes()
-
-
-def shares(table: pl.DataFrame, of: str, total: float) -> npt.NDArray[np.float64]:
-    weights: Any = table[of].to_numpy().astype(np.float64)
-    return np.asarray(weights / total if total else weights, np.float64)

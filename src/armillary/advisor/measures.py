@@ -218,7 +218,7 @@ def _top_shares(survey: Survey, candidate: Candidate, stored: Floats) -> Floats:
     """Over all items where that is known."""
     if candidate.kind == "path" and not survey.is_whole and candidate.paths[0] in survey.columns:
         column = survey.columns[candidate.paths[0]]
-        table = column.table().head(1_000)
+        table = column.top(1_000)
         found = table[BYTES].to_numpy().astype(np.float64) / max(column.bytes, 1)
         return np.asarray(np.sort(found)[::-1], np.float64)
     return np.asarray(np.sort(shares_of(stored))[::-1], np.float64)
@@ -228,7 +228,7 @@ def _top_keys(sampled: Sampled, keys: Keys, stored: Floats) -> tuple[tuple[str, 
     survey, candidate = sampled.survey, keys.candidate
     if candidate.kind == "path" and not survey.is_whole and candidate.paths[0] in survey.columns:
         column = survey.columns[candidate.paths[0]]
-        rows = column.table().head(TOP_KEYS).select(VALUE, ITEMS).rows()
+        rows = column.top(TOP_KEYS).select(VALUE, ITEMS).rows()
         return tuple((str(value), items / max(column.items, 1)) for value, items in rows)
     shares = shares_of(stored)
     found: list[tuple[str, float]] = []
