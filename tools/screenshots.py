@@ -62,7 +62,7 @@ SHOTS: Final[tuple[Shot, ...]] = (
         (1280, 900),
         dark=True,
         enforce=True,
-        options=partition_scenes.SMALL,
+        options=partition_scenes.LOADED,
     ),
 )
 

@@ -11,7 +11,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def demo(
-    server: str = typer.Argument(
+    server: str | None = typer.Argument(
         None, help="A running server: address or connection string. Without it: one of its own."
     ),
     items: int = typer.Option(
