@@ -102,9 +102,16 @@ class Meter:
     # HOT: admit and charge run once per request; numbers in bench/split.py.
 
     def admit(
-        self, state: ContainerState, owner: Range, operation: str, *, low: bool = False
+        self,
+        state: ContainerState,
+        owner: Range,
+        operation: str,
+        *,
+        low: bool = False,
+        note: bool = True,
     ) -> Ticket:
-        """Raise Throttled when the range has nothing left in this second."""
+        """Raise Throttled when the range has nothing left in this second. `note`: count that; not
+        for who will be refused again on another way."""
         now_ms = self._now_ms()
         if self._enforce == "off":
             return now_ms, self._stopwatch(), _UNLIMITED
@@ -115,7 +122,8 @@ class Meter:
         if allowance is not None:
             wait_ms = self._ledger.admit(allowance, now_ms, low=low)
             if wait_ms is not None:
-                self._recorder.record(owner.space, b"", 0.0, 429, 0.0, operation, now_ms)
+                if note:
+                    self._recorder.record(owner.space, b"", 0.0, 429, 0.0, operation, now_ms)
                 raise Throttled(retry_after_ms=wait_ms)
         return now_ms, self._stopwatch(), known
 
@@ -152,7 +160,9 @@ class Meter:
     # The same two for a point read, where a slice of the budget is at hand: no call for what can be
     # compared here. tests/unit/store/test_metering.py compares with the two above.
 
-    def admit_read(self, state: ContainerState, owner: Range, operation: str = "read") -> Ticket:
+    def admit_read(
+        self, state: ContainerState, owner: Range, operation: str = "read", *, note: bool = True
+    ) -> Ticket:
         now_ms = self._now_ms()
         known = self._allowances.get(owner.space)
         if known is not None:
@@ -165,7 +175,7 @@ class Meter:
             ):
                 held.high_second = second
                 return now_ms, self._stopwatch(), known
-        return self.admit(state, owner, operation)
+        return self.admit(state, owner, operation, note=note)
 
     def charge_read(
         self, state: ContainerState, owner: Range, key: bytes, body_bytes: int, ticket: Ticket
