@@ -35,6 +35,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MISSING: Final = -1
 ID: Final[Path] = ("id",)
+_MANY: Final = 10
 
 
 def typed(text: str, seen: Seen | None) -> JSON:
@@ -139,25 +140,30 @@ class Sampled:
         return typed(numbered.texts[numbered.codes[row]], self.survey.seen.get(path))
 
     def has_versions(self) -> bool:
-        """Whether ids repeat because rows are versions of one item: no property with few values
-        tells all rows of an id apart. (Ids that are unique within a tenant are no versions.)"""
+        """Whether ids repeat because rows are versions of one item: some property with many values
+        is the same in all rows of an id, or none tells them all apart. (Ids that are unique within
+        a tenant are no versions.)"""
         if self._versions is None:
             self._versions = self._find_versions()
         return self._versions
 
     def _find_versions(self) -> bool:
         ids = self.numbered(ID)
-        there = ids.codes >= 0
-        if ids.distinct == int(there.sum()):
+        rows_of = np.bincount(ids.codes[ids.codes >= 0], minlength=ids.distinct)
+        several = rows_of > 1
+        if not several.any():
             return False
+        told_apart = False
         for path in self.survey.columns:
             other = self.numbered(path)
             if path == ID or not 2 <= other.distinct <= 0.2 * self.rows:
                 continue
             codes, first = combined([ids.codes, other.codes])
-            if len(first) == int((codes >= 0).sum()):
-                return False
-        return True
+            values_of = np.bincount(ids.codes[first], minlength=ids.distinct)[several]
+            if other.distinct >= _MANY and (values_of == 1).mean() > 0.9:
+                return True
+            told_apart |= len(first) == int((codes >= 0).sum())
+        return not told_apart
 
     # --- keys -------------------------------------------------------------------------------------
 
