@@ -49,7 +49,7 @@ def columns_svg(
     with_limit = 0 < limit <= 20 * highest
     top = nice_above(max(highest, limit if with_limit else 0.0))
     width = (RIGHT - LEFT) / max(1, len(columns))
-    parts = [*_frame(title, top, text)]
+    parts = [*_frame(title, top, text, with_scale=highest > 0)]
     every = label_every(len(columns), width)
     for n, one in enumerate(columns):
         parts += _column(one, n, width, top, with_limit, with_label=n % every == 0)
@@ -79,12 +79,15 @@ def label_every(count: int, width: float) -> int:
     return next((step for step in steps if step * width >= LABEL_WIDTH), max(1, count))
 
 
-def _frame(title: str, top: float, text: Callable[[float], str]) -> Iterator[str]:
+def _frame(
+    title: str, top: float, text: Callable[[float], str], *, with_scale: bool
+) -> Iterator[str]:
+    """Without a scale where there is nothing to measure."""
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="a-ring" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'role="img"><title>{escape(title)}</title>'
     )
-    for part in (0.0, 0.5, 1.0):
+    for part in (0.0, 0.5, 1.0) if with_scale else (0.0,):
         y = _y(top * part, top)
         yield f'<path class="rule" d="M{LEFT} {y:.1f}H{RIGHT}"/>'
         label = escape(text(top * part))
@@ -185,7 +188,8 @@ def traffic_svg(seconds: Sequence[tuple[int, int]]) -> str:
             done_path.append(_box(x, low, wide, BOTTOM - low))
         if refused:
             refused_path.append(_box(x, high, wide, low - high))
-    parts = [*_frame("Requests per second: done, and refused with 429", top, rate)]
+    title = "Requests per second: done, and refused with 429"
+    parts = [*_frame(title, top, rate, with_scale=any(map(any, seconds)))]
     parts.append(f'<path class="store" d="{"".join(done_path)}"/>')
     parts.append(f'<path class="refused" d="{"".join(refused_path)}"/>')
     y = BOTTOM + 15
