@@ -62,7 +62,8 @@ def test_a_key_of_ones_own_is_not_printed(tmp_path: Path) -> None:
     with urllib.request.urlopen(ready["endpoint"] + "_armillary/health", timeout=30) as answer:
         assert json.load(answer)["status"] == "ready"
     rest, _ = process.communicate(timeout=60)
-    assert ready.keys() == {"endpoint", "pid"}
+    assert ready.keys() == {"endpoint", "pid", "portal"}
+    assert "c2VjcmV0" not in json.dumps(ready) + rest
     assert rest == ""
     assert process.returncode == 0
     assert not (tmp_path / ":memory:").exists()
