@@ -31,7 +31,8 @@ from armillary.server.portal_door import PortalDoor, keep_token
 
 MODULE: Final = "armillary.portal"
 BACKLOG: Final = 128
-FAILED_SECONDS: Final = 15.0  # a process that ends sooner has failed to start
+FAILED_SECONDS: Final = 15.0  # a process that ends sooner may not be able to start at all
+FAILURES_MAX: Final = 2  # in a row
 STOP_SECONDS: Final = 3.0
 LOOK_SECONDS: Final = 1.0
 
@@ -82,14 +83,21 @@ class PortalKeeper:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _keep(self, address: str) -> None:
+        failures = 0
         while not self._closed:
             readable, _, _ = select.select([self._listener, self._wake_read], [], [])
             if self._wake_read in readable:
                 return
             began = time.monotonic()
             code = self._run(address)
-            if code and not self._closed and time.monotonic() - began < FAILED_SECONDS:
-                log.error("the portal did not start (exit code %d)", code)
+            if self._closed or not code or time.monotonic() - began >= FAILED_SECONDS:
+                failures = 0
+                continue
+            # It may have died of something else: who waits gets another. Not a third.
+            failures += 1
+            log.error("the portal ended soon after its start (exit code %d)", code)
+            if failures == FAILURES_MAX:
+                failures = 0
                 self._send_away()
 
     def _run(self, address: str) -> int:

@@ -154,11 +154,12 @@ def test_a_process_that_died_is_replaced(opened: Open) -> None:
     visitor.close()
 
 
-def test_a_visitor_just_when_it_ends_is_met_by_the_next(opened: Open) -> None:
+@pytest.mark.parametrize("end", ["/_portal/idle", "/_portal/die"])
+def test_a_visitor_just_when_it_ends_is_met_by_the_next(opened: Open, end: str) -> None:
     keeper, server = opened()
     first, second = Visitor(keeper, server), Visitor(keeper, server)
     pid = first.ask("/_portal/").json()["pid"]
-    first.send("/_portal/idle")
+    first.send(end)
     assert first.answers.next() is None  # a browser asks again, on another connection
     assert second.ask("/_portal/").json()["pid"] != pid
     first.close()
