@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from armillary.advisor.reading.shape import SIZE
+from armillary.advisor.reading.shape import SIZE, compacted
 
 EXACT_MAX: Final = 1_000_000
 #: So many values, nearly as many as items: an id. No value of it will ever be heavy.
@@ -65,7 +65,7 @@ class Column:
             several = counted.filter(pl.col(ITEMS) > 1)
             self.error_items += 1 if len(several) < len(counted) else 0
             counted = several
-        self._waiting.append(counted)
+        self._waiting.append(compacted(counted))
         self._waiting_rows += len(counted)
         merged = 0 if self._merged is None else len(self._merged)
         if self._waiting_rows > max(200_000, merged):

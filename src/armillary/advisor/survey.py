@@ -14,7 +14,7 @@ import polars as pl
 
 from armillary.advisor.columns import Column, keep_within
 from armillary.advisor.reading.frames import Reading
-from armillary.advisor.reading.shape import SIZE, Seen
+from armillary.advisor.reading.shape import SIZE, Seen, compacted
 from armillary.encoding.paths import Path, format_path
 from armillary.errors import BadInput
 
@@ -114,7 +114,7 @@ class _Pass:
             pl.col(PRIORITY) < self.threshold
         )
         texts = pl.exclude(SIZE, ORDER, PRIORITY).cast(pl.String)
-        self.kept.append(chosen.with_columns(texts))
+        self.kept.append(compacted(chosen.with_columns(texts)))
         self.kept_rows += len(chosen)
         if self.kept_rows > 2 * SAMPLE_ROWS:
             self._cut()

@@ -130,6 +130,13 @@ def _leaves(value: Any) -> int:
     return 1
 
 
+def compacted(frame: pl.DataFrame) -> pl.DataFrame:
+    """A copy that holds nothing but itself: rows picked from a batch share its texts, and a few of
+    them would keep all of it in memory."""
+    whole = frame.write_ipc(None, compat_level=pl.CompatLevel.oldest())
+    return pl.read_ipc(whole.getvalue())
+
+
 def flattened(frame: pl.DataFrame) -> pl.DataFrame:
     """Columns named by their paths; structs opened, lists and other things dropped."""
     made: list[pl.Expr] = []
