@@ -11,8 +11,10 @@ from tests.support.portal import CHROMIUM_OPTIONS, Portal, chromium_path
 from armillary.testing.process import Server, start_server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for longer than a file: while the driver lives, a loop is running in this thread, and
+    asynchronous tests that come after would fail."""
     path = chromium_path()
     if path is None:
         pytest.skip("there is no Chromium; tools/browser.sh installs it where it may")
