@@ -67,7 +67,7 @@ class Filling:
         self._watched = parents[0]
         self._loaded = 0
         self._piece_bytes = MOVE_PIECE_BYTES_MIN
-        self._lsn = 0
+        self._lsn: int | None = None
 
     def next_items(self, engine: Engine) -> list[tuple[bytes, Piece]]:
         """A piece of items, each with its hash. There may be none in the last one."""
@@ -123,7 +123,7 @@ class Filling:
         with engine.read(self._watched.space) as reader:
             lsn, before = unpack_meta(reader.meta).lsn, self._lsn
         self._lsn = lsn
-        return took_ms if lsn != before else 0
+        return 0 if before is None or lsn == before else took_ms
 
     def close(self) -> None:
         """Let go of what was gathered: it may be in files. Idempotent."""

@@ -517,7 +517,13 @@ ROWS: list[tuple[str, Callable[[Cast], Any], int, int, str]] = [
     ),
     ("retention", new(change_feed_retention_minutes=-1), 400, 0, "The changeFeedPolicy must be"),
     ("0 partitions", new(physical_partitions=0), 400, 0, "A container can start with 1 to"),
-    ("fixed with 2", new(key=None, physical_partitions=2), 400, 0, "A container without a partit"),
+    (
+        "fixed with 2",
+        new(key=None, physical_partitions=2),
+        400,
+        0,
+        "A fixed container has one phys",
+    ),
     ("11 unique keys", new(unique_keys=[[f"/{n}"] for n in range(11)]), 400, 0, ""),
     ("bad policy", new(indexing_policy={"indexingMode": "lazy-ish"}), 400, 0, ""),
     (
