@@ -76,11 +76,19 @@ def many(portal: Portal) -> None:
     portal.page.wait_for_timeout(6000)
 
 
-def turn_to(portal: Portal, slider: str, presses: int) -> None:
-    """A slider by its keys, as who has no mouse."""
+def turn_to(portal: Portal, slider: str, shown: str, wanted: int) -> None:
+    """A slider by its keys, as who has no mouse; a press that got lost is made again."""
     handle = portal.page.get_by_role("slider", name=slider).locator("[tabindex='0']")
-    for _ in range(abs(presses)):
-        handle.press("ArrowRight" if presses > 0 else "ArrowLeft")
+    for _ in range(200):
+        now = portal.number(shown)
+        if now == wanted:
+            return
+        handle.press("ArrowRight" if now < wanted else "ArrowLeft")
+        for _ in range(60):
+            if portal.number(shown) != now:
+                break
+            portal.page.wait_for_timeout(50)
+    raise AssertionError(f"{slider} stays at {portal.number(shown)}")
 
 
 def hot_load(portal: Portal) -> None:
