@@ -24,6 +24,7 @@ asks for one of these.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,21 @@ if TYPE_CHECKING:
     from armillary.account import Account
     from armillary.clock import VirtualClock
     from armillary.testing.inprocess import Cosmos
+
+
+def _leave_us_alone() -> None:
+    """pytest rewrites the asserts of every package that brings a plugin: hundreds of modules here,
+    which would take seconds of a suite where no bytecode may be written. Ours are not tests."""
+    for finder in sys.meta_path:
+        marked = getattr(finder, "_must_rewrite", None)
+        if isinstance(marked, set):
+            marked.discard("armillary")
+        known = getattr(finder, "_marked_for_rewrite_cache", None)
+        if isinstance(known, dict):
+            known.clear()
+
+
+_leave_us_alone()
 
 MARK = "armillary"
 MARK_CHECK = "armillary_check"
