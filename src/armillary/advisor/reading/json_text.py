@@ -9,8 +9,9 @@ between items turn into line ends, line ends inside items into blanks. Which byt
 from quotes and brackets alone, counted by numpy, so that an array costs little more than lines.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Final
 
 import numpy as np
@@ -26,26 +27,19 @@ _QUOTE, _BACKSLASH, _COMMA, _NEWLINE, _BLANK = b'"\\,\n '
 def line_chunks(file: IO[bytes], chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
     """Whole lines, about `chunk_bytes` at a time. A line too long for memory is cut there, and
     both parts of it are broken lines."""
-    rest = b""
-    while data := file.read(chunk_bytes):
-        data = rest + data if rest else data
-        end = data.rfind(b"\n") + 1
-        if end == 0 and len(data) < LINE_BYTES_MAX:
-            rest = data
-            continue
-        end = end or len(data)
-        rest = data[end:]
-        yield data[:end]
-    if rest.strip():
-        yield rest + b"\n"
+    return _whole_lines(iter(partial(file.read, chunk_bytes), b""))
 
 
 def item_chunks(file: IO[bytes], *, array: bool, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
     """The same for a JSON array (`array`), or for objects one after another over any lines."""
     lines = _Lines(1 if array else 0)
+    return _whole_lines(map(lines.next, iter(partial(file.read, chunk_bytes), b"")))
+
+
+def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     rest = b""
-    while data := file.read(chunk_bytes):
-        data = rest + lines.next(data)
+    for piece in pieces:
+        data = rest + piece if rest else piece
         end = data.rfind(b"\n") + 1
         if end == 0 and len(data) < LINE_BYTES_MAX:
             rest = data
