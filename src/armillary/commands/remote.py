@@ -9,20 +9,18 @@ a server has made its own. What is refused is raised as the `DbError` that means
 
 from __future__ import annotations
 
-import base64
 import http.client
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import formatdate
 from typing import Any, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 import orjson
 
-from armillary.api.nosql.paths import Signed
+from armillary.api.nosql.asking import signed_headers
 from armillary.api.nosql.settings import EMULATOR_KEY
-from armillary.api.nosql.signing import Signer, payload_of
+from armillary.api.nosql.signing import Signer
 from armillary.errors import (
     BadInput,
     Conflict,
@@ -36,7 +34,6 @@ from armillary.errors import (
     Unavailable,
 )
 
-VERSION: Final = "2020-07-15"
 TIMEOUT_SECONDS: Final = 65.0
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 #: Statuses that mean one of our errors; the rest are a server that can't.
@@ -103,14 +100,7 @@ class Remote:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
         """A request of the NoSQL API."""
-        date = formatdate(usegmt=True)
-        payload = payload_of(method, _signed(path), f"{date.lower()}\n\n").encode()
-        sig = base64.b64encode(self._signer.sign(payload)).decode()
-        own = {
-            "x-ms-date": date,
-            "x-ms-version": VERSION,
-            "Authorization": quote(f"type=master&ver=1.0&sig={sig}", safe=""),
-        }
+        own = signed_headers(self._signer, method, path)
         return self._send(method, f"/{path}", own | dict(headers or {}), body)
 
     def close(self) -> None:
@@ -181,13 +171,6 @@ def _trust(host: str) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _signed(path: str) -> Signed:
-    segments = [unquote(one) for one in path.partition("?")[0].split("/")]
-    if len(segments) % 2:
-        return Signed(segments[-1], "/".join(segments[:-1]))
-    return Signed(segments[-2], "/".join(segments))
 
 
 def _json_of(data: bytes) -> Any:

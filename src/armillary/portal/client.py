@@ -10,21 +10,18 @@ with `path_of` where they come from a user.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from email.utils import formatdate
 from typing import Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import httpx
 import orjson
 
-from armillary.api.nosql.paths import Signed
-from armillary.api.nosql.signing import Signer, payload_of
+from armillary.api.nosql.asking import signed_headers
+from armillary.api.nosql.signing import Signer
 
-VERSION: Final = "2020-07-15"
 TIMEOUT_SECONDS: Final = 65.0
 CONNECTIONS_MAX: Final = 64
 
@@ -102,14 +99,7 @@ class Client:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
         """A request of the NoSQL API, signed."""
-        date = formatdate(usegmt=True)
-        payload = payload_of(method, _signed(path), f"{date.lower()}\n\n").encode()
-        sig = base64.b64encode(self._signer.sign(payload)).decode()
-        own = {
-            "x-ms-date": date,
-            "x-ms-version": VERSION,
-            "authorization": quote(f"type=master&ver=1.0&sig={sig}", safe=""),
-        }
+        own = signed_headers(self._signer, method, path)
         return await self._send(method, f"/{path}", own | dict(headers or {}), body)
 
     def _bearer(self) -> dict[str, str]:
@@ -147,15 +137,6 @@ def path_of(*names: str) -> str:
 def key_header(values: list[Any]) -> dict[str, str]:
     """The partition key of an item, for point operations."""
     return {"x-ms-documentdb-partitionkey": orjson.dumps(values).decode("utf-8")}
-
-
-def _signed(path: str) -> Signed:
-    segments = [unquote(one) for one in path.partition("?")[0].split("/")]
-    if len(segments) % 2:
-        return Signed(segments[-1], "/".join(segments[:-1]))
-    if segments[0] == "offers":  # signed by the rid alone, in lower case
-        return Signed("offers", segments[1].lower())
-    return Signed(segments[-2], "/".join(segments))
 
 
 def _check(found: httpx.Response) -> None:
