@@ -71,7 +71,7 @@ def test_a_client_of_postgresql_is_killed() -> None:
 
     address, name = own_address()
     with Killer(address, SEED, before_check=lambda: wait_for_backends(address, name)) as killer:
-        tally = killer.rounds([*every_step(4), *moments(Random(SEED), 1)])
+        tally = killer.rounds([*every_step(12), *moments(Random(SEED), 1)])
     assert tally.acknowledged > 10
 
 

@@ -82,8 +82,7 @@ def heat_report(
     store: ContainerStore, limits: PartitionLimits, *, since_s: int = 0, with_keys: bool = True
 ) -> HeatReport:
     """`since_s`: only the bins that begin there or later. Only whole bins are told."""
-    spread = statistics.partitions(store)
-    state = store.state
+    state, spread = statistics.spread(store)
     heat = {} if store.meter is None else store.meter.heat(state)
     now_s = store.engine.now_ms() // 1000
     end_s = now_s // HEAT_STEP_SECONDS * HEAT_STEP_SECONDS
@@ -91,7 +90,7 @@ def heat_report(
     first_s = min(first_s, end_s)
     key = state.definition.partition_key
     lines = []
-    for line in partition_lines(store, spread, heat):
+    for line in partition_lines(store, state, spread, heat):
         own = heat.get(int(line.id))
         lines.append(
             HeatLine(

@@ -64,19 +64,19 @@ class PartitionReport:
 
 
 def partition_report(store: ContainerStore) -> PartitionReport:
-    spread = statistics.partitions(store)
-    heat = {} if store.meter is None else store.meter.heat(store.state)
-    lines = partition_lines(store, spread, heat)
+    state, spread = statistics.spread(store)
+    heat = {} if store.meter is None else store.meter.heat(state)
+    lines = partition_lines(store, state, spread, heat)
     keys = top_keys(store, heat, sum(one.items for one in spread))
     return PartitionReport(store.name, provisioned_ru(store), lines, keys)
 
 
 def partition_lines(
     store: ContainerStore,
+    state: ContainerState,
     spread: Sequence[statistics.PartitionStatistics],
     heat: Mapping[int, PartitionHeat],
 ) -> tuple[PartitionLine, ...]:
-    state = store.state
     moving = {
         str(parent): "splitting" if len(move.parents) == 1 else "merging"
         for move in state.record.moves

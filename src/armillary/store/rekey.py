@@ -36,12 +36,12 @@ from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ContainerRecord, Throughput
 from armillary.store.containers import ContainerStore
 from armillary.store.definitions import parse_container
-from armillary.store.meta import unpack_meta
 from armillary.store.positions import Kind, decode_position, encode_position, whole
 from armillary.store.preparing import Operation
 from armillary.store.rekey_records import Left, RekeyRecord
 from armillary.store.requests import Done
 from armillary.store.state import key_json
+from armillary.store.statistics import partitions
 from armillary.store.upkeeping import sweep
 from armillary.values import JSON, UNDEFINED
 
@@ -93,10 +93,7 @@ def rekey(
 
 
 def count_items(store: ContainerStore) -> int:
-    return sum(
-        store.look(owner.start, lambda state, owner, reader: unpack_meta(reader.meta).items)
-        for owner in store.refresh().table.ranges
-    )
+    return sum(one.items for one in partitions(store))
 
 
 def _begin(account: AccountStore, database: str, source: str, body: dict[str, JSON]) -> RekeyRecord:

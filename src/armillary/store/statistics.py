@@ -4,19 +4,25 @@ scan.
 Bytes are document bytes plus index-key bytes, counted above the engine, so that all engines agree.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import nlargest
+from itertools import chain
+from typing import TypeVar
 
 import orjson
 
 from armillary.engine.base import Reader
+from armillary.errors import RangeGone
 from armillary.partition.ranges import Range
 from armillary.store import layout
-from armillary.store.containers import ContainerStore
+from armillary.store.containers import ROUNDS_MAX, ContainerStore
 from armillary.store.meta import unpack_meta
 from armillary.store.rows import unpack_logical
 from armillary.store.state import ContainerState
 from armillary.values import JSON
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,31 @@ class LogicalPartitionStatistics:
     lsn: int
 
 
+def of_every_range(
+    store: ContainerStore, read: Callable[[ContainerState, Range, Reader], T]
+) -> tuple[ContainerState, list[T]]:
+    """`read` of each physical partition, in the order of hashes, and the state they are those of.
+    Should one split or merge in between, it begins again: a sum would have a child too few, or a
+    parent beside its child."""
+    for _ in range(ROUNDS_MAX):
+        state = store.refresh()
+        ranges = state.table.ranges
+        seen = [
+            store.look(one.start, lambda state, owner, reader: (owner, read(state, owner, reader)))
+            for one in ranges
+        ]
+        if [owner for owner, _ in seen] == list(ranges):
+            return state, [found for _, found in seen]
+    raise RangeGone
+
+
 def partitions(store: ContainerStore) -> list[PartitionStatistics]:
+    return spread(store)[1]
+
+
+def spread(store: ContainerStore) -> tuple[ContainerState, list[PartitionStatistics]]:
+    """The same, with the state that it is the spread of."""
+
     def read(state: ContainerState, owner: Range, reader: Reader) -> PartitionStatistics:
         meta = unpack_meta(reader.meta)
         return PartitionStatistics(
@@ -62,7 +92,7 @@ def partitions(store: ContainerStore) -> list[PartitionStatistics]:
             lsn=meta.lsn,
         )
 
-    return [store.look(owner.start, read) for owner in store.refresh().table.ranges]
+    return of_every_range(store, read)
 
 
 def index_progress(store: ContainerStore) -> int:
@@ -74,7 +104,7 @@ def index_progress(store: ContainerStore) -> int:
         meta = unpack_meta(reader.meta)
         return meta.items, meta.stale_items
 
-    counts = [store.look(owner.start, read) for owner in store.state.table.ranges]
+    _, counts = of_every_range(store, read)
     items, stale = (sum(column) for column in zip(*counts, strict=True))
     return 100 * (items - stale) // items if stale else 100
 
@@ -94,5 +124,5 @@ def logical_partitions(store: ContainerStore, top: int) -> list[LogicalPartition
             for one in largest
         ]
 
-    found = [one for owner in store.refresh().table.ranges for one in store.look(owner.start, read)]
+    found = chain.from_iterable(of_every_range(store, read)[1])
     return nlargest(top, found, key=lambda one: one.size_bytes)

@@ -42,7 +42,6 @@ from armillary.partition.provisioning import (
 )
 from armillary.partition.scaling import Split, plan_change
 from armillary.store.containers import ROUNDS_MAX, ContainerStore
-from armillary.store.meta import unpack_meta
 from armillary.store.moves import DONE, Move, begin_split
 from armillary.store.offers import (
     OfferRecord,
@@ -51,6 +50,7 @@ from armillary.store.offers import (
     encode_offer,
     find_offer,
 )
+from armillary.store.statistics import partitions
 
 #: Asked before a piece of background work, and while it goes on: is it still ours to do?
 May: TypeAlias = Callable[[], bool]
@@ -81,11 +81,7 @@ def save_offer(engine: Engine, record: OfferRecord) -> OfferRecord:
 
 def stored_bytes(store: ContainerStore) -> dict[int, int]:
     """Bytes of each range of a container, by range id."""
-    sizes: dict[int, int] = {}
-    for owner in store.refresh().table.ranges:
-        meta = store.look(owner.start, lambda state, owner, reader: unpack_meta(reader.meta))
-        sizes[meta.ordinal] = meta.body_bytes + meta.index_bytes
-    return sizes
+    return {int(one.id): one.size_bytes for one in partitions(store)}
 
 
 def minimum(record: OfferRecord, size_bytes: int, shared_containers: int = 0) -> int:

@@ -47,8 +47,7 @@ class UsageReport:
 
 
 def usage_report(store: ContainerStore) -> UsageReport:
-    spread = statistics.partitions(store)
-    state = store.state
+    state, spread = statistics.spread(store)
     meter = store.meter
     heat = {} if meter is None else meter.heat(state)
     lines = []
