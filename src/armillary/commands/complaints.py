@@ -46,14 +46,21 @@ def complaining(as_json: bool, stopped: str = "Stopped.") -> Iterator[None]:
         yield
     except Complaint as complaint:
         raise _end(str(complaint), complaint.code, as_json) from complaint
+    except BrokenPipeError:
+        raise  # nobody reads on, as in `| head`: no failure of ours, and nobody to tell it to
     except tuple(kind for kind, _ in CODES) as error:
-        code = next(code for kind, code in CODES if isinstance(error, kind))
         text = stopped if isinstance(error, KeyboardInterrupt) else str(error)
-        raise _end(text, code, as_json) from error
+        raise _end(text, code_of(error), as_json) from error
+
+
+def code_of(error: BaseException) -> int:
+    return next((code for kind, code in CODES if isinstance(error, kind)), EXIT_FAILED)
+
+
+def as_json_line(text: str, code: int) -> str:
+    return orjson.dumps({"error": {"exit_code": code, "message": text}}).decode()
 
 
 def _end(text: str, code: int, as_json: bool) -> typer.Exit:
-    if as_json:
-        text = orjson.dumps({"error": {"exit_code": code, "message": text}}).decode()
-    typer.echo(text, err=True)
+    typer.echo(as_json_line(text, code) if as_json else text, err=True)
     return typer.Exit(code)

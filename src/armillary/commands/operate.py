@@ -49,7 +49,8 @@ def backup(
 ) -> None:
     """Copy an account into a new folder while reads and writes go on.
 
-    Example: armillary backup backups/monday
+    Examples:
+      armillary backup backups/monday
     """
     from armillary.operate.copies import backup as run
 
@@ -65,7 +66,8 @@ def restore(
 ) -> None:
     """Make a new data folder from a backup.
 
-    Example: armillary restore backups/monday --data restored
+    Examples:
+      armillary restore backups/monday --data restored
     """
     from armillary.operate.copies import restore as run
 
@@ -77,7 +79,8 @@ def restore(
 def compact(data: Path = FOLDER, json: bool = JSON) -> None:
     """Give the space of deleted items back to the disk. No server may be running on the folder.
 
-    Example: armillary compact --data .armillary
+    Examples:
+      armillary compact --data .armillary
     """
     from armillary.operate.copies import compact_folder
 
@@ -90,7 +93,11 @@ def compact(data: Path = FOLDER, json: bool = JSON) -> None:
 def doctor(data: str = DATA, json: bool = JSON) -> None:
     """Check everything: folder, catalog, and every row of every container against its items.
 
-    It changes nothing. Exit code 1 if something is wrong. Example: armillary doctor
+    It changes nothing. Exit code 1 if something is wrong.
+
+    Examples:
+      armillary doctor
+      armillary doctor --data backups/monday --json
     """
     from armillary.operate.doctor import examine
 
@@ -119,8 +126,9 @@ def export(
 ) -> None:
     """Write the items of a container to a file. Stopped, the same command goes on where it was.
 
-    Examples: armillary export orders.jsonl --database shop --container orders
-    armillary export orders.parquet --data "AccountEndpoint=https://…;AccountKey=…;"
+    Examples:
+      armillary export orders.jsonl --database shop --container orders
+      armillary export orders.parquet --data "AccountEndpoint=https://…;AccountKey=…;"
     """
     from armillary.operate.exporting import export_items
 
@@ -140,8 +148,10 @@ def import_(
     """Put the items of a file into a container. Stopped, the same command goes on where it was.
 
     Items with the id and key of one that is there take its place. Exit code 3 if some were refused.
-    Examples: armillary import orders.csv --database shop --container orders
-    armillary import orders.jsonl --data http://localhost:8081
+
+    Examples:
+      armillary import orders.csv --database shop --container orders
+      armillary import orders.jsonl --data http://localhost:8081
     """
     from armillary.operate.importing import import_items
 

@@ -1,4 +1,4 @@
-"""`armillary query`: ask a data folder in the terminal, without a server.
+"""`armillary query`: ask a data folder or a server in the terminal.
 
     open the account ──▶ pick the container ──▶ run pages until done ──▶ table, JSON or CSV
                                                                          + charge, ranges, plan
@@ -17,7 +17,8 @@ from typing import Any, Final
 import orjson
 
 from armillary.account import Account, open_account
-from armillary.commands.complaints import EXIT_FAILED, EXIT_USAGE, Complaint
+from armillary.commands.complaints import EXIT_FAILED, EXIT_USAGE, Complaint, code_of
+from armillary.commands.query_remote import RemoteContainer
 from armillary.commands.query_report import Answer, pointed
 from armillary.container import OMITTED, Container
 from armillary.engine.opening import is_there
@@ -86,7 +87,7 @@ def find_container(account: Account, database: str | None, container: str | None
         return home.container(only(container, home.containers(), "container"))
     except DbError as error:
         named = "/".join(name for name in (database, container) if name is not None)
-        raise Complaint(f"{named}: {error.message}", EXIT_FAILED) from error
+        raise Complaint(f"{named}: {error.message}", code_of(error)) from error
 
 
 def only(given: str | None, there: list[str], what: str) -> str:
@@ -101,7 +102,7 @@ def only(given: str | None, there: list[str], what: str) -> str:
 # --- asking ---------------------------------------------------------------------------------------
 
 
-def ask(container: Container, text: str, question: Question) -> Answer:
+def ask(container: Container | RemoteContainer, text: str, question: Question) -> Answer:
     """All rows, or the first `max_items`."""
     answer = Answer()
     continuation: str | None = None

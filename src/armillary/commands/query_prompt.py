@@ -24,6 +24,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import Output
 
 from armillary.commands.query_asking import FAREWELLS
+from armillary.commands.query_remote import RemoteContainer
 from armillary.container import Container
 from armillary.query.functions import FUNCTIONS
 from armillary.query.sql.lexer import is_plain_name
@@ -44,7 +45,7 @@ _WORD: Final = re.compile(r"@?[A-Za-z_][A-Za-z0-9_]*\Z|@\Z")
 
 
 def prompt_reader(
-    container: Container,
+    container: Container | RemoteContainer,
     parameters: Iterable[str] = (),
     *,
     history: Path | None = None,
@@ -134,7 +135,7 @@ class QueryCompleter(Completer):
             yield Completion(each, start_position=-len(word))
 
 
-def names_in(container: Container) -> set[str]:
+def names_in(container: Container | RemoteContainer) -> set[str]:
     """The names of properties in the first items, those that can be written after a point."""
     page = container.query_page("SELECT * FROM c", max_items=ITEMS_LOOKED_AT)
     names: set[str] = set()

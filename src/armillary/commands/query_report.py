@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from io import StringIO
-from typing import Final
+from typing import Final, Protocol
 
 import orjson
 from rich.cells import cell_len
@@ -18,7 +18,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from armillary.query.run import QueryPage
 from armillary.query.sql.errors import QueryError
 from armillary.values import JSON
 
@@ -26,6 +25,29 @@ from armillary.values import JSON
 SYSTEM: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 #: The column of rows that are no objects.
 VALUE: Final = "value"
+
+
+class Metrics(Protocol):
+    @property
+    def ranges(self) -> int: ...
+
+    def charge_ru(self) -> float: ...
+
+
+class Page(Protocol):
+    """Of a container in a folder, or behind a server."""
+
+    @property
+    def rows(self) -> list[JSON]: ...
+
+    @property
+    def continuation(self) -> str | None: ...
+
+    @property
+    def plan_text(self) -> str: ...
+
+    @property
+    def metrics(self) -> Metrics: ...
 
 
 @dataclass(slots=True)
@@ -39,7 +61,7 @@ class Answer:
     plan: str = ""
     has_more: bool = False
 
-    def add(self, page: QueryPage) -> None:
+    def add(self, page: Page) -> None:
         self.rows += page.rows
         self.charge_ru += page.metrics.charge_ru()
         self.ranges += page.metrics.ranges

@@ -1,14 +1,15 @@
-"""The terminal side of `armillary query`: standard input and output, and exit codes."""
+"""The terminal side of `armillary query`: where it asks, standard input and output."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Literal, TypeAlias
 
 from rich.console import Console
 
-from armillary.commands.complaints import Complaint
+from armillary.commands.complaints import complaining
 from armillary.commands.query_asking import (
     Question,
     ask,
@@ -18,7 +19,11 @@ from armillary.commands.query_asking import (
     read_parameters,
     read_partition_key,
 )
+from armillary.commands.query_remote import RemoteContainer
 from armillary.commands.query_report import Answer, as_csv, as_json, as_table, summary
+from armillary.commands.remote import Remote, is_remote
+from armillary.commands.sources import pick
+from armillary.container import Container
 
 Form: TypeAlias = Literal["table", "json", "csv"]
 #: More rows than this are not read by people. Programs get all.
@@ -35,16 +40,14 @@ def run_shell(
     parameters: Sequence[str] = (),
     max_items: int | None = None,
     form: Form = "table",
-) -> int:
-    """The exit code: 0, 1 when the query failed, 2 when it was called wrongly."""
+) -> None:
     if form == "table" and max_items is None:
         max_items = TABLE_ROWS
-    try:
+    with complaining(form == "json"):
         question = Question(
             read_parameters(parameters), read_partition_key(partition_key), max_items
         )
-        with open_data(data) as account:
-            source = find_container(account, database, container)
+        with _source(data, database, container) as source:
             if sql is None and sys.stdin.isatty():
                 from armillary.commands.query_prompt import prompt_reader  # takes its time
 
@@ -53,10 +56,18 @@ def run_shell(
             else:
                 text = sys.stdin.read() if sql is None else sql
                 _show(ask(source, text, question), form)
-    except Complaint as complaint:
-        _complain(str(complaint))
-        return complaint.code
-    return 0
+
+
+@contextmanager
+def _source(
+    data: str, database: str | None, container: str | None
+) -> Iterator[Container | RemoteContainer]:
+    if is_remote(data):
+        with Remote(data) as remote:
+            yield RemoteContainer(remote, *pick(remote, database, container))
+        return
+    with open_data(data) as account:
+        yield find_container(account, database, container)
 
 
 def _show(answer: Answer, form: Form) -> None:

@@ -51,7 +51,9 @@ def simulate(
 ) -> None:
     """Simulate a container of any size: growth, splits, throttling, hot keys, cost.
 
-    Example: armillary simulate --storage 100TB --throughput 10M --keys 1e9 --skew zipf:0.8
+    Examples:
+      armillary simulate --scenario black-friday
+      armillary simulate --storage 100TB --throughput 10M --keys 1e9 --skew zipf:0.8
     """
     options = {
         "storage": storage,

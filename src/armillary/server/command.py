@@ -7,6 +7,7 @@ pydantic, which costs a server 11 MB for its whole life and a quarter of the tim
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NoReturn
 
 from armillary.config import VARIABLES
 from armillary.errors import BadInput
@@ -24,6 +25,11 @@ from armillary.server.plan import KEY_VARIABLE, MEMORY, make_plan
 from armillary.server.run import EXIT_USAGE, run
 
 ABOUT = "Serve the NoSQL API over HTTP and HTTPS on one port, until SIGTERM or Ctrl-C."
+EXAMPLES = """examples:
+  armillary serve
+  armillary serve --data :memory: --port 0
+  armillary serve --partition-bytes 2MB --partition-ru 1000
+  ARMILLARY_KEY=… armillary serve --host 0.0.0.0 --allow-host db.example.com"""
 
 #: Flag → the variable that it goes before, and what it is. For watching splits on a laptop.
 SETTINGS = {
@@ -47,8 +53,22 @@ FLAGS = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser("armillary serve", description=ABOUT, allow_abbrev=False)
+class _JsonParser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        _complain_as_json(message)
+        sys.exit(EXIT_USAGE)
+
+
+def parser(
+    kind: type[argparse.ArgumentParser] = argparse.ArgumentParser,
+) -> argparse.ArgumentParser:
+    options = kind(
+        "armillary serve",
+        description=ABOUT,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     add = options.add_argument
     add(
         "--data",
@@ -69,7 +89,7 @@ def parser() -> argparse.ArgumentParser:
         help="take the public key of the emulator on any address",
     )
     add("--allow-host", action="append", default=[], metavar="NAME", help="a name to answer to")
-    add("--json", action="store_true", help="say where it is as one line of JSON, nothing else")
+    add("--json", action="store_true", help="say where it is as one line of JSON; errors too")
     add(
         "--stop-with-stdin",
         action="store_true",
@@ -82,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(words: Sequence[str]) -> int:
     """The exit code."""
-    given = parser().parse_args(words)
+    given = parser(_JsonParser if "--json" in words else argparse.ArgumentParser).parse_args(words)
     with ExitStack() as stack:
         if str(given.data) == MEMORY:
             # The certificate has to lie somewhere while the server runs.
@@ -93,6 +113,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _serve(given: argparse.Namespace) -> int:
+    complain = _complain_as_json if given.json else _complain
     try:
         plan = make_plan(
             environ=os.environ,
@@ -109,12 +130,12 @@ def _serve(given: argparse.Namespace) -> int:
             folder=Path(),
         )
     except BadInput as error:
-        _complain(str(error))
+        complain(str(error))
         return EXIT_USAGE
     if given.stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, name="stdin watch", daemon=True).start()
     banner = JsonBanner(say_at_once) if given.json else TextBanner(say_at_once)
-    return run(plan, banner, _complain)
+    return run(plan, banner, complain)
 
 
 def _stop_with_stdin() -> None:
@@ -144,3 +165,8 @@ def _checked(variable: str) -> Callable[[str], Any]:
 
 def _complain(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
+
+
+def _complain_as_json(line: str) -> None:
+    """As all commands do (`commands/complaints.py`)."""
+    _complain(json.dumps({"error": {"exit_code": EXIT_USAGE, "message": line}}))

@@ -64,12 +64,22 @@ def test_a_server_is_asked_by_address_or_connection_string(tmp_path: Path) -> No
         key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
         made = signed.ask("POST", "/dbs/my%20shop/colls", {"id": "c", "partitionKey": key})
         assert made.status == 201
-        signed.close()
         address = f"http://localhost:{server.port}"
         connection = f"AccountEndpoint={address}/;AccountKey={EMULATOR_KEY};"
         for source in (address, connection, address.replace("http", "https")):
             told = orjson.loads(shown("partitions", source, "--json"))
             assert (told["database"], told["container"]) == ("my shop", "c")
+        item = {"id": "1", "pk": "a", "n": 7}
+        key_of = {"x-ms-documentdb-partitionkey": '["a"]'}
+        assert signed.ask("POST", "/dbs/my%20shop/colls/c/docs", item, key_of).status == 201
+        signed.close()
+        asked = ["query", address, "SELECT VALUE c.n FROM c WHERE c.n > @n", "--json", "-p", "n=5"]
+        found = orjson.loads(shown(*asked, "--partition-key", "a"))
+        assert (found["rows"], found["hasMore"], found["ranges"]) == ([7], False, 1)
+        assert found["plan"]
+        wrong = RUN.invoke(app, ["query", address, "SELECT *\nFORM c"])
+        assert wrong.exit_code == 1
+        assert wrong.stderr.splitlines()[1:] == ["  FORM c", "  ^^^^"]
         gone = RUN.invoke(app, ["partitions", address, "--container", "none"])
         assert (gone.exit_code, "none" in gone.stderr) == (2, True)
         wrong = RUN.invoke(app, ["partitions", connection.replace("C2y6", "AAAA"), "--json"])

@@ -135,8 +135,8 @@ def test_an_error_points_at_its_place(data: str) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "text"),
     [
-        (["--database", "none"], 1, "none"),
-        (["--database", "shop", "--container", "none"], 1, "shop/none"),
+        (["--database", "none"], 2, "none"),
+        (["--database", "shop", "--container", "none"], 2, "shop/none"),
         (["--database", "shop", "-p", "x"], 2, "name=value"),
         (["--database", "shop", "--max-items", "0"], 2, "max-items"),
     ],
@@ -146,6 +146,14 @@ def test_exit_codes(data: str, options: list[str], code: int, text: str) -> None
     result = call(data, "SELECT * FROM c", *options)
     assert result.exit_code == code
     assert text in result.stderr
+
+
+def test_an_error_is_json_where_the_answer_would_be(data: str) -> None:
+    """A program reads one form, whatever comes of it."""
+    for sql, code in (("SELECT *\nFORM c", 1), ("SELECT VALUE 1/0", 1)):
+        result = ask(data, sql, "--json")
+        assert (result.exit_code, result.stdout) == (code, "")
+        assert json.loads(result.stderr)["error"]["exit_code"] == code
 
 
 def test_to_ask_makes_no_folder(tmp_path: Path) -> None:

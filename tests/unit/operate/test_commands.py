@@ -55,7 +55,7 @@ def test_some_refused_is_3_and_says_which(data: Path, tmp_path: Path) -> None:
         (("compact", "--data", "T/none"), 2, "no data"),
         (("doctor", "--data", "T/none"), 2, "no account"),
         (("export", "T/out.jsonl", "--data", "T/none"), 2, "no data folder"),
-        (("export", "T/out.jsonl", "--data", "T/data", "--container", "x"), 1, "x"),
+        (("export", "T/out.jsonl", "--data", "T/data", "--container", "x"), 2, "x"),
         (("export", "T/no/where.jsonl", "--data", "T/data"), 1, "No such file"),
         (("import", "T/none.jsonl", "--data", "T/data"), 2, "no file"),
     ],
