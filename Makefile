@@ -27,7 +27,7 @@ run: $(STAMP)  ## the server on port 8081, data in ./.armillary, until Ctrl-C
 
 test: $(STAMP)  ## every test but the long ones; ends with what was skipped and why
 	@tools/browser.sh
-	@$(PY) -m pytest -rs -n 2 --dist loadfile
+	@$(PY) -m pytest -rs -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(STAMP)  ## ruff: rules and format
 	@$(PY) -m ruff check --quiet && $(PY) -m ruff format --check --quiet \

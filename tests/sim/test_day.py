@@ -53,9 +53,9 @@ def a_day(seed: int) -> tuple[Counter[str], list[object]]:
 
 
 def test_a_day_passes_in_seconds_and_can_be_replayed() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     counts, items = a_day(SEED)
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60
     assert counts["hours"] >= 24
     assert counts["refused"] > 0, counts
     assert counts["expired"] > 500, counts

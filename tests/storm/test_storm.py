@@ -25,7 +25,7 @@ def run(address: str, size: Size, partition_bytes: int, seed: int = SEED) -> Fin
 
 
 def test_on_lmdb(tmp_path: Path) -> None:
-    found = run(str(tmp_path / "data"), Size(4 * MB), 256 * KB)
+    found = run(str(tmp_path / "data"), Size(4 * MB, ranges_min=5, merges_min=1), 256 * KB)
     assert found.wrong == [], "\n".join(found.lines())
     assert found.counts["most ranges"] > 4, found.lines()
     assert found.counts["merges"] > 0, found.lines()
@@ -41,7 +41,7 @@ def test_with_all_versions(tmp_path: Path) -> None:
 
 @pytest.mark.postgres
 def test_on_postgresql() -> None:
-    found = run(fresh_url(), Size(1 * MB, readers=2), 256 * KB)
+    found = run(fresh_url(), Size(1 * MB, readers=2, ranges_min=2), 256 * KB)
     assert found.wrong == [], "\n".join(found.lines())
     assert found.counts["ranges at the end"] > 1, found.lines()
 

@@ -41,7 +41,7 @@ def run_child(
     code: str, folder: Path, *arguments: str, preload: Path | None = None, **settings: str
 ) -> subprocess.CompletedProcess[str]:
     child = start_child(code, folder, *arguments, preload=preload, **settings)
-    output, errors = child.communicate(timeout=60)
+    output, errors = child.communicate(timeout=120)
     return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
 
 

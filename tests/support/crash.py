@@ -33,7 +33,7 @@ from armillary.steps import STEPS
 
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-DEADLINE_SECONDS = 60.0
+DEADLINE_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ def open_ledger(kind: str, place: str, enforce: Enforce = "on") -> Ledger:
             return PostgresLedger(place, enforce)
 
 
-#: Asks as fast as it can for a while, then prints the RU it was granted, second by second.
+#: Asks as fast as it can for a while, and until it was refused; then prints the RU it was granted,
+#: second by second, and the seconds in which it was refused.
 HAMMER = """
 import json
 from collections import Counter
@@ -42,20 +43,21 @@ from tests.support.ledgers import open_ledger
 from armillary.partition.ledger import Allowance
 kind, place, ru, cost, seconds = sys.argv[2:7]
 ledger, allowance, cost = open_ledger(kind, place), Allowance(7, float(ru)), float(cost)
-used = Counter()
+used, refused = Counter(), set()
 ledger.admit(allowance, time.time_ns() // 1_000_000)
 print("ready", flush=True)
 sys.stdin.readline()
 end = time.time() + float(seconds)
-while time.time() < end:
+while time.time() < end or (not refused and time.time() < end + 60):
     now_ms = time.time_ns() // 1_000_000
     if ledger.admit(allowance, now_ms) is None:
         ledger.charge(allowance, cost, now_ms)
         used[now_ms // 1000] += cost
     else:
+        refused.add(now_ms // 1000)
         time.sleep(0.002)
 ledger.close()
-print(json.dumps(used))
+print(json.dumps([used, sorted(refused)]))
 """
 
 
@@ -66,8 +68,9 @@ def hammer(
     return start_child(HAMMER, folder, kind, place, str(ru), str(cost), str(seconds))
 
 
-def granted_together(children: list[subprocess.Popen[str]]) -> Counter[int]:
-    """Let them begin at the same moment; the RU of all of them, second by second."""
+def granted_together(children: list[subprocess.Popen[str]]) -> tuple[Counter[int], set[int]]:
+    """Let them begin at the same moment; the RU of all of them, second by second, and the seconds
+    in which one was refused."""
     for child in children:
         wait_for_line(child, "ready")
     for child in children:
@@ -75,8 +78,11 @@ def granted_together(children: list[subprocess.Popen[str]]) -> Counter[int]:
         child.stdin.write("go\n")
         child.stdin.flush()
     total: Counter[int] = Counter()
+    refused: set[int] = set()
     for child in children:
-        output, errors = child.communicate(timeout=60)
+        output, errors = child.communicate(timeout=120)
         assert child.returncode == 0, errors
-        total.update({int(second): ru for second, ru in json.loads(output).items()})
-    return total
+        used, seconds = json.loads(output)
+        total.update({int(second): ru for second, ru in used.items()})
+        refused.update(seconds)
+    return total, refused

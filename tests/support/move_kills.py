@@ -53,7 +53,7 @@ def kill(
         child.stdout.readline()  # an acknowledgement, or the word that it begins
         time.sleep(after_s)
         child.kill()
-    out, errors = child.communicate(timeout=60)
+    out, errors = child.communicate(timeout=120)
     expected = {-signal.SIGKILL, 0} if may_end else {-signal.SIGKILL}
     assert child.returncode in expected, (work, step, child.returncode, errors.decode())
     if ended is not None and child.returncode == 0:

@@ -109,13 +109,13 @@ class Rounds:
             working.append(pool.submit(write, self._server.port, work, sent))
         begun = time.monotonic()
         while not all(one.promised for one in done):
-            assert time.monotonic() < begun + 60, "some client gets no answer"
+            assert time.monotonic() < begun + 120, "some client gets no answer"
             time.sleep(0.001)
         time.sleep(chance.random() * 0.08)
         self._kill(only_server=chance.random() < 0.25)
         stop.set()
         for one in working[: self._raw]:
-            one.result(60)
+            one.result(120)
         self._sdk_working += zip(working[self._raw :], done[self._raw :], strict=True)
         for sent in done[: self._raw]:
             self._keep(sent)
@@ -168,7 +168,7 @@ class Rounds:
             os.kill(self._server.process.pid, signal.SIGKILL)
         else:
             os.killpg(self._server.process.pid, signal.SIGKILL)
-        self._server.process.wait(10)
+        self._server.process.wait(60)
         self._server.close()
 
     def _check(self, new: list[Group]) -> None:

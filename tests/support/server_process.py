@@ -53,7 +53,7 @@ class ServerProcess:
         self.lines: list[str] = []
         self.port = 0
 
-    def wait_until_ready(self, seconds: float = 30) -> None:
+    def wait_until_ready(self, seconds: float = 120) -> None:
         """The last line it prints says where it is."""
         timer = threading.Timer(seconds, self.process.kill)
         timer.start()
@@ -67,7 +67,7 @@ class ServerProcess:
         assert self.port, self.end()
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), 10)
+        return socket.create_connection(("127.0.0.1", self.port), 60)
 
     def ask(self, target: str, method: str = "GET") -> Answer:
         with self.connect() as client:
@@ -79,7 +79,7 @@ class ServerProcess:
 
     def end(self) -> tuple[int, str, str]:
         """Exit code, and what it still printed."""
-        out, errors = self.process.communicate(timeout=40)
+        out, errors = self.process.communicate(timeout=120)
         return self.process.returncode, out, errors
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class Neighbour:
         return self.answer()
 
     def close(self) -> None:
-        _, errors = self._child.communicate(timeout=60)
+        _, errors = self._child.communicate(timeout=120)
         assert self._child.returncode == 0, errors.decode()
 
 
@@ -89,13 +89,20 @@ def increment(database: Database, count: int) -> int:
     return count * THREADS
 
 
+def look(database: Database) -> Any:
+    """Read what `compare_and_set` will write over first."""
+    _kept["looked"] = database.container(ITEMS).read_item("agreed", "hot")
+    return _kept["looked"]
+
+
 def compare_and_set(database: Database, count: int) -> int:
-    """Read, add one, replace if nobody else has: how often somebody else had."""
+    """Read, add one, replace if nobody else has: how often somebody else had. What `look` saw is
+    the first that is read."""
     items = database.container(ITEMS)
     lost = 0
     for _ in range(count):
         while True:
-            item = items.read_item("agreed", "hot")
+            item = _kept.pop("looked", None) or items.read_item("agreed", "hot")
             value: Any = item["value"]
             body = {"id": "agreed", "pk": "hot", "value": value + 1}
             try:
@@ -192,6 +199,7 @@ TASKS: dict[str, Callable[..., Any]] = {
     task.__name__: task
     for task in (
         increment,
+        look,
         compare_and_set,
         fill,
         change_policy,

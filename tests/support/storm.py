@@ -39,7 +39,11 @@ class Size:
     readers: int = 4
     pagers: int = 1
     merges: bool = True
-    seconds_max: float = 60.0
+    seconds_max: float = 240.0
+    ranges_min: int = 1
+    merges_min: int = 0
+    """Writers go on until so many ranges were seen and so many merges made, however slow the ones
+    that split and merge are beside them."""
     retention_minutes: int | None = None
 
 
@@ -74,6 +78,7 @@ class Storm:
         ]
         """Of them the last ones, for readers to choose from."""
         self._written = 0
+        self._ranges_most = 0
         self._end = threading.Event()
         self._lock = threading.Lock()
         self._acks: list[float] = []
@@ -124,7 +129,7 @@ class Storm:
         container, state = self.container(), self.states[number]
         last = start = time.perf_counter()
         turn = 0
-        while self._written < self.size.data_bytes:
+        while self._written < self.size.data_bytes or not self._has_moved():
             if time.perf_counter() - start > self.size.seconds_max:
                 self.wrong("the storm took too long")
                 break
@@ -135,6 +140,10 @@ class Storm:
                 self.found.longest_stop_ms = max(self.found.longest_stop_ms, (now - last) * 1000)
                 self._acks.append(now)
             last = now
+
+    def _has_moved(self) -> bool:
+        merges = self.found.counts["merges"]
+        return self._ranges_most >= self.size.ranges_min and merges >= self.size.merges_min
 
     def _write_one(
         self, container: Container, state: dict[Any, int], random: Random, name: str, turn: int
@@ -225,17 +234,16 @@ class Storm:
 
     def _watch_layout(self, name: str) -> None:
         container = self.container()
-        most = 0
         while not self._end.is_set():
             ranges = [(one.start, one.end) for one in container.feed_ranges()]
             tiled = all(left[1] == right[0] for left, right in pairwise(ranges))
             if not tiled or ranges[0][0] != "" or ranges[-1][1] != "FF":
                 self.wrong(f"the ranges do not tile: {ranges}")
-            most = max(most, len(ranges))
+            self._ranges_most = max(self._ranges_most, len(ranges))
             if self.size.merges and len(ranges) > 5:
                 self._merge_two(container)
             self._end.wait(0.05)
-        self.count("most ranges", most)
+        self.count("most ranges", self._ranges_most)
 
     def _merge_two(self, container: Container) -> None:
         """The two smallest neighbours; the housekeeper splits again what gets too large."""

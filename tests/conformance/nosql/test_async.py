@@ -160,7 +160,7 @@ def test_through_a_split(port: int) -> None:
             stop = asyncio.Event()
             writer = asyncio.create_task(write(container, stop))
             await container.replace_throughput(2 * len(before) * PARTITION_RU)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while await ranges(container) < 2 * len(before):
                     await asyncio.sleep(0.05)
             stop.set()

@@ -1,6 +1,5 @@
 """The official Python SDK on databases, containers and throughput."""
 
-import time
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from azure.cosmos.exceptions import (
     CosmosResourceNotFoundError,
 )
 from tests.conformance.nosql.conftest import Server
+from tests.support.waiting import until
 
 
 def test_databases(client: CosmosClient, database: DatabaseProxy) -> None:
@@ -69,11 +69,7 @@ def test_expired_items_are_gone(database: DatabaseProxy) -> None:
     container = database.create_container("c", PartitionKey("/pk"), default_ttl=-1)
     container.create_item({"id": "1", "pk": "a", "ttl": 1})
     container.create_item({"id": "2", "pk": "a"})
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        if [one["id"] for one in container.read_all_items()] == ["2"]:
-            break
-        time.sleep(0.1)
+    until(lambda: [one["id"] for one in container.read_all_items()] == ["2"])
     with pytest.raises(CosmosResourceNotFoundError):
         container.read_item("1", "a")
 
@@ -145,10 +141,7 @@ def test_more_throughput_than_its_ranges_can_serve_splits(
         container.create_item({"id": str(number), "pk": str(number)})
     before = len(list(container.read_feed_ranges()))
     container.replace_throughput(20_000)
-    deadline = time.monotonic() + 20
-    while is_pending(container):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: not is_pending(container))
     assert container.get_throughput().offer_throughput == 20_000
     assert len(list(container.read_feed_ranges(force_refresh=True))) > before
     assert {one["id"] for one in container.read_all_items()} == set(map(str, range(20)))

@@ -52,7 +52,7 @@ def port() -> Iterator[int]:
         yield found
         process.terminate()
         process.stdout.close()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning")

@@ -59,7 +59,7 @@ class Follower(threading.Thread):
 
     def finish(self, last: int) -> list[int]:
         self._stop_after = last
-        self.join(timeout=30)
+        self.join(timeout=120)
         return self.seen
 
 
@@ -89,7 +89,7 @@ def test_two_processes_write_while_a_third_reads(
     follower.start()
     command = [sys.executable, "-m", "tests.support.counting", url, "1", "100"]
     processes = [subprocess.Popen([*command, label], cwd=ROOT) for label in ("a", "b")]
-    assert [process.wait(timeout=60) for process in processes] == [0, 0]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0]
     assert follower.finish(200) == list(range(1, 201))
     with engine.read(1) as reader:
         labels = [value for _, value in reader.scan(LOG, LOG_END)]
@@ -102,11 +102,11 @@ def _held(url: str, opened: Callable[..., PostgresEngine]) -> tuple[Future[Any],
 
     def hold(writer: Writer, data: bytes) -> Any:
         inside.set()
-        assert go.wait(20)
+        assert go.wait(120)
         return COUNTING["add"].run(writer, data)
 
     future = opened({"hold": Handler(hold)}).submit(1, Command("hold", b"slow"))
-    assert inside.wait(10)
+    assert inside.wait(60)
     return future, go.set
 
 
@@ -164,8 +164,9 @@ def test_waiting_for_a_fence_ends_at_the_statement_timeout(
     url: str, opened: Callable[..., PostgresEngine]
 ) -> None:
     """Without it, one stopped server would stop all others for ever."""
-    impatient = opened(COUNTING, f"{url}&options={quote('-c statement_timeout=200')}")
-    impatient.create_space(1, [(META_KEY, b"0")])
+    opened().create_space(1, [(META_KEY, b"0")])
+    # Short enough to wait for, long enough for what is no wait on a slow machine.
+    impatient = opened(COUNTING, f"{url}&options={quote('-c statement_timeout=1500')}")
     slow, let_go = _held(url, opened)
     with pytest.raises(Unavailable) as caught:
         impatient.run(1, Command("add", b"never"))

@@ -48,13 +48,19 @@ def test_handlers_are_found_by_import_path() -> None:
 def test_commands_of_several_workers_share_a_commit(open_worker: OpenWorker) -> None:
     workers = [open_worker() for _ in range(3)]
     workers[0].create_space(1, first_rows())
-    before = workers[0]._environment.lmdb.info()["last_txnid"]
-    futures = [workers[0].submit(1, command(("sleep", 0.3)))]
-    time.sleep(0.1)
-    futures += [worker.submit(1, command(("count", b"c"))) for worker in workers * 10]
-    wait(futures)
-    assert sorted(future.result()[0] for future in futures[1:]) == list(range(1, 31))
-    assert workers[0]._environment.lmdb.info()["last_txnid"] == before + 1
+
+    def commits(times: int) -> int:
+        before = workers[0]._environment.lmdb.info()["last_txnid"]
+        futures = [workers[0].submit(1, command(("sleep", 0.1 * times)))]
+        time.sleep(0.05 * times)
+        futures += [worker.submit(1, command(("count", b"c"))) for worker in workers * 10]
+        wait(futures)
+        told = sorted(future.result()[0] for future in futures[1:])
+        assert told == list(range(told[0], told[0] + 30))
+        return int(workers[0]._environment.lmdb.info()["last_txnid"]) - before
+
+    # On a slow machine some of them come only after the first sleep; the next one is longer.
+    assert any(commits(times) == 1 for times in range(1, 20))
 
 
 def test_a_killed_writer_fails_what_is_outstanding_at_once(
@@ -63,11 +69,11 @@ def test_a_killed_writer_fails_what_is_outstanding_at_once(
     worker = open_worker()
     worker.create_space(1, first_rows())
     assert worker.run(1, command(("count", b"c"))) == [1]
-    futures = [worker.submit(1, command(("sleep", 30.0)))]
+    futures = [worker.submit(1, command(("sleep", 600.0)))]
     futures += [worker.submit(1, command(("count", b"c"))) for _ in range(5)]
     time.sleep(0.1)
     writer.process.kill()
-    _, unfinished = wait(futures, timeout=10)
+    _, unfinished = wait(futures, timeout=60)
     assert not unfinished
     assert all(isinstance(future.exception(), WriteUncertain) for future in futures)
     with pytest.raises(Unavailable):
@@ -186,7 +192,7 @@ def test_the_writer_ends_when_its_supervisor_dies(tmp_path: Path) -> None:
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 9, errors
     status = Path(f"/proc/{int(output)}/stat")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline, "the writer outlives its supervisor"
         time.sleep(0.05)

@@ -104,11 +104,10 @@ def test_a_slice_is_one_statement(ledger: PostgresLedger, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(("ru", "cost"), [(400.0, 7.0), (10_000.0, 13.0)])
 def test_two_servers_throttle_as_one(url: str, tmp_path: Path, ru: float, cost: float) -> None:
     children = [hammer("postgres", url, tmp_path, ru=ru, cost=cost, seconds=2.5) for _ in range(2)]
-    both = granted_together(children)
+    both, refused = granted_together(children)
     assert all(total <= ru + 2 * cost for total in both.values()), both
-    whole = sorted(both)[1:-1]
-    assert whole
-    assert max(both[second] for second in whole) >= 0.9 * ru, both
+    # Who is refused has used it up; a slow machine may do so in few of the seconds.
+    assert max(both[second] for second in refused) >= 0.9 * ru, (both, refused)
 
 
 HOLDER = """

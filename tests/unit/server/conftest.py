@@ -35,9 +35,9 @@ class Running:
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
-        assert self._started.wait(10)
+        assert self._started.wait(60)
 
-    def connect(self, timeout: float = 10) -> socket.socket:
+    def connect(self, timeout: float = 60) -> socket.socket:
         client = socket.create_connection(("127.0.0.1", self.port), timeout)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return client
@@ -51,7 +51,7 @@ class Running:
     def stop(self) -> None:
         if self._thread.is_alive():
             self.on_loop(self._stop.set)
-            self._thread.join(20)
+            self._thread.join(60)
         assert not self._thread.is_alive()
 
     def begin_stop(self) -> None:
@@ -74,7 +74,7 @@ class Running:
         self._started.set()
         await self._stop.wait()
         doorman.close()
-        await doorman.settle(1)
+        await doorman.settle(5)
         await self.hub.drain()
 
     async def _context(self) -> ssl.SSLContext:
@@ -91,7 +91,7 @@ def start(certificate: Path) -> Iterator[Start]:
     servers: list[Running] = []
 
     def begin(portal: PortalDoor | None = None, **changes: float) -> Running:
-        bounds = replace(Bounds(drain_s=5.0), **changes)  # type: ignore[arg-type]
+        bounds = replace(Bounds(drain_s=30.0), **changes)  # type: ignore[arg-type]
         servers.append(Running(bounds, certificate, portal))
         return servers[-1]
 

@@ -10,7 +10,7 @@ from tests.support.raw_http import Answers, get, post
 from tests.unit.server.conftest import Running, Start
 
 
-def until(wanted: object, look: object, seconds: float = 5.0) -> None:
+def until(wanted: object, look: object, seconds: float = 60.0) -> None:
     """Wait until `look()` is `wanted`."""
     assert callable(look)
     end = time.monotonic() + seconds
@@ -24,6 +24,10 @@ def ask(server: Running, request: bytes) -> tuple[int, bytes]:
         client.sendall(request)
         answer = Answers(client).get()
         return answer.status, answer.body
+
+
+def is_amid_a_request(server: Running) -> bool:
+    return any(guest._reader.in_request for guest in list(server.hub.guests))  # type: ignore[attr-defined]
 
 
 # --- framing ------------------------------------------------------------------------------------
@@ -46,7 +50,8 @@ def test_a_get_after_a_post_in_one_segment_is_answered_after_it(start: Start) ->
     server = start()
     with server.connect() as client:
         client.sendall(post("/wait/write", b"{}") + get("/quick/read"))
-        time.sleep(0.05)
+        until(1, lambda: len(server.service.requests))
+        time.sleep(0.05)  # in which the second must not be begun
         assert [one.target for one in server.service.requests] == ["/wait/write"]
         server.service.gate("write").set()
         answers = Answers(client)
@@ -62,7 +67,7 @@ def test_answers_go_out_in_order_although_a_later_one_is_done_first(start: Start
         client.settimeout(0.05)
         with pytest.raises(TimeoutError):
             client.recv(1)
-        client.settimeout(10)
+        client.settimeout(60)
         server.service.gate("a").set()
         answers = Answers(client)
         assert [answers.get().json()[1] for _ in "abc"] == ["/wait/a", "/slow/b", "/quick/c"]
@@ -177,6 +182,8 @@ def test_a_client_that_never_reads_is_stopped_and_others_are_served(start: Start
                 sent += greedy.send(requests[sent:])
             except BlockingIOError:
                 time.sleep(0.01)
+            except OSError:
+                break  # on a slow machine its time is up already
         handled = len(server.service.requests)
         assert handled < 100  # what the buffers of the system took, and no more
         assert ask(server, get("/quick"))[0] == 200
@@ -202,13 +209,11 @@ def test_a_client_that_reads_slowly_gets_everything(start: Start) -> None:
 
 def test_a_head_that_trickles_in_is_given_up(start: Start) -> None:
     server = start(head_s=0.2)
-    with server.connect() as client:
-        begin = time.monotonic()
-        with pytest.raises(OSError):  # reset, or broken pipe
-            for byte in get("/quick", "X: " + "y" * 1_000):
-                client.sendall(bytes([byte]))
-                time.sleep(0.01)
-        assert time.monotonic() - begin < 3
+    # Reset, or broken pipe, before it has said all.
+    with server.connect() as client, pytest.raises(OSError):
+        for byte in get("/quick", "X: " + "y" * 1_000):
+            client.sendall(bytes([byte]))
+            time.sleep(0.01)
     until(0, server.guests)
     assert server.service.requests == []
 
@@ -222,7 +227,8 @@ def test_a_body_that_never_comes_is_given_up(start: Start) -> None:
 
 
 def test_an_idle_connection_ends_and_a_busy_one_does_not(start: Start) -> None:
-    server = start(idle_s=0.2, first_byte_s=0.2, head_s=0.2, body_s=0.2)
+    # Long enough that a busy machine makes none of the three silent that is not.
+    server = start(idle_s=1.0, first_byte_s=1.0, head_s=1.0, body_s=1.0)
     with server.connect() as silent, server.connect() as idle, server.connect() as busy:
         busy.sendall(get("/wait/a"))
         idle.sendall(get("/quick"))
@@ -337,10 +343,8 @@ def test_a_drain_does_not_wait_for_ever(start: Start) -> None:
     server = start(drain_s=0.2)
     with server.connect() as client:
         client.sendall(get("/quick")[:-1])
-        time.sleep(0.05)
-        begin = time.monotonic()
-        server.stop()
-        assert time.monotonic() - begin < 3
+        until(True, lambda: is_amid_a_request(server))
+        server.stop()  # which would not end while it waits for the rest
         assert Answers(client).next() is None
 
 
@@ -404,7 +408,7 @@ def test_only_whole_and_single_requests_go_the_short_way(start: Start) -> None:
         client.sendall(one + two)
         assert [answers.get().json()[1] for _ in "12"] == ["/quick/a", "/quick/b"]
         client.sendall(one[:20])
-        until(True, lambda: any(guest._reader.in_request for guest in list(server.hub.guests)))  # type: ignore[attr-defined]
+        until(True, lambda: is_amid_a_request(server))
         client.sendall(one[20:])
         assert answers.get().json()[1] == "/quick/a"
         client.sendall(get("/wait/w"))

@@ -84,19 +84,23 @@ def test_https_on_the_same_port_under_every_name(
             assert len(answers.get().body) == 3_000_000
 
 
-def test_a_tls_hello_of_one_byte_at_a_time_is_given_up_and_nobody_waits(
+def test_nobody_waits_for_a_tls_hello_of_one_byte_at_a_time(
     start: Start, certificate: Path
 ) -> None:
-    server = start(handshake_s=0.3)
-    hello = hello_bytes(certificate)
+    server = start(handshake_s=600)
     with server.connect() as slow:
-        begin = time.monotonic()
-        with pytest.raises(OSError):  # reset, or broken pipe
-            for byte in hello:
-                slow.sendall(bytes([byte]))
-                assert ask(server) < 0.25
-                time.sleep(0.02)
-        assert time.monotonic() - begin < 3
+        for byte in hello_bytes(certificate)[:40]:
+            slow.sendall(bytes([byte]))
+            ask(server)
+
+
+def test_a_tls_hello_of_one_byte_at_a_time_is_given_up(start: Start, certificate: Path) -> None:
+    server = start(handshake_s=0.3)
+    # Reset, or broken pipe, before it has said all.
+    with server.connect() as slow, pytest.raises(OSError):
+        for byte in hello_bytes(certificate):
+            slow.sendall(bytes([byte]))
+            time.sleep(0.02)
     until(0, server.guests)
 
 
@@ -128,10 +132,8 @@ def hello_bytes(certificate: Path) -> bytes:
     return outgoing.read()
 
 
-def ask(server: Running) -> float:
-    """Seconds that a request of somebody else takes."""
-    begin = time.monotonic()
+def ask(server: Running) -> None:
+    """A request of somebody else."""
     with server.connect() as client:
         client.sendall(get("/quick"))
         assert Answers(client).get().status == 200
-    return time.monotonic() - begin

