@@ -19,6 +19,7 @@ class Words:
 
     method = "GET"
     has_body = False
+    waits = False
     target = rb"/([a-z]+)/([a-z]*)"
     captured: Final = {"date": rb"[0-9]+", "key": rb"\[[ -~]*\]"}
     fixed = frozenset({"level"})

@@ -3,10 +3,12 @@
 import json
 import os
 import threading
+from concurrent.futures import Future
+from functools import partial
 from random import Random
 from typing import Any, Final
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.nosql.messages import Request, Response, Waiting
 from armillary.errors import DbError
 from armillary.store.accounts import AccountStore
 
@@ -18,7 +20,8 @@ class EchoService:
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.shortcut = EchoShortcut()
-        self.shortcuts = (self.shortcut,)
+        self.later = LaterShortcut()
+        self.shortcuts = (self.shortcut, self.later)
         self.threads: set[str] = set()
         self._gates: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
@@ -53,6 +56,7 @@ class EchoShortcut:
 
     method = "GET"
     has_body = False
+    waits = False
     target = rb"/quick/([a-z]+)"
     captured: Final = {"say": rb"[a-z]+"}
     fixed: Final = frozenset[str]()
@@ -71,6 +75,47 @@ class EchoShortcut:
         self.said.append(say)
         body = b'"short %b"' % word
         return b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (date_line, len(body), body)
+
+
+class LaterShortcut:
+    """POST `/later/WORD` with a body: begun from bytes, ended when `futures[WORD]` is. The word
+    says how: `otherwise` and `again` end the long way, `bug` is one."""
+
+    method = "POST"
+    has_body = True
+    waits = True
+    target = rb"/later/([a-z]+)"
+    captured: Final[dict[str, bytes]] = {}
+    fixed: Final = frozenset[str]()
+
+    def __init__(self) -> None:
+        self.futures: dict[str, Future[None]] = {}
+        self.finished: list[str] = []
+
+    def accepts(self, request: Request) -> bool:
+        return True
+
+    def answer(self, date_line: bytes, raw: bytes, body: bytes) -> Waiting | None:
+        word = raw.decode()
+        future = self.futures[word] = Future()
+        return Waiting(future, partial(self._finish, word, body), partial(self._otherwise, word))
+
+    def _finish(self, word: str, body: bytes, date_line: bytes) -> bytes | None:
+        self.finished.append(word)
+        match word:
+            case "bug":
+                raise RuntimeError("planted")
+            case "otherwise" | "again":
+                return None
+        said = b'"short %b %b"' % (word.encode(), body)
+        return b"HTTP/1.1 201 Created\r\n%bContent-Length: %d\r\n\r\n%b" % (
+            date_line,
+            len(said),
+            said,
+        )
+
+    def _otherwise(self, word: str, request: Request) -> Response | None:
+        return None if word == "again" else Response(409, {}, echo(request))
 
 
 def echo(request: Request) -> bytes:

@@ -15,7 +15,7 @@ import time
 from functools import partial
 from typing import cast
 
-from armillary.api.nosql.messages import Request, Response, Streaming
+from armillary.api.nosql.messages import Request, Response, Streaming, Waiting
 from armillary.server.answers import CONTINUE_BYTES, encode, refuses, says, stream_head
 from armillary.server.hub import BUG_TEXT, Hub, log
 from armillary.server.pipeline import Pipeline, Slot
@@ -24,6 +24,7 @@ from armillary.server.shapes import LESSONS_MAX, Shape
 from armillary.server.streams import Stream
 from armillary.server.wire import Continue, Event, Incoming, Refusal, RequestReader
 
+CLOSING = b"\r\nConnection: close\r\n\r\n"  # in the place of the last line end of a head
 IDLE, HEAD, BODY, BUSY, WRITE, LINGER = range(6)
 
 
@@ -127,6 +128,8 @@ class Connection(asyncio.Protocol):
             found = shape.match(data)
             if found is None:
                 continue
+            if shape.waits and not hub.has_room(len(data)):
+                return False
             try:
                 answer = shape.answer(
                     hub.dates.bytes_at(int(time.time())), *found.group(*shape.order)
@@ -137,10 +140,53 @@ class Connection(asyncio.Protocol):
                 answer = encode(says(500, BUG_TEXT), date, old=False)
             if answer is None:
                 return False
-            self.deadline = hub.loop.time() + self._bounds.idle_s
-            transport.write(answer)
+            if isinstance(answer, bytes):
+                self.deadline = hub.loop.time() + self._bounds.idle_s
+                transport.write(answer)
+            else:
+                self._wait(answer, data)
             return True
         return False
+
+    def _wait(self, waiting: Waiting, data: bytes) -> None:
+        """HOT: it has begun; whatever comes meanwhile goes into the pipeline behind it."""
+        self._pipeline.add(Incoming(Request("POST", "", {}, data), keep_alive=True, old=False))
+        slot = self._pipeline.start()
+        assert slot is not None
+        self._hub.wait_for(waiting, len(data), partial(self._waited, slot, waiting))
+        self._phase = BUSY
+        self.deadline = math.inf
+
+    def _waited(self, slot: Slot, waiting: Waiting) -> None:
+        hub, data = self._hub, slot.incoming.request.body
+        try:
+            answer = waiting.finish(hub.dates.bytes_at(int(time.time())))
+        except Exception:  # noqa: BLE001 - as in Hub._bug
+            log.exception("a bug: %r", data[:200])
+            answer = encode(says(500, BUG_TEXT), hub.dates.at(int(time.time())), old=False)
+        if answer is None:
+            (event,) = RequestReader(self._bounds, secure=self._secure).receive(data)
+            assert isinstance(event, Incoming)
+            slot.incoming = event
+            hub.otherwise(waiting, event.request, partial(self._answered_later, slot))
+            return
+        transport = self._transport
+        if transport is None:
+            return  # the client went away
+        if hub.draining and self._pipeline.is_last(slot):
+            answer = answer.replace(b"\r\n\r\n", CLOSING, 1)
+        for ready in self._pipeline.finish(slot, answer):
+            transport.write(ready)
+        is_plain = not (
+            len(self._pipeline)
+            or self._reading_paused
+            or self._hanging_up
+            or hub.draining
+            or self._refusal is not None
+        )
+        if not is_plain and not self._pump_planned:
+            self._pump()
+        self._set_deadline()
 
     def _learn(self, data: bytes, incoming: Incoming) -> None:
         """Each connection tries a few times: a client may have no shape, or many."""

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
 
-from armillary.api.nosql.messages import Begun, Request, Response, Service
+from armillary.api.nosql.messages import Begun, Request, Response, Service, Waiting
 from armillary.limits import EVENT_STREAMS_MAX
 from armillary.server import health
 from armillary.server.answers import DateLine, says
@@ -107,10 +107,7 @@ class Hub:
     def answer_later(self, request: Request, done: Done) -> None:
         """Answer in a thread, or when the writer has; `done` is called on the loop."""
         size = len(request.body)
-        if (
-            self._waiting >= self.bounds.waiting
-            or self._waiting_bytes + size > self.bounds.waiting_bytes
-        ):
+        if not self.has_room(size):
             done(says(503, "The server has too much to do. Try again in a moment."))
             return
         begun = self._begun(request)
@@ -123,6 +120,42 @@ class Hub:
             self._threads.submit(self._work, request, done)
         else:
             begun.future.add_done_callback(partial(self._told, request, begun, done))
+
+    def wait_for(self, waiting: Waiting, size: int, done: Callable[[], None]) -> None:
+        """What a shortcut has begun; `done` is called on the loop. It may not be refused any more,
+        so ask `has_room` before."""
+        self._waiting += 1
+        self._waiting_bytes += size
+        waiting.future.add_done_callback(partial(self._waited, size, done))
+
+    def _waited(self, size: int, done: Callable[[], None], future: Future[Any]) -> None:
+        """In the thread that knows it first."""
+        self.loop.call_soon_threadsafe(self._end_wait, size, done)
+
+    def _end_wait(self, size: int, done: Callable[[], None]) -> None:
+        self._waiting -= 1
+        self._waiting_bytes -= size
+        done()
+
+    def has_room(self, size: int) -> bool:
+        """For one more request that waits."""
+        return (
+            self._waiting < self.bounds.waiting
+            and self._waiting_bytes + size <= self.bounds.waiting_bytes
+        )
+
+    def otherwise(self, waiting: Waiting, request: Request, done: Done) -> None:
+        """What was begun by a shortcut and has to end the long way."""
+        try:
+            response = waiting.otherwise(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            response = self._bug(request)
+        if response is not None:
+            done(response)
+            return
+        self._waiting += 1
+        self._waiting_bytes += len(request.body)
+        self._threads.submit(self._work, request, done)
 
     def _begun(self, request: Request) -> Begun | Response | None:
         if self._begin is None:

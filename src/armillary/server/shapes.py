@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from armillary.api.nosql.messages import Request, Shortcut
+from armillary.api.nosql.messages import Request, Shortcut, Waiting
 
 SHAPES_MAX: Final = 256
 """In a worker; when there are so many, it begins anew."""
@@ -39,7 +39,8 @@ class Shape(NamedTuple):
     match: Callable[[bytes], re.Match[bytes] | None]
     order: tuple[int, ...]
     """Which groups the shortcut is given, in its order."""
-    answer: Callable[..., bytes | None]
+    answer: Callable[..., bytes | Waiting | None]
+    waits: bool
 
 
 class Shapes:
@@ -110,7 +111,7 @@ def _made(shortcut: Shortcut, pattern: bytes) -> Shape:
     order = [n for n in range(1, compiled.groups + 1) if n not in places.values()]
     order += [places[name.decode()] for name in named]
     if "body" not in places:
-        return Shape(compiled.fullmatch, tuple(order), shortcut.answer)
+        return Shape(compiled.fullmatch, tuple(order), shortcut.answer, shortcut.waits)
     length, answer = places["content_length"], shortcut.answer
 
     def match(data: bytes) -> re.Match[bytes] | None:
@@ -120,7 +121,7 @@ def _made(shortcut: Shortcut, pattern: bytes) -> Shape:
             return None
         return found
 
-    return Shape(match, tuple(order), answer)
+    return Shape(match, tuple(order), answer, shortcut.waits)
 
 
 def _group(name: str) -> bytes:

@@ -73,6 +73,7 @@ class HotQueries:
 
     method = "POST"
     has_body = True
+    waits = False
     target = rb"/(dbs/%b+/colls/%b+)/docs/?" % (NAME, NAME)
     captured: Final = {
         "x-ms-date": DATE,

@@ -60,6 +60,7 @@ class HotReads:
 
     method = "GET"
     has_body = False
+    waits = False
     target = rb"/((dbs/%b+/colls/%b+)/docs/(%b{1,128}))" % (NAME, NAME, NAME)
     captured: Final = {
         "x-ms-date": DATE,

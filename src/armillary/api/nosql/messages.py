@@ -46,6 +46,17 @@ class Begun(NamedTuple):
     """The answer, when the future is done. None: nothing has happened; ask `handle`."""
 
 
+class Waiting(NamedTuple):
+    """A request of a `Shortcut` that waits for nothing but `future`."""
+
+    future: Future[Any]
+    finish: Callable[[bytes], bytes | None]
+    """The whole answer, given the Date line, when the future is done. None: ask `otherwise`."""
+    otherwise: Callable[[Request], Response | None]
+    """The answer to the same request, read by the parser. None: nothing has happened; ask
+    `handle`."""
+
+
 class Service(Protocol):
     """What a server serves."""
 
@@ -79,6 +90,11 @@ class Shortcut(Protocol):
     def has_body(self) -> bool: ...
 
     @property
+    def waits(self) -> bool:
+        """Whether its answers may be `Waiting`."""
+        ...
+
+    @property
     def fixed(self) -> frozenset[str]:
         """Headers that decide something: another value is another shape."""
         ...
@@ -88,8 +104,8 @@ class Shortcut(Protocol):
         ...
 
     @property
-    def answer(self) -> Callable[..., bytes | None]:
+    def answer(self) -> Callable[..., bytes | Waiting | None]:
         """The whole answer to a request, given the Date line, the groups of its target and then its
-        captured headers, empty where it has none, and its body if it has one. None: not for us, and
-        nothing has happened."""
+        captured headers, empty where it has none, and its body if it has one; or what it waits for.
+        None: not for us, and nothing has happened."""
         ...

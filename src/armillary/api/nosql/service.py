@@ -28,6 +28,7 @@ from armillary.api.nosql.authorization import FULL, authenticate, authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
 from armillary.api.nosql.cors import cors_headers, preflight
 from armillary.api.nosql.gateway import Gateway
+from armillary.api.nosql.hot_creates import HotCreates
 from armillary.api.nosql.hot_queries import HotQueries
 from armillary.api.nosql.hot_reads import HotReads
 from armillary.api.nosql.messages import Begun, Request, Response, Shortcut
@@ -78,6 +79,12 @@ class NosqlService:
             self.shortcuts = (
                 HotReads(self.gateway, self._faults),
                 HotQueries(self.gateway, self._faults),
+                HotCreates(
+                    self.gateway,
+                    self._faults,
+                    lambda request: self._routed(self._bare(request))[0],
+                    BEGUN_BYTES_MAX,
+                ),
             )
 
     def is_quick(self, request: Request) -> bool:
