@@ -277,7 +277,14 @@ class LmdbEngine(LmdbStore):
                 group = []
             self._run_own(own_work, job)
         if group:
-            self._commit.run(group)
+            self._commit.run(group, self._board)
+
+    def _board(self) -> list[Job]:
+        """Of the next group, those that need nothing but the transaction."""
+        places = self._spaces.places
+        return self._groups.board(
+            lambda job: job.command.name not in OWN_WORK and job.space in places
+        )
 
     def _run_own(self, work: Callable[[LmdbEngine, Job], None], job: Job) -> None:
         try:

@@ -1,6 +1,6 @@
 """One group of commands, one commit.
 
-    begin ─▶ run each, flat ─▶ commit ─▶ tell every caller
+    begin ─▶ run each, flat, and who came meanwhile ─▶ commit ─▶ tell every caller
                   │ one raised after it had written, or LMDB did
                   ▼
              abort, begin ─▶ run each in a scope of its own ─▶ commit ─▶ tell every caller
@@ -28,6 +28,8 @@ from armillary.engine.lmdb_spaces import Spaces
 from armillary.errors import DbError, StorageFull
 
 Outcome = tuple[Any, BaseException | None]
+#: Further jobs that have come by now; none: commit.
+More = Callable[[], list[Job]]
 
 
 class _Spoiled(Exception):
@@ -47,11 +49,14 @@ class GroupCommit:
         self._handlers = handlers
         self._panic = panic
 
-    def run(self, jobs: list[Job]) -> None:
+    def run(self, jobs: list[Job], more: More = list) -> None:
+        """`jobs` grows by those that `more` brings."""
         try:
-            jobs = self._with_room(jobs)
+            allowed = self._with_room(jobs)
+            if allowed is not jobs:
+                jobs, more = allowed, list
             self._find(jobs)
-            outcomes = self._apply_and_commit(jobs)
+            outcomes = self._apply_and_commit(jobs, more)
         except lmdb.Error as error:
             self._fail(jobs, translate(error), error)
             return
@@ -86,11 +91,14 @@ class GroupCommit:
                 except SpaceGone:
                     continue  # its commands find out for themselves
 
-    def _apply_and_commit(self, jobs: list[Job]) -> list[Outcome]:
+    def _apply_and_commit(self, jobs: list[Job], more: More) -> list[Outcome]:
         try:
             with self._environment.write() as transaction:
                 steps.reached("group.begin")
                 outcomes = [self._run_flat(transaction, job) for job in jobs]
+                while joined := more():
+                    jobs += joined
+                    outcomes += [self._run_flat(transaction, job) for job in joined]
                 self._commit(transaction)
                 return outcomes
         except _Spoiled:

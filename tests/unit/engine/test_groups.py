@@ -64,6 +64,95 @@ def test_while_one_group_runs_the_next_gathers_in_order_of_submit() -> None:
     groups.close()
 
 
+class Boarding(Recorder):
+    """Takes in whoever comes while it runs, except data of "no"."""
+
+    groups_of: Groups
+
+    def run(self, jobs: list[Job]) -> None:
+        self.groups.append(jobs)
+        self.entered.set()
+        assert self.gate.wait(60)
+        while joined := self.groups_of.board(lambda job: job.command.data != "no"):
+            jobs += joined
+        for job in jobs:
+            job.future.set_result(len(self.groups))
+
+
+def boarding(**options: Any) -> tuple[Boarding, Groups]:
+    recorder = Boarding()
+    recorder.groups_of = Groups(recorder.run, **options)
+    return recorder, recorder.groups_of
+
+
+def test_who_comes_while_a_group_runs_boards_it_until_it_is_full() -> None:
+    recorder, groups = boarding(group_max=8, patience=0.0)
+    futures = [recorder.hold(groups)]
+    futures += [groups.submit(0, Command("n", number)) for number in range(10)]
+    recorder.gate.set()
+    wait(futures, 60)
+    assert [len(group) for group in recorder.groups] == [8, 3]
+    assert [job.command.data for group in recorder.groups for job in group][1:] == list(range(10))
+    groups.close()
+
+
+def test_nobody_boards_past_one_who_may_not() -> None:
+    recorder, groups = boarding(patience=0.0)
+    futures = [recorder.hold(groups)]
+    futures += [groups.submit(0, Command("n", text)) for text in ("a", "no", "b")]
+    recorder.gate.set()
+    wait(futures, 60)
+    assert [[job.command.data for job in group] for group in recorder.groups] == [
+        [None, "a"],
+        ["no", "b"],
+    ]
+    groups.close()
+
+
+def test_one_who_cancelled_in_time_does_not_board() -> None:
+    recorder, groups = boarding(patience=0.0)
+    first = recorder.hold(groups)
+    second, third = groups.submit(0, COMMAND), groups.submit(0, COMMAND)
+    assert second.cancel()
+    recorder.gate.set()
+    wait([first, third], 60)
+    assert [len(group) for group in recorder.groups] == [2]
+    groups.close()
+
+
+def test_a_group_waits_for_callers_that_were_answered_a_moment_ago() -> None:
+    """Two callers, each back as soon as it is answered, share every commit."""
+    recorder, groups = boarding(patience=1e9)
+    futures = [recorder.hold(groups), groups.submit(0, COMMAND)]
+    recorder.gate.set()
+    wait(futures, 60)
+    first = groups.submit(0, COMMAND)
+    until(lambda: groups._boarding)
+    second = groups.submit(0, COMMAND)
+    wait([first, second], 60)
+    assert [len(group) for group in recorder.groups] == [2, 2]
+    groups.close()
+
+
+def test_one_caller_alone_never_waits_for_others() -> None:
+    recorder, groups = boarding(patience=1e9)
+    for _ in range(3):
+        groups.submit(0, COMMAND).result(60)
+    assert [len(group) for group in recorder.groups] == [1, 1, 1]
+    groups.close()
+
+
+def test_closing_ends_the_wait_for_others() -> None:
+    recorder, groups = boarding(patience=1e9)
+    futures = [recorder.hold(groups), groups.submit(0, COMMAND)]
+    recorder.gate.set()
+    wait(futures, 60)
+    last = groups.submit(0, COMMAND)
+    until(lambda: groups._boarding)
+    groups.close()
+    assert last.result(60) == 2
+
+
 def test_per_space_a_group_is_one_space_and_never_two_groups_at_once() -> None:
     running: dict[int, int] = defaultdict(int)
     together: set[frozenset[int]] = set()

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.support.commands import HANDLERS, apply, command, first_rows
 from tests.support.waiting import comes_to_rest, until
 
 from armillary import steps
-from armillary.engine.base import Handler, Writer
+from armillary.engine.base import Command, Handler, SpaceGone, Writer
 from armillary.engine.lmdb import LmdbEngine
 from armillary.engine.turnstile import FileLock
 from armillary.errors import StorageFull, WriteUncertain
@@ -70,27 +70,86 @@ def test_the_steps_come_in_order_and_nobody_is_told_before_the_commit(open_lmdb:
     engine = open_lmdb()
     engine.create_space(1, first_rows())
     told: list[tuple[str, bool]] = []
+    sent: list[Future[Any]] = []
     finished = threading.Event()
 
     def listen(name: str) -> None:
-        told.append((name, future.done()))
-        if name == "group.acknowledged" and future.done():
+        told.append((name, bool(sent) and sent[0].done()))
+        if name == "group.acknowledged":
             finished.set()
 
-    first = engine.submit(1, command(("sleep", 0.05)))
-    future = engine.submit(1, command(("count", b"c")))
-    assert not first.done(), "the second one is in a group of its own"
     steps.listen(listen)
     try:
+        # It may go no further than its first step before `sent` knows it.
+        with engine._environment._turn:
+            sent.append(engine.submit(1, command(("count", b"c"))))
         assert finished.wait(60)
     finally:
         steps.listen(None)
-    assert told[-4:] == [
+    assert told == [
         ("group.begin", False),
         ("group.applied", False),
         ("group.committed", False),
         ("group.acknowledged", True),
     ]
+
+
+class Gate:
+    """A command that stops in the middle of its group until it is let on."""
+
+    def __init__(self) -> None:
+        self.entered, self.open = threading.Event(), threading.Event()
+
+    def handle(self, writer: Writer, data: Any) -> Any:
+        self.entered.set()
+        assert self.open.wait(60)
+        return apply(writer, data)
+
+
+def held(open_lmdb: OpenLmdb) -> tuple[LmdbEngine, Gate, Future[Any]]:
+    """An engine in the middle of a group of one command, which has written."""
+    gate = Gate()
+    engine = open_lmdb(handlers={**HANDLERS, "gate": Handler(gate.handle)})
+    engine.create_space(1, first_rows())
+    first = engine.submit(1, Command("gate", [("put", b"g", b"1")]))
+    assert gate.entered.wait(60)
+    return engine, gate, first
+
+
+def test_who_comes_while_a_group_is_running_joins_its_commit(open_lmdb: OpenLmdb) -> None:
+    engine, gate, first = held(open_lmdb)
+    before = last_commit(engine)
+    futures = [engine.submit(1, command(("count", b"c"))) for _ in range(3)]
+    gate.open.set()
+    wait([first, *futures], 60)
+    assert [future.result() for future in futures] == [[1], [2], [3]]
+    assert last_commit(engine) == before + 1
+
+
+def test_one_that_joined_and_spoils_the_group_fails_alone(open_lmdb: OpenLmdb) -> None:
+    engine, gate, first = held(open_lmdb)
+    good = engine.submit(1, command(("count", b"c")))
+    bad = engine.submit(1, command(("put", b"x", b"1"), ("fail", "no")))
+    gate.open.set()
+    wait([first, good, bad], 60)
+    assert good.result() == [1]
+    assert bad.exception() is not None
+    with engine.read(1) as reader:
+        assert reader.get(b"g") == b"1"
+        assert reader.get(b"x") is None
+
+
+def test_what_the_engine_does_for_itself_does_not_join(open_lmdb: OpenLmdb) -> None:
+    """A drop has a transaction of its own, and what was submitted after it comes after it."""
+    engine, gate, first = held(open_lmdb)
+    dropping = threading.Thread(target=engine.drop_space, args=(1,))
+    dropping.start()
+    until(lambda: engine._groups._waiting == 1)
+    late = engine.submit(1, command(("count", b"c")))
+    gate.open.set()
+    dropping.join(60)
+    assert first.exception(60) is None
+    assert isinstance(late.exception(60), SpaceGone)
 
 
 def test_a_writer_queues_at_the_turnstile_and_readers_do_not(
