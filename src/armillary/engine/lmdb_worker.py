@@ -20,7 +20,7 @@ from typing import Any
 
 from armillary.engine.base import Command, Row
 from armillary.engine.lmdb import CREATE, DROP, LmdbStore
-from armillary.engine.outbox import Outbox, receive
+from armillary.engine.outbox import Defer, Outbox, receive
 from armillary.engine.writer_process import WriterAddress, WriterProcess
 from armillary.errors import Unavailable, WriteUncertain
 from armillary.limits import QUEUE_COMMANDS_MAX
@@ -39,7 +39,7 @@ class Link:
         self._receiver = threading.Thread(target=self._receive, name="answers", daemon=True)
         self._receiver.start()
 
-    def submit(self, space: int, command: Command) -> Future[Any]:
+    def submit(self, space: int, command: Command, *, soon: bool = False) -> Future[Any]:
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()  # it is on its way; nobody can call it back
         with self._lock:
@@ -56,11 +56,15 @@ class Link:
                 )
             self._waiting[number] = future
             # Inside the lock: commands of a space go out in the order of their submits.
-            self._outbox.put(message)
+            self._outbox.put(message, soon=soon)
         return future
+
+    def defer(self, defer: Defer | None, thread: int) -> None:
+        self._outbox.defer(defer, thread)
 
     def close(self) -> None:
         """Wait for every answer, then let go."""
+        self._outbox.wake()
         with self._lock:
             waiting = list(self._waiting.values())
         wait(waiting)
@@ -114,6 +118,7 @@ class LmdbWorkerEngine(LmdbStore):
         self._writer = writer
         self._link: Link | None = None
         self._linking = threading.Lock()
+        self._defer: tuple[Defer | None, int] = None, 0
         super().__init__(path, **options)
 
     @property
@@ -124,6 +129,20 @@ class LmdbWorkerEngine(LmdbStore):
     def submit(self, space: int, command: Command) -> Future[Any]:
         self.refuse_after_fork()
         return self._reach().submit(space, command)
+
+    def submit_soon(self, space: int, command: Command) -> Future[Any]:
+        """`submit` at the end of this turn of the event loop, together with others. For who does
+        not wait for it in this turn."""
+        self.refuse_after_fork()
+        return self._reach().submit(space, command, soon=True)
+
+    def defer_to(self, defer: Defer | None) -> None:
+        """The calling thread runs an event loop: `defer` calls at the end of its turn. None: no
+        more."""
+        with self._linking:
+            self._defer = defer, threading.get_ident()
+            if self._link is not None:
+                self._link.defer(*self._defer)
 
     def run(self, space: int, command: Command) -> Any:
         return self.submit(space, command).result()
@@ -146,6 +165,7 @@ class LmdbWorkerEngine(LmdbStore):
                     self._link = None
                 try:
                     self._link = Link(self._address)
+                    self._link.defer(*self._defer)
                 except (OSError, EOFError, multiprocessing.AuthenticationError) as error:
                     raise Unavailable(f"The writer process can't be reached: {error}.") from error
             return self._link

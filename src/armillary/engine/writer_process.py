@@ -16,6 +16,7 @@ secret.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import multiprocessing
 import pickle
@@ -131,6 +132,9 @@ def serve_writer(
         return
     desks = Desks(engine)
     threading.Thread(target=desks.accept, args=(listener,), name="accept", daemon=True).start()
+    # What is there now stays: no need to look at it at every collection.
+    gc.collect()
+    gc.freeze()
     lifeline.send(None)
     receive(lifeline)
     engine.close()

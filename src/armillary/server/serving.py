@@ -91,6 +91,8 @@ async def _serve(
         hosts=HostCheck(front.hosts, enforce=front.check_hosts),
         portal=front.portal,
     )
+    defer_to = getattr(service, "defer_to", _ignore)
+    defer_to(loop.call_soon)
     tls_source = TlsSource(loop, front)
     doorman = Doorman(hub, sockets, tls_source.get)
     # What is there now stays: no need to look at it at every collection.
@@ -104,7 +106,12 @@ async def _serve(
     doorman.close()
     await doorman.settle(front.bounds.linger_s)
     await hub.drain()
+    defer_to(None)
     tls_source.cancel()
+
+
+def _ignore(defer: object) -> None:
+    """A service that begins nothing on the loop."""
 
 
 class TlsSource:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from armillary.encoding.documents import BODY_BYTES, check_id
 from armillary.encoding.etags import matches
@@ -56,6 +56,7 @@ FROZEN_STEP_SECONDS = 0.005  # between two looks at a range that stands still
 ROUNDS_MAX = round(FROZEN_WAIT_MS / 1000 / FROZEN_STEP_SECONDS)
 
 T = TypeVar("T")
+Submit: TypeAlias = Callable[[int, Command], Future[Any]]
 
 
 class ContainerStore:
@@ -229,7 +230,8 @@ class ContainerStore:
         """The same for one create, upsert, replace or delete, without waiting: `finish` it when its
         future is done."""
         state = self.state
-        return self._submit(state, operation, prepare(state, operation, given, self._random))
+        prepared = prepare(state, operation, given, self._random)
+        return self._submit(state, operation, prepared, self.submit_soon)
 
     def finish(self, sent: "Sent") -> Done | None:
         """None: the world has moved and nothing has happened; `run` it."""
@@ -249,13 +251,27 @@ class ContainerStore:
                 self._catch_up(state, sent.owner)
         raise RangeGone
 
-    def _submit(self, state: ContainerState, operation: Operation, prepared: Prepared) -> "Sent":
+    @property
+    def submit_soon(self) -> Submit:
+        """How an event loop submits, which does not wait: many together, if the engine can."""
+        engine = self.engine
+        soon: Submit = getattr(engine, "submit_soon", engine.submit)
+        return soon
+
+    def _submit(
+        self,
+        state: ContainerState,
+        operation: Operation,
+        prepared: Prepared,
+        submit: Submit | None = None,
+    ) -> "Sent":
         epk, key = key_in(state, prepared.key)
         owner = state.table.find(epk)
         gate = self._gate(state, owner, key.json, operation.kind)
         gate.admit()
         data = (self.context(state, owner), key, [prepared.op])
-        return Sent(self.engine.submit(owner.space, Command("items.write", data)), owner, gate)
+        submit = submit or self.engine.submit
+        return Sent(submit(owner.space, Command("items.write", data)), owner, gate)
 
     def _received(self, sent: "Sent") -> Done:
         try:

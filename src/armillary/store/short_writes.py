@@ -75,7 +75,7 @@ def start_write(spot: WriteSpot, kind: str, source: bytes) -> Sent | None:
         part = id_part(item_id)
         op = Op(kind, item_id, part, body.text, item_id, part, body.ttl or 0, entries)
         command = Command(WRITE, (store.context(state, owner), key, [op]))
-        future = store.engine.submit(owner.space, command)
+        future = store.submit_soon(owner.space, command)
     except DbError:
         return None  # the long way refuses it, and counts that
     return Sent(future, owner, Gate(meter, state, owner, key.json, kind, ticket))

@@ -45,6 +45,36 @@ def test_handlers_are_found_by_import_path() -> None:
     assert load_handlers(HANDLERS_PATH) is HANDLERS
 
 
+def test_commands_of_one_turn_of_a_loop_go_out_at_its_end(open_worker: OpenWorker) -> None:
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+    planned: list[Callable[[], None]] = []
+    worker.defer_to(planned.append)
+    futures = [worker.submit_soon(1, command(("count", b"c"))) for _ in range(3)]
+    (end_turn,) = planned
+    end_turn()
+    assert [future.result(60) for future in futures] == [[1], [2], [3]]
+
+
+def test_a_command_that_is_waited_for_goes_out_at_once(open_worker: OpenWorker) -> None:
+    """Also where a loop has turns: it would wait for its own next one."""
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+    worker.defer_to(lambda wake: None)
+    first = worker.submit_soon(1, command(("count", b"c")))
+    assert worker.run(1, command(("count", b"c"))) == [2]
+    assert first.result(60) == [1]
+
+
+def test_closing_does_not_wait_for_a_turn_that_never_ends(open_worker: OpenWorker) -> None:
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+    worker.defer_to(lambda wake: None)
+    future = worker.submit_soon(1, command(("count", b"c")))
+    worker.close()
+    assert future.result(60) == [1]
+
+
 def test_commands_of_several_workers_share_a_commit(open_worker: OpenWorker) -> None:
     workers = [open_worker() for _ in range(3)]
     workers[0].create_space(1, first_rows())

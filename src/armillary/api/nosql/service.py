@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path as Folder
 from time import perf_counter
 from typing import Final
@@ -129,6 +129,13 @@ class NosqlService:
             return None if route.begin is None else route.begin(call)
         except DbError as error:
             return refusal(bare, error)
+
+    def defer_to(self, defer: Callable[[Callable[[], None]], object] | None) -> None:
+        """The calling thread runs an event loop; `defer` calls at the end of its turn. What `begin`
+        and `shortcuts` begin there then goes to the writer together. None: it has ended."""
+        defers = getattr(self.gateway.engine, "defer_to", None)
+        if defers is not None:
+            defers(defer)
 
     def _answered(self, request: Request) -> Response:
         call = self._bare(request)

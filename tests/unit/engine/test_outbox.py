@@ -1,0 +1,102 @@
+"""Messages to another process go out in order, and together where the sender has turns."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+
+import pytest
+
+from armillary.engine.outbox import Outbox, receive
+
+WAIT_SECONDS = 60
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Outbox, Connection]]:
+    ours, theirs = Pipe()
+    outbox = Outbox(ours, "test")
+    yield outbox, theirs
+    outbox.close()
+    ours.close()
+    theirs.close()
+
+
+def put(outbox: Outbox, *numbers: int, soon: bool = True) -> None:
+    for number in numbers:
+        outbox.put(pickle.dumps(number), soon=soon)
+
+
+def test_without_turns_a_message_goes_out_at_once(ends: tuple[Outbox, Connection]) -> None:
+    outbox, theirs = ends
+    put(outbox, 1)
+    assert theirs.poll(WAIT_SECONDS)
+    assert received(theirs, 1) == [1]
+
+
+def received(theirs: Connection, count: int) -> list[int]:
+    """In as many pieces as they come: the thread may be awake at any time."""
+    found: list[int] = []
+    while len(found) < count:
+        assert theirs.poll(WAIT_SECONDS)
+        found += receive(theirs) or []
+    return found
+
+
+def test_the_thread_is_woken_once_for_a_turn(ends: tuple[Outbox, Connection]) -> None:
+    outbox, theirs = ends
+    planned: list[Callable[[], None]] = []
+    outbox.defer(planned.append, threading.get_ident())
+    for turn in (0, 10):
+        put(outbox, turn, turn + 1, turn + 2)
+        (wake,) = planned
+        planned.clear()
+        wake()
+        assert received(theirs, 3) == [turn, turn + 1, turn + 2]
+
+
+def test_another_thread_does_not_wait_for_the_turn_and_does_not_overtake(
+    ends: tuple[Outbox, Connection],
+) -> None:
+    outbox, theirs = ends
+    outbox.defer(lambda wake: None, threading.get_ident())
+    put(outbox, 1)
+    other = threading.Thread(target=put, args=(outbox, 2))
+    other.start()
+    other.join(WAIT_SECONDS)
+    assert received(theirs, 2) == [1, 2]
+
+
+def test_who_waits_for_an_answer_does_not_wait_for_the_turn(
+    ends: tuple[Outbox, Connection],
+) -> None:
+    """An event loop that waited for a message of its own next turn would wait for ever."""
+    outbox, theirs = ends
+    outbox.defer(lambda wake: None, threading.get_ident())
+    put(outbox, 1)
+    put(outbox, 2, soon=False)
+    assert received(theirs, 2) == [1, 2]
+
+
+def test_who_has_no_turns_any_more_leaves_nothing_behind(ends: tuple[Outbox, Connection]) -> None:
+    outbox, theirs = ends
+    outbox.defer(lambda wake: None, threading.get_ident())
+    put(outbox, 1)
+    outbox.defer(None, threading.get_ident())
+    assert received(theirs, 1) == [1]
+    put(outbox, 2)
+    assert received(theirs, 1) == [2]
+
+
+def test_closing_sends_what_waits_for_its_turn() -> None:
+    ours, theirs = Pipe()
+    outbox = Outbox(ours, "test")
+    outbox.defer(lambda wake: None, threading.get_ident())
+    put(outbox, 1)
+    outbox.close()
+    assert received(theirs, 1) == [1]
+    ours.close()
+    theirs.close()
