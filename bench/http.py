@@ -2,6 +2,7 @@
 
     python -m bench.http                     100,000 items; about six minutes
     python -m bench.http --quick             10,000 items, short; kept only with --save
+    python -m bench.http --seconds 3         of each measurement, instead of 5
 
 Every request is signed and every signature is checked. Each kind of work is measured on ours, on
 the bare server answering the very bytes that ours did, and on `@vercel/cosmosdb-server` (installed
@@ -10,9 +11,9 @@ workers. Results go to bench/results/http.jsonl and http.txt, to
 docs/performance.md and, as a picture, to docs/images/http.svg.
 """
 
+import argparse
 import os
 import platform
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from bench import http_requests as made
 
 ROOT = Path(__file__).resolve().parent.parent
 ROUNDS = 2
-FILL_SECONDS_MAX = 100.0
+FILL_SECONDS_MAX = 60.0
 TLS_ITEMS = 10_000  # in the package over TLS, which has to be filled again
 CREATES_PER_S_MAX = 6_000
 BULK = 2_000
@@ -169,8 +170,12 @@ def two_workers(bench: Bench, data: Path) -> None:
 
 
 def main() -> None:
-    quick = "--quick" in sys.argv
-    size = Size(10_000, 1, 1) if quick else Size(100_000, 5)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--seconds", type=int, default=5)
+    given = parser.parse_args()
+    size = Size(10_000, 1, 1) if given.quick else Size(100_000, given.seconds)
     load_before = os.getloadavg()[0]
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     head = f"{machine}, load {load_before:.2f} before the run, {generator()}, {size.items:,} items"
@@ -188,7 +193,7 @@ def main() -> None:
         two_workers(bench, place / "data")
     head = f"{head}, load {os.getloadavg()[0]:.2f} after it"
     print(table(head, bench.lines, TARGETS))
-    if not quick or "--save" in sys.argv:
+    if not given.quick or given.save:
         save(ROOT, head, bench.lines, TARGETS)
 
 
