@@ -3,7 +3,7 @@
     ▕███▓▓▓░░░░▓▓▓███▏   the ring, unrolled: a cell for each part of the hashes, coloured by heat
     partitions           storage against the size where they split, RU/s, 429s
     keys                 share of the request units, bytes against the limit of one key
-    news                 splits and merges since the watch began
+    news                 the latest splits and merges
 
 The terminal's link to the picture of the same numbers is `…/ring.svg` of a server.
 """

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -16,7 +15,7 @@ from rich.live import Live
 
 from armillary.commands.partitions_view import draw
 from armillary.ring.model import Ring, read
-from armillary.ring.news import news_of
+from armillary.ring.news import news_in
 
 NEWS_KEPT: Final = 6
 
@@ -26,7 +25,8 @@ def show_once(heat: Callable[[], Mapping[str, Any]], rows: int, *, as_json: bool
     if as_json:
         typer.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
     else:
-        Console().print(draw(read(report), (), rows))
+        ring = read(report)
+        Console().print(draw(ring, news_in(report, None, ring)[-NEWS_KEPT:], rows))
 
 
 def watch_on(
@@ -44,8 +44,7 @@ def watch_on(
             while True:
                 report = heat()
                 now = read(report)
-                at = datetime.fromtimestamp(report["now_s"], UTC).strftime("%H:%M:%S")
-                news.extend(f"{at}  {one}" for one in news_of(before, now))
+                news.extend(news_in(report, before, now))
                 live.update(draw(now, tuple(news), rows), refresh=True)
                 before = now
                 time.sleep(every)

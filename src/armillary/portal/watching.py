@@ -15,7 +15,6 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -24,7 +23,7 @@ from armillary.portal.bins import Bins
 from armillary.portal.client import Client, Refused
 from armillary.portal.context import Place
 from armillary.ring.model import Ring, read
-from armillary.ring.news import news_of
+from armillary.ring.news import news_in
 
 log = logging.getLogger("armillary.portal")
 
@@ -106,8 +105,7 @@ class Watch:
             self._keys, self._since_keys = report["keys"], 0
         report["keys"] = self._keys
         now = read(report)
-        at = datetime.fromtimestamp(report["now_s"], UTC).strftime("%H:%M:%S")
-        self.news.extend(f"{at}  {one}" for one in news_of(self.ring, now))
+        self.news.extend(news_in(report, self.ring, now))
         self.ring = now
         self.bins.add(report)
         self.looks += 1

@@ -15,7 +15,7 @@ from html import escape
 from itertools import groupby
 from typing import Final
 
-from armillary.ring.style import STEPS, heat_step
+from armillary.ring.style import heat_step
 from armillary.ring.words import cut, rate
 
 WIDTH: Final = 420
@@ -129,37 +129,36 @@ def heatmap_svg(
     budgets: Mapping[str, float | None],
     seconds: int,
 ) -> str:
-    """`rows`: partition and its RU/s in equal bins up to now. Neighbouring cells of one colour are
-    one stroke, and all of a colour are one path, so that a quiet hour of 200 partitions is small.
+    """`rows`: partition and its RU/s in equal bins up to now. Drawn in units of bins and rows, as
+    strokes over a cold ground: neighbouring cells of one colour are one stroke, and all of a colour
+    are one path. It is sent every few seconds, and 200 busy partitions are 12,000 cells.
     """
     bins = max((len(series) for _, series in rows), default=0) or 1
     row_height = (BOTTOM - TOP) / max(1, len(rows))
     gap = min(2.0, row_height * 0.12)
     cell = (RIGHT - LEFT) / bins
-    paths: dict[int, list[str]] = {}
+    strokes: dict[int, list[str]] = {0: [f"M0 {n}h{bins}" for n in range(len(rows))]}
     labels = []
     every = label_every(len(rows), row_height * LABEL_WIDTH / 11)
     for n, (id, series) in enumerate(rows):
-        y, high = TOP + n * row_height + gap / 2, row_height - gap
         budget = budgets.get(id)
         steps = [heat_step(100 * ru / budget) if budget else int(ru > 0) for ru in series]
         at = bins - len(steps)
-        if at:
-            paths.setdefault(0, []).append(_box(LEFT, y, at * cell, high))
         for step, run in groupby(steps):
             length = len(list(run))
-            paths.setdefault(step, []).append(_box(LEFT + at * cell, y, length * cell, high))
+            if step:
+                strokes.setdefault(step, []).append(f"M{at} {n}h{length}")
             at += length
         if n % every == 0:
+            y = TOP + (n + 0.5) * row_height + 3.5
             labels.append(
-                f'<text class="tiny end dim" x="{LEFT - 6}" y="{y + high / 2 + 3.5:.1f}">'
-                f"{escape(cut(id, 8))}</text>"
+                f'<text class="tiny end dim" x="{LEFT - 6}" y="{y:.1f}">{escape(cut(id, 8))}</text>'
             )
     drawn = "".join(
-        f'<path class="h{step}" d="{"".join(paths[step])}"/>'
-        for step in range(STEPS + 1)
-        if step in paths
+        f'<path class="s{step}" d="{"".join(strokes[step])}"/>' for step in sorted(strokes)
     )
+    ground = f"translate({LEFT} {TOP + row_height / 2:.3f}) scale({cell:.4f} {row_height:.4f})"
+    drawn = f'<g transform="{ground}" stroke-width="{1 - gap / row_height:.3f}">{drawn}</g>'
     ago = f"{seconds // 60} min ago" if seconds >= 120 else f"{seconds} s ago"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="a-ring" viewBox="0 0 {WIDTH} {HEIGHT}" '

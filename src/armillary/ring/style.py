@@ -107,7 +107,8 @@ def css(theme: Theme) -> str:
 
 def page_css() -> str:
     """For a page that shows several pictures and has its own switch (`body.body--dark`)."""
-    return css("light") + _variables("dark", ".body--dark .a-ring")
+    strokes = "".join(f".a-ring .s{step}{{stroke:var(--h{step})}}" for step in range(STEPS + 1))
+    return css("light") + strokes + _variables("dark", ".body--dark .a-ring")
 
 
 def _variables(theme: str, where: str = ".a-ring") -> str:

@@ -104,6 +104,15 @@ class MoveRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PastMove:
+    """A split or merge that is over: the children took the place of the parents."""
+
+    parents: tuple[int, ...]
+    children: tuple[int, ...]
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerRecord:
     id: str
     rid: str
@@ -125,6 +134,8 @@ class ContainerRecord:
     moves: tuple[MoveRecord, ...] = ()
     move_epoch: int = 0
     """Rises with every beginning and take-over of a move."""
+    past_moves: tuple[PastMove, ...] = ()
+    """The latest, oldest first. For people: nothing depends on it."""
     fixed: bool = False
     """It has a partition key and one physical partition for ever; without a key it has too."""
 

@@ -64,6 +64,16 @@ class MoveLine:
 
 
 @dataclass(frozen=True, slots=True)
+class PastLine:
+    """A move that is over."""
+
+    kind: str
+    parents: tuple[str, ...]
+    children: tuple[str, ...]
+    at_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class HeatReport:
     database: str
     container: str
@@ -75,6 +85,8 @@ class HeatReport:
     """When the first bin begins, in seconds since 1970."""
     partitions: tuple[HeatLine, ...]
     moves: tuple[MoveLine, ...]
+    past: tuple[PastLine, ...]
+    """The latest moves that are over, oldest first."""
     keys: tuple[PlacedKey, ...]
 
 
@@ -112,6 +124,7 @@ def heat_report(
         first_s=first_s,
         partitions=tuple(lines),
         moves=_moves(state),
+        past=_past(state),
         keys=tuple(_placed(keys, state)),
     )
 
@@ -136,7 +149,7 @@ def _moves(state: ContainerState) -> tuple[MoveLine, ...]:
     key = state.definition.partition_key
     return tuple(
         MoveLine(
-            "split" if len(move.parents) == 1 else "merge",
+            _kind(move.parents),
             tuple(map(str, move.parents)),
             tuple(
                 Child(
@@ -149,6 +162,22 @@ def _moves(state: ContainerState) -> tuple[MoveLine, ...]:
         )
         for move in state.record.moves
     )
+
+
+def _past(state: ContainerState) -> tuple[PastLine, ...]:
+    return tuple(
+        PastLine(
+            _kind(move.parents),
+            tuple(map(str, move.parents)),
+            tuple(map(str, move.children)),
+            move.at_ms // 1000,
+        )
+        for move in state.record.past_moves
+    )
+
+
+def _kind(parents: tuple[int, ...]) -> str:
+    return "split" if len(parents) == 1 else "merge"
 
 
 def _placed(keys: tuple[KeyLine, ...], state: ContainerState) -> list[PlacedKey]:
@@ -191,6 +220,15 @@ def as_json(report: HeatReport) -> dict[str, JSON]:
                 "children": [{"id": c.id, "from": c.start, "to": c.end} for c in one.children],
             }
             for one in report.moves
+        ],
+        "past": [
+            {
+                "kind": one.kind,
+                "parents": list(one.parents),
+                "children": list(one.children),
+                "at_s": one.at_s,
+            }
+            for one in report.past
         ],
         "keys": [
             {

@@ -15,9 +15,11 @@ from typing import NamedTuple
 
 from armillary.engine.base import Handler, Writer
 from armillary.errors import BadInput, Locked, NotFound, Stale
+from armillary.limits import MOVES_REMEMBERED
 from armillary.store.catalog import (
     ContainerRecord,
     MoveRecord,
+    PastMove,
     RangeRecord,
     doom_spaces,
     find_container,
@@ -118,18 +120,20 @@ def beat(tx: Writer, data: tuple[Target, int, int]) -> None:
     save_container(tx, replace(record, moves=moves))
 
 
-def switch(tx: Writer, data: tuple[Target, int]) -> bytes:
+def switch(tx: Writer, data: tuple[Target, int, int]) -> bytes:
     """The children are the container's ranges now, the parents are nobody's."""
-    target, epoch = data
+    target, epoch, now_ms = data
     record = _record(tx, Target(*target))
     move = _move(record, epoch)
     own_spaces(tx, [child.space for child in move.children])
     doom_spaces(tx, [one.space for one in record.ranges if one.ordinal in move.parents])
     stay = [one for one in record.ranges if one.ordinal not in move.parents]
+    past = PastMove(move.parents, tuple(one.ordinal for one in move.children), now_ms)
     record = replace(
         record,
         ranges=(*stay, *move.children),
         moves=tuple(one for one in record.moves if one is not move),
+        past_moves=(*record.past_moves, past)[-MOVES_REMEMBERED:],
     )
     _hand_down_shares(tx, record.rid, move)
     return save_container(tx, record)

@@ -292,7 +292,7 @@ class Move:
         return "switch"
 
     def _switch(self) -> str:
-        data = (self.target, self.epoch)
+        data = (self.target, self.epoch, self.engine.now_ms())
         row = self._run(CATALOG_SPACE, "catalog.switch_move", data)
         assert decode_container(row).rid == self.target.rid
         return "drop"

@@ -47,6 +47,7 @@ def report(*partitions: dict[str, Any], first_s: int = 1000, keys: Any = ()) -> 
         "first_s": first_s,
         "partitions": list(partitions),
         "moves": [],
+        "past": [],
         "keys": list(keys),
     }
 

@@ -37,6 +37,11 @@ def test_a_merge_undoes_a_split(world: World) -> None:
     container.merge(ordinals(container))
     (merged,) = container.partitions()
     assert (merged.id, merged.parents) == ("3", ("0", "1", "2"))
+    past = container.heat_report()["past"]
+    assert [(one["kind"], one["parents"], one["children"]) for one in past] == [
+        ("split", ["0"], ["1", "2"]),
+        ("merge", ["1", "2"], ["3"]),
+    ]
     assert sorted(map(str, everything(container))) == sorted(map(str, before))
     check(container)
 
@@ -46,6 +51,19 @@ def test_only_neighbours_merge(memory: World) -> None:
     container = memory.container(physical_partitions=3)
     with pytest.raises(BadInput):
         container.merge([0, 2])
+
+
+def test_only_so_many_moves_are_remembered(memory: World) -> None:
+    """The record is read with every change of the catalog: it must not grow for ever."""
+    container = memory.container()
+    fill(container, 2)
+    with patch("armillary.store.move_records.MOVES_REMEMBERED", 3):
+        for _ in range(2):
+            container.split(ordinals(container)[0])
+            container.merge(ordinals(container))
+    past = store_of(container).refresh().record.past_moves
+    assert [one.parents for one in past] == [(1, 2), (3,), (4, 5)]
+    assert past[0].at_ms <= past[-1].at_ms
 
 
 def test_one_move_at_a_time_for_one_range(memory: World) -> None:

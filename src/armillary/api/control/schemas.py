@@ -124,6 +124,16 @@ HEAT: Final = record(
                 }
             )
         ),
+        "past": many(
+            record(
+                {
+                    "kind": one_of("split", "merge"),
+                    "parents": many(TEXT),
+                    "children": many(TEXT),
+                    "at_s": INTEGER,
+                }
+            )
+        ),
         "keys": many(
             record(
                 {

@@ -37,7 +37,7 @@ class _View:
                 self._numbers()
                 with parts.card("Change it"):
                     add_actions(context, lambda: self.ring)
-                with parts.card("Splits and merges", "UTC, since you look"):
+                with parts.card("Splits and merges", "UTC, the latest first"):
                     self._news = ui.label("").classes("r-news").props('data-testid="news"')
         with ui.row().classes("w-full gap-4 no-wrap max-lg:flex-wrap"):
             self._storage = self._chart("Stored", "with indexes, by physical partition", "storage")
