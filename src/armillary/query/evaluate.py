@@ -128,9 +128,10 @@ def make_expression(expr: ast.Expr, scope: Scope) -> Expression:
 
 def make_filter(expr: ast.Expr, scope: Scope) -> Expression:
     """The same for who asks only whether it is true: false and undefined may be mixed up."""
+    from armillary.query.alternatives import make_alternatives
     from armillary.query.compile import compile_filter, tiered
 
-    return tiered(expr, scope, compile_filter)
+    return make_alternatives(expr, scope) or tiered(expr, scope, compile_filter)
 
 
 def constant(expr: ast.Expr, scope: Scope) -> tuple[bool, JSON]:
