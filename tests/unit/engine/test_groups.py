@@ -122,7 +122,7 @@ def test_one_who_cancelled_in_time_does_not_board() -> None:
 
 def test_a_group_waits_for_callers_that_were_answered_a_moment_ago() -> None:
     """Two callers, each back as soon as it is answered, share every commit."""
-    recorder, groups = boarding(patience=1e9)
+    recorder, groups = boarding(patience=1e9, patience_max_s=1e9)
     futures = [recorder.hold(groups), groups.submit(0, COMMAND)]
     recorder.gate.set()
     wait(futures, 60)
@@ -135,7 +135,7 @@ def test_a_group_waits_for_callers_that_were_answered_a_moment_ago() -> None:
 
 
 def test_one_caller_alone_never_waits_for_others() -> None:
-    recorder, groups = boarding(patience=1e9)
+    recorder, groups = boarding(patience=1e9, patience_max_s=1e9)
     for _ in range(3):
         groups.submit(0, COMMAND).result(60)
     assert [len(group) for group in recorder.groups] == [1, 1, 1]
@@ -143,7 +143,7 @@ def test_one_caller_alone_never_waits_for_others() -> None:
 
 
 def test_closing_ends_the_wait_for_others() -> None:
-    recorder, groups = boarding(patience=1e9)
+    recorder, groups = boarding(patience=1e9, patience_max_s=1e9)
     futures = [recorder.hold(groups), groups.submit(0, COMMAND)]
     recorder.gate.set()
     wait(futures, 60)
