@@ -5,6 +5,10 @@ draws its examples from the text of each test. `make soak` (`-m soak`) and `ARMI
 draw new ones in every run, and print what repeats a failure. A slow machine is no failure: nothing
 has a deadline of its own.
 
+**Compiled once.** Hundreds of tests start Python in another process. Where the environment says to
+keep no compiled modules, each would compile the whole program again; they are kept in a folder of
+this run then.
+
 **Long files first.** Two processes share the files (`--dist loadfile`). Were a long one the last,
 the other process would have nothing to do meanwhile.
 """
@@ -12,20 +16,79 @@ the other process would have nothing to do meanwhile.
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent
+PREFIX = "PYTHONPYCACHEPREFIX"
 
 #: By their time, the longest first; what is not here takes a few seconds at most. Only their order
 #: matters, so nobody needs to keep the list exact.
-LONG_FILES: tuple[str, ...] = ()
+LONG_FILES = (
+    "crash/test_kills.py",
+    "sim/test_split_model.py",
+    "crash/test_move_kills.py",
+    "unit/test_tutorial.py",
+    "crash/test_server_kills.py",
+    "conformance/nosql/test_js.py",
+    "portal/test_partitions_page.py",
+    "portal/test_query.py",
+    "portal/test_frame.py",
+    "portal/test_process.py",
+    "portal/test_load_page.py",
+    "portal/test_explorer.py",
+    "portal/test_advisor.py",
+    "unit/server/test_environment.py",
+    "unit/query/test_hostile.py",
+    "unit/server/test_run.py",
+    "unit/advisor/test_scenarios.py",
+    "crash/test_durability.py",
+    "storm/test_storm.py",
+    "storm/test_one_budget.py",
+    "crash/test_two_processes.py",
+    "unit/sim/test_run.py",
+    "property/test_compile.py",
+    "property/test_sql_text.py",
+    "property/test_fuzz.py",
+    "property/test_naive_query.py",
+    "property/test_store_model.py",
+    "property/test_query_indexes.py",
+    "property/test_query_executor.py",
+    "property/test_decoding.py",
+    "unit/partition/test_ledger_file.py",
+    "unit/partition/test_ledger_postgres.py",
+    "unit/query/sql/test_parser.py",
+    "unit/query/test_paging.py",
+    "unit/advisor/test_replay.py",
+    "unit/advisor/test_reading.py",
+    "unit/commands/test_demo.py",
+    "unit/commands/test_advise.py",
+    "unit/testing/test_pytest_plugin.py",
+    "unit/testing/test_checks.py",
+    "unit/store/test_leasing.py",
+    "unit/store/test_move_positions.py",
+    "unit/api/control/test_serving.py",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Before any test is imported: `@settings` takes what it does not name from the profile."""
+    """Before any test is imported, and before other processes of this run are started."""
+    _keep_compiled(config)
+    _choose_profile(config)
+
+
+def _keep_compiled(config: pytest.Config) -> None:
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and not os.environ.get(PREFIX):
+        folder = tempfile.TemporaryDirectory(prefix="armillary-compiled-")
+        os.environ[PREFIX] = folder.name
+        config.add_cleanup(folder.cleanup)
+
+
+def _choose_profile(config: pytest.Config) -> None:
+    """`@settings` takes what it does not name from the profile."""
     slow = [HealthCheck.too_slow]
     settings.register_profile(
         "repeat", derandomize=True, database=None, deadline=None, suppress_health_check=slow

@@ -15,13 +15,14 @@ from tests.support.raw_http import Answer, Answers, get
 ROOT = Path(__file__).resolve().parents[2]
 #: Compiled modules of all servers of one run, also where the environment says to keep none: each
 #: start would compile the whole program again.
-COMPILED = tempfile.TemporaryDirectory(prefix="armillary-compiled-")
+_OWN = tempfile.TemporaryDirectory(prefix="armillary-compiled-")
+COMPILED = os.environ.get("PYTHONPYCACHEPREFIX") or _OWN.name
 
 
 def environment() -> dict[str, str]:
     environ = {name: text for name, text in os.environ.items() if "BYTECODE" not in name}
     paths = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-    return environ | {"PYTHONPATH": paths, "PYTHONPYCACHEPREFIX": COMPILED.name}
+    return environ | {"PYTHONPATH": paths, "PYTHONPYCACHEPREFIX": COMPILED}
 
 
 class ServerProcess:

@@ -136,14 +136,21 @@ def test_what_is_no_data_is_said(tmp_path: Path) -> None:
 
 JSONS = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text('ab"\\{}[],:\n é', max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a"\\', max_size=3), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text('a"\\', max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
 
 @settings(max_examples=150, deadline=None)
 @given(
-    items=st.lists(st.dictionaries(st.text('k"\\,', max_size=3), JSONS, min_size=1), min_size=1),
+    items=st.lists(
+        st.dictionaries(st.text('k"\\,', max_size=3), JSONS, min_size=1, max_size=3),
+        min_size=1,
+        max_size=5,
+    ),
     indent=st.sampled_from([None, 0, 2]),
     cut=st.integers(1, 40),
     array=st.booleans(),

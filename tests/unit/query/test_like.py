@@ -66,7 +66,7 @@ def test_like(value: Any, pattern: Any, escape: str | None, expected: Any) -> No
 
 def test_no_pattern_runs_for_ever() -> None:
     """As a regular expression this would take longer than the universe has had."""
-    started = time.monotonic()
+    started = time.process_time()
     assert like("a" * 5000, "%a" * 40 + "%b") is False
     assert like("a" * 5000, "%[ab]_" * 20 + "%c") is False
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
