@@ -49,6 +49,7 @@ class Watch:
         self._client = client
         self._keys: list[Any] = []
         self._seen: tuple[Any, ...] = ()
+        self._seen_with_keys: tuple[Any, ...] = ()
         self._since_keys = 0
         self._listeners: list[Listener] = []
         self._wake = asyncio.Event()
@@ -101,8 +102,10 @@ class Watch:
 
     def take(self, report: dict[str, Any], *, with_keys: bool) -> None:
         """What the server told."""
+        self._seen = _state(report)
         if with_keys:
             self._keys, self._since_keys = report["keys"], 0
+            self._seen_with_keys = self._seen
         report["keys"] = self._keys
         now = read(report)
         self.news.extend(news_in(report, self.ring, now))
@@ -110,15 +113,17 @@ class Watch:
         self.bins.add(report)
         self.looks += 1
         self._since_keys += 1
-        self._seen = (*self._seen[-1:], _state(report))
 
     def _wants_keys(self) -> bool:
-        changed = len(self._seen) < 2 or self._seen[0] != self._seen[1]
-        return self.looks == 0 or (changed and self._since_keys >= KEYS_EVERY)
+        return self.looks == 0 or (self._has_old_keys() and self._since_keys >= KEYS_EVERY)
+
+    def _has_old_keys(self) -> bool:
+        """Something happened since they were asked for, be it long ago."""
+        return self._seen != self._seen_with_keys
 
     def _is_active(self) -> bool:
         assert self.ring is not None
-        return bool(self.ring.moves) or self.ring.used_ru > 0 or self._wants_keys()
+        return bool(self.ring.moves) or self.ring.used_ru > 0 or self._has_old_keys()
 
 
 def _state(report: Mapping[str, Any]) -> tuple[Any, ...]:

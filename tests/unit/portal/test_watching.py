@@ -136,6 +136,19 @@ def test_keys_are_asked_for_again_only_after_something_happened() -> None:
     assert watch._wants_keys()
 
 
+def test_keys_are_asked_for_again_although_it_is_quiet_since() -> None:
+    """Without it, what happened just after keys were asked for would never be shown."""
+    watch = Watch(cast(Client, FakeClient()), PLACE)
+    watch.take(report(partition("0"), keys=[]), with_keys=True)
+    for _ in range(6):
+        watch.take(report(partition("0", bytes=5)), with_keys=False)
+    assert watch._wants_keys()
+    watch.take(report(partition("0", bytes=5), keys=[]), with_keys=True)
+    for _ in range(6):
+        watch.take(report(partition("0", bytes=5)), with_keys=False)
+    assert not watch._wants_keys()
+
+
 def test_a_refusal_is_told_and_ends_when_the_server_answers() -> None:
     async def main() -> None:
         client = FakeClient()
