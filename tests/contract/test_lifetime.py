@@ -112,7 +112,7 @@ def test_close_from_several_threads_waits_for_the_end(engine: Engine) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
         assert not thread.is_alive()
     assert all(future.done() for future in futures)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 from tests.support.portal import Portal
+from tests.support.waiting import until
 
 READINGS = "dbs/shop/colls/readings"
 LONG_MS = 120_000.0  # a command of its own, on a machine that does other things too
@@ -29,10 +30,11 @@ def test_a_container_is_judged_and_the_report_shown(portal: Portal, tmp_path: Pa
     sample = tmp_path / "readings.jsonl"
     sample.write_text("\n".join(lines))
     truth = advised(sample, "--container", "readings", "--current", "/pk")
-    assert portal.text("recommended") == truth["recommended"]["key"]
-    assert portal.number("compared") == len(truth["candidates"])
+    expect(portal.see("recommended")).to_have_text(truth["recommended"]["key"])
+    until(lambda: portal.number("compared") == len(truth["candidates"]))
     about = portal.control("account")["databases"][0]["containers"][0]
-    assert portal.number("judged") == about["items"] == 200
+    assert about["items"] == 200
+    until(lambda: portal.number("judged") == 200)
     report = page.frame_locator("iframe[title=Report]")
     expect(report.locator("body")).to_contain_text(truth["recommended"]["key"])
 

@@ -20,7 +20,7 @@ class ControlClient:
 
     def ask(self, method: str, path: str, body: Any = None) -> Reply:
         """`path`: after /_armillary/"""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             raw = None if body is None else json.dumps(body).encode()
             headers = {"Authorization": f"Bearer {EMULATOR_KEY}"}
@@ -45,7 +45,7 @@ class EventReader:
     time: what happens from then on is told."""
 
     def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
 
     def __enter__(self) -> EventReader:
         headers = {"Authorization": f"Bearer {EMULATOR_KEY}"}

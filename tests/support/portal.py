@@ -19,7 +19,7 @@ from armillary.testing.process import Server
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_OPTIONS = ("--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb")
-WAIT_MS = 30_000.0
+WAIT_MS = 120_000.0  # for anything at all: the machine may be busy
 expect.set_options(timeout=WAIT_MS)
 
 
@@ -74,7 +74,7 @@ class Portal:
 
     def control(self, path: str, method: str = "GET", body: Any = None) -> Any:
         """What `/_armillary` says."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             headers = {"authorization": f"Bearer {self.server.key}"}
             raw = None if body is None else json.dumps(body)

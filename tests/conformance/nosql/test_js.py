@@ -6,6 +6,7 @@ and routes bulk operations by itself, in ways of its own.
 
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,10 @@ def outcomes() -> Iterator[Outcomes]:
                 "COSMOS_ENDPOINT": f"http://localhost:{server.port}",
                 "COSMOS_KEY": EMULATOR_KEY,
             }
-            yield {file: run_tests(file, modules, environ) for file in FILES}
+            # Side by side: each has databases of its own, and mostly waits for answers.
+            with ThreadPoolExecutor(len(FILES)) as pool:
+                found = list(pool.map(lambda file: run_tests(file, modules, environ), FILES))
+            yield dict(zip(FILES, found, strict=True))
             server.terminate()
             code, _, errors = server.end()
             assert (code, errors) == (0, "")

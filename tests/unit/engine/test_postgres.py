@@ -86,7 +86,7 @@ def test_announced_keys_are_read_for_the_whole_group_at_once(
 
     def hold(writer: Writer, data: None) -> bool:
         inside.set()
-        return gate.wait(20)
+        return gate.wait(120)
 
     engine = open_postgres({"create": handler, "hold": Handler(hold)}, url)
     engine._sweeper.join()  # it asks a question of its own, once
@@ -104,7 +104,7 @@ def test_announced_keys_are_read_for_the_whole_group_at_once(
 
     monkeypatch.setattr(postgres_group, "execute", note)
     first = engine.submit(1, Command("hold", None))
-    assert inside.wait(20)  # the others gather behind it
+    assert inside.wait(120)  # the others gather behind it
     futures = [engine.submit(1, Command("create", b"%d" % n)) for n in range(40)]
     gate.set()
     assert first.result()

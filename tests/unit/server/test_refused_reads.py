@@ -22,7 +22,7 @@ TEXT = {"query": "SELECT * FROM c WHERE c.id = 'small'", "parameters": []}
 
 
 def refused(server: Server, port: int) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     headers = {"authorization": f"Bearer {server.key}"}
     connection.request("GET", "/_armillary/dbs/d/colls/c/heat?keys=off", headers=headers)
     report: dict[str, Any] = json.loads(connection.getresponse().read())

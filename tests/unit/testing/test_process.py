@@ -59,9 +59,9 @@ def test_a_key_of_ones_own_is_not_printed(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     ready = json.loads(process.stdout.readline())
-    with urllib.request.urlopen(ready["endpoint"] + "_armillary/health", timeout=30) as answer:
+    with urllib.request.urlopen(ready["endpoint"] + "_armillary/health", timeout=120) as answer:
         assert json.load(answer)["status"] == "ready"
-    rest, _ = process.communicate(timeout=60)
+    rest, _ = process.communicate(timeout=120)
     assert ready.keys() == {"endpoint", "pid", "portal"}
     assert "c2VjcmV0" not in json.dumps(ready) + rest
     assert rest == ""

@@ -134,15 +134,19 @@ test("throughput: too much is 429, and the client waits", async (t) => {
     return item;
   };
   let refused;
-  for (let n = 0; n < 200 && !refused; n++)
-    await same.items.create(costly(n)).catch((error) => (refused = error));
+  // Twenty at once are more than two seconds' worth, however slow the machine is.
+  for (let n = 0; n < 400 && !refused; n += 20) {
+    const wave = numbers(20).map((more) => same.items.create(costly(n + more)));
+    const ends = await Promise.allSettled(wave);
+    refused = ends.find((one) => one.status === "rejected")?.reason;
+  }
   assert.equal(refused.code, 429);
   assert.equal(refused.substatus, 3200);
   assert.ok(refused.retryAfterInMs > 0);
   for (const n of numbers(12)) await container.items.upsert(costly(n));
 });
 
-test("split: everything goes on while every range splits", { timeout: 60000 }, async (t) => {
+test("split: everything goes on while every range splits", { timeout: 200000 }, async (t) => {
   const container = await fresh(t, { throughput: WIDE_RU });
   await fill(container, 60);
   const before = await rangesOf(container);
@@ -169,7 +173,7 @@ test("split: everything goes on while every range splits", { timeout: 60000 }, a
   resource.content.offerThroughput = 2 * before.length * 1000;
   await offer.replace(resource);
   let after = before;
-  const deadline = Date.now() + 30000;
+  const deadline = Date.now() + 120000;
   for (; after.length < 2 * before.length && Date.now() < deadline; await sleep(100))
     after = await rangesOf(container);
   splitting = false;
