@@ -23,7 +23,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent
-PREFIX = "PYTHONPYCACHEPREFIX"
+COMPILED = "ARMILLARY_TEST_COMPILED"
+"""Names the folder of compiled modules to the processes that run the tests."""
 
 #: By their time, the longest first; what is not here takes a few seconds at most. Only their order
 #: matters, so nobody needs to keep the list exact.
@@ -81,10 +82,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _keep_compiled(config: pytest.Config) -> None:
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and not os.environ.get(PREFIX):
-        folder = tempfile.TemporaryDirectory(prefix="armillary-compiled-")
-        os.environ[PREFIX] = folder.name
-        config.add_cleanup(folder.cleanup)
+    folder = os.environ.get(COMPILED)
+    if folder is None:
+        if not os.environ.get("PYTHONDONTWRITEBYTECODE") or os.environ.get("PYTHONPYCACHEPREFIX"):
+            return
+        made = tempfile.TemporaryDirectory(prefix="armillary-compiled-")
+        config.add_cleanup(made.cleanup)
+        folder = os.environ[COMPILED] = made.name
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return  # the processes that run the tests find installed packages compiled where they are
+    del os.environ["PYTHONDONTWRITEBYTECODE"]
+    os.environ["PYTHONPYCACHEPREFIX"] = folder
 
 
 def _choose_profile(config: pytest.Config) -> None:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Compiled modules of all servers of one run, also where the environment says to keep none: each
 #: start would compile the whole program again.
 _OWN = tempfile.TemporaryDirectory(prefix="armillary-compiled-")
-COMPILED = os.environ.get("PYTHONPYCACHEPREFIX") or _OWN.name
+COMPILED = os.environ.get("PYTHONPYCACHEPREFIX") or _OWN.name  # see tests/conftest.py
 
 
 def environment() -> dict[str, str]:
