@@ -18,6 +18,8 @@ from armillary.query.nested import output_of
 from armillary.query.plan import Fold, Plan, Rank, SortKey
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery, BoundSource
+from armillary.query.sql.clauses import count_error
+from armillary.query.sql.errors import BadQuery
 from armillary.values import JSON
 
 _NO_CONTEXT = Context(now_ticks=0, random=lambda: 0.0)
@@ -93,20 +95,25 @@ def _slice(query: ast.Query, scope: Scope) -> tuple[int, int | None]:
     """(rows to leave out, rows to give at most)."""
     offset, limit = 0, None
     if query.page is not None:
-        offset = _count(query.page.offset, "OFFSET", scope)
-        limit = _count(query.page.limit, "LIMIT", scope)
+        offset = count_of(query.page.offset, "OFFSET", scope)
+        limit = count_of(query.page.limit, "LIMIT", scope)
     if query.top is not None:
-        top = _count(query.top.count, "TOP", scope)
+        top = count_of(query.top.count, "TOP", scope)
         limit = top if limit is None else min(limit, top)
     return offset, limit
 
 
-def _count(expr: ast.Expr, word: str, scope: Scope) -> int:
-    _, value = constant(expr, scope)
+def count_of(count: ast.Expr, word: str, scope: Scope) -> int:
+    """What TOP, OFFSET or LIMIT counts to, its parameter known. The codes of a count that is too
+    large are those of a written one; for others only TOP has a code.
+    """
+    _, value = constant(count, scope)
     if type(value) is float and value.is_integer():
         value = int(value)
-    if type(value) is not int or not 0 <= value <= QUERY_COUNT_MAX:
-        raise BadInput(
-            f"The {word} count must be an integer between 0 and {QUERY_COUNT_MAX}, not {value!r}."
-        )
-    return value
+    if type(value) is int and 0 <= value <= QUERY_COUNT_MAX:
+        return value
+    if word == "TOP" or (type(value) is int and value > 0):
+        raise BadQuery.of([count_error(word, count)])
+    raise BadInput(
+        f"The {word} count must be an integer between 0 and {QUERY_COUNT_MAX}, not {value!r}."
+    )

@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition
-from armillary.errors import BadInput
 from armillary.limits import QUERY_COUNT_MAX
-from armillary.query.evaluate import Frame, Scope, constant
+from armillary.query.evaluate import Frame, Scope
 from armillary.query.functions import Context
 from armillary.query.hybrid import hybrid_info
 from armillary.query.key_ranges import is_point, key_range, key_ranges
@@ -34,6 +33,7 @@ from armillary.query.plan_features import (
     refused,
 )
 from armillary.query.plan_json import AGGREGATE_NAMES, DistinctType, QueryInfo, plan_document
+from armillary.query.planning import count_of
 from armillary.query.policies import metrics_of
 from armillary.query.sql import ast
 from armillary.query.sql.aggregates import is_aggregate
@@ -115,7 +115,7 @@ class _Rewriter:
         """
         info, text = made
         query = self.bound.query
-        top = None if query.top is None else _count(query.top.count, "TOP", self.scope)
+        top = None if query.top is None else count_of(query.top.count, "TOP", self.scope)
         offset, limit = _offset_limit(query, self.scope)
         if always:
             text = None if text is None else replace(text, top=None, page=None)
@@ -123,7 +123,8 @@ class _Rewriter:
             offset = limit = None  # the one partition does it
         elif limit is not None:
             assert offset is not None, "the grammar has both or none"
-            page = ast.OffsetLimit(ast.Literal(0), ast.Literal(offset + limit))
+            most = min(offset + limit, QUERY_COUNT_MAX)  # as far as any text may count
+            page = ast.OffsetLimit(ast.Literal(0), ast.Literal(most))
             text = replace(text or query, page=page)
         rewritten = "" if text is None else print_query(text)
         return replace(info, rewritten=rewritten, top=top, offset=offset, limit=limit)
@@ -310,7 +311,7 @@ def _page(query: ast.Query, scope: Scope) -> tuple[int | None, int | None]:
     """(skip, take) of a query that is ranked."""
     offset, limit = _offset_limit(query, scope)
     if query.top is not None:
-        return offset, _count(query.top.count, "TOP", scope)
+        return offset, count_of(query.top.count, "TOP", scope)
     return offset, limit
 
 
@@ -318,17 +319,6 @@ def _offset_limit(query: ast.Query, scope: Scope) -> tuple[int | None, int | Non
     if query.page is None:
         return None, None
     return (
-        _count(query.page.offset, "OFFSET", scope),
-        _count(query.page.limit, "LIMIT", scope),
+        count_of(query.page.offset, "OFFSET", scope),
+        count_of(query.page.limit, "LIMIT", scope),
     )
-
-
-def _count(expr: ast.Expr, word: str, scope: Scope) -> int:
-    _, value = constant(expr, scope)
-    if type(value) is float and value.is_integer():
-        value = int(value)
-    if type(value) is not int or not 0 <= value <= QUERY_COUNT_MAX:
-        raise BadInput(
-            f"The {word} count must be an integer between 0 and {QUERY_COUNT_MAX}, not {value!r}."
-        )
-    return value

@@ -94,7 +94,7 @@ def test_errors_say_where(filled: ContainerProxy) -> None:
     with pytest.raises(CosmosHttpResponseError) as caught:
         ask(filled, "SELECT * FROM c WHERE")
     assert caught.value.status_code == 400
-    assert "SC1002" in str(caught.value)
+    assert "SC1001" in str(caught.value)
 
 
 def test_without_a_key_it_has_to_be_allowed(filled: ContainerProxy) -> None:

@@ -206,6 +206,12 @@ def test_counts_are_checked() -> None:
     assert plan("SELECT TOP @n * FROM c", n=3.0)["queryInfo"]["top"] == 3
 
 
+def test_the_last_count_a_text_may_have() -> None:
+    """Without a bound the sum would be a text that we refuse ourselves."""
+    made = plan("SELECT * FROM c OFFSET 4294967295 LIMIT 2")["queryInfo"]
+    assert made["rewrittenQuery"].endswith("OFFSET 0 LIMIT 4294967295")
+
+
 def test_a_text_that_is_no_query() -> None:
     with pytest.raises(BadQuery):
         plan("SELECT FROM")

@@ -21,7 +21,7 @@ from armillary.query.metrics import index_header, metrics_header
 from armillary.query.plan import simple_plan
 from armillary.query.run import run_plan, run_query, run_range
 from armillary.query.sql import ast
-from armillary.query.sql.errors import RefusedQuery
+from armillary.query.sql.errors import BadQuery, RefusedQuery
 from armillary.store.upkeep import Settings
 from armillary.store.upkeeping import reindex
 
@@ -273,8 +273,24 @@ def test_a_number_without_json_form_is_refused(world: World) -> None:
 
 @pytest.mark.parametrize("value", [-1, 1.5, "3", None, 2**32])
 def test_a_count_is_a_whole_number(world: World, value: Any) -> None:
-    with pytest.raises(BadInput, match="TOP count"):
+    with pytest.raises(BadQuery) as caught:
         list(filled(world).query("SELECT TOP @n * FROM c", {"@n": value}))
+    error = caught.value.errors[0]
+    assert (error.code, error.start, error.end) == ("SC2060", 11, 13)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "3", None])
+def test_a_page_counts_whole_numbers(world: World, value: Any) -> None:
+    for word, text in (("OFFSET", "OFFSET @n LIMIT 1"), ("LIMIT", "OFFSET 1 LIMIT @n")):
+        with pytest.raises(BadInput, match=f"{word} count must be an integer"):
+            list(filled(world).query(f"SELECT * FROM c {text}", {"@n": value}))
+
+
+def test_a_parameter_counts_no_further_than_a_text(world: World) -> None:
+    for code, text in (("SC2062", "OFFSET @n LIMIT 1"), ("SC2061", "OFFSET 1 LIMIT @n")):
+        with pytest.raises(BadQuery) as caught:
+            list(filled(world).query(f"SELECT * FROM c {text}", {"@n": 2**32}))
+        assert caught.value.errors[0].code == code
 
 
 def test_parameters_may_be_a_list_as_on_the_wire(world: World) -> None:

@@ -105,6 +105,9 @@ GAPS: Final[tuple[str, ...]] = (
     "filters.",
     "Vector indexes of every type are searched exactly: results are those of a scan.",
     "`x-ms-indexing-directive` is ignored; the indexing policy decides.",
+    "Text of a query that can't be read has the code SC1001, and SC1010 for a string literal that "
+    "is not one. Replies of the service quoted in public tell more cases apart: SC1002 at the end "
+    "of the text, SC1010 for a character that begins nothing, SC1012 for a string literal.",
 )
 
 #: Where documents and SDKs disagree, and the SDKs were followed.

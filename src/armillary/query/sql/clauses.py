@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from armillary import limits
 from armillary.query.sql import ast
@@ -42,19 +43,27 @@ def _group_errors(query: ast.Query) -> Iterator[QueryError]:
             yield QueryError(None, message, key.start, key.end)
 
 
+#: Word → code and sentence of a count that is none or too large.
+_COUNTS: Final = {
+    "TOP": ("SC2060", "The count value provided for a TOP clause must be an integer."),
+    "LIMIT": ("SC2061", "The LIMIT count value exceeds the maximum allowed value."),
+    "OFFSET": ("SC2062", "The OFFSET count value exceeds the maximum allowed value."),
+}
+
+
 def _count_errors(query: ast.Query) -> Iterator[QueryError]:
     if query.top is not None and _is_out_of_range(query.top.count):
-        message = "The count value provided for a TOP clause must be an integer."
-        yield QueryError("SC2060", message, query.top.count.start, query.top.count.end)
+        yield count_error("TOP", query.top.count)
     if query.page is None:
         return
-    for code, word, count in (
-        ("SC2062", "OFFSET", query.page.offset),
-        ("SC2061", "LIMIT", query.page.limit),
-    ):
+    for word, count in (("OFFSET", query.page.offset), ("LIMIT", query.page.limit)):
         if _is_out_of_range(count):
-            message = f"The {word} count value exceeds the maximum allowed value."
-            yield QueryError(code, message, count.start, count.end)
+            yield count_error(word, count)
+
+
+def count_error(word: str, count: ast.Expr) -> QueryError:
+    code, message = _COUNTS[word]
+    return QueryError(code, message, count.start, count.end)
 
 
 def _is_out_of_range(count: ast.Literal | ast.Parameter) -> bool:

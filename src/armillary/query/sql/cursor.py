@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from armillary import limits
 from armillary.query.sql.errors import BadQuery, QueryError, syntax_error
-from armillary.query.sql.lexer import Token, tokenize
+from armillary.query.sql.lexer import Token, tokenize, unreadable
 
 
 def too_deep(start: int, end: int) -> BadQuery:
@@ -52,6 +52,8 @@ class Cursor:
         return self.take()
 
     def fail(self) -> NoReturn:
+        if self.token.kind == "broken":
+            raise unreadable(self.text, self.token)
         raise syntax_error(self.text, self.token.start, self.token.end)
 
     def at_word(self, word: str) -> bool:

@@ -1,10 +1,9 @@
 """What is wrong with a query text: codes, sentences and positions as the original reports them.
 
 One `QueryError` per problem; a `BadQuery` carries all that were found. A syntax error stops at the
-first, checks of meaning are collected. Codes and sentences are in `nosql-query` section 8; beyond
-it, these come from replies of the service quoted in public: SC1002 (end of the text), SC1010
-(`Syntax error, invalid token ';'.`) and SC1012 (a string literal that is not one). An error
-without a known code has none.
+first, checks of meaning are collected. Codes and sentences are those of `nosql-query` section 8,
+which has two codes for text that can't be read; the service itself seems to tell more cases apart
+(docs/compatibility.md). An error without a known code has none.
 """
 
 from __future__ import annotations
@@ -18,15 +17,11 @@ import orjson
 from armillary.errors import BadInput
 
 SYNTAX = "SC1001"
-END_OF_TEXT = "SC1002"
-INVALID_TOKEN = "SC1010"
-INVALID_STRING = "SC1012"
+INVALID_STRING = "SC1010"
 
 #: Every code we report, with what its location spans (None: it has no location).
 CODES: Final[Mapping[str | int, str | None]] = {
-    SYNTAX: "the token that cannot stand there",
-    END_OF_TEXT: "the end of the text",
-    INVALID_TOKEN: "the character that begins no token",
+    SYNTAX: "the token that cannot stand there, or the end of the text",
     INVALID_STRING: "the literal, from its quote",
     "SC2001": "the identifier",
     "SC2005": "the name of the function",
@@ -125,6 +120,6 @@ def syntax_error(text: str, start: int, end: int) -> BadQuery:
     """The token at start..end cannot stand there; at the end of the text there is none."""
     if start >= len(text):
         message = "Syntax error, unexpected end-of-file."
-        return BadQuery.of([QueryError(END_OF_TEXT, message, len(text), len(text))])
+        return BadQuery.of([QueryError(SYNTAX, message, len(text), len(text))])
     message = f"Syntax error, incorrect syntax near '{text[start:end]}'."
     return BadQuery.of([QueryError(SYNTAX, message, start, end)])

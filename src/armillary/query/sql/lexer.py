@@ -1,9 +1,12 @@
 """Text → tokens. One pass, linear in the text, because no pattern can go back.
 
 A token's `kind` is what the parser compares: the operator itself, a reserved word in upper case,
-or one of the five classes `name`, `number`, `string`, `parameter` and `end`. LET, RANK, NaN,
-Infinity and the names of functions are names: only the parser knows where they mean more.
+or one of the six classes `name`, `number`, `string`, `parameter`, `broken` and `end`. LET, RANK,
+NaN, Infinity and the names of functions are names: only the parser knows where they mean more.
 Facts: nosql-query, section 1.
+
+What is no token ends the list as `broken`. No rule of the grammar takes it, so the parser comes to
+it unless something before it is wrong: the first mistake in the text is the one that is told.
 
 Not here: signs (they are operators), `udf.` and everything else that needs two tokens.
 """
@@ -14,13 +17,7 @@ import re
 from typing import Final, NamedTuple
 
 from armillary import limits
-from armillary.query.sql.errors import (
-    INVALID_STRING,
-    INVALID_TOKEN,
-    BadQuery,
-    QueryError,
-    syntax_error,
-)
+from armillary.query.sql.errors import INVALID_STRING, BadQuery, QueryError, syntax_error
 
 _RESERVED_WORDS = """
     AND ARRAY AS ASC BETWEEN BY CASE CAST CONVERT CROSS DESC DISTINCT ELSE END ESCAPE EXISTS FALSE
@@ -65,7 +62,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Every token, then one of kind `end`. Raises BadQuery at the first thing that is none."""
+    """Every token up to the first thing that is none, then one of kind `end`."""
     if len(text) > limits.QUERY_CHARACTERS_MAX:
         raise _too_long(f"{limits.QUERY_CHARACTERS_MAX} characters", 0, len(text))
     tokens: list[Token] = []
@@ -73,7 +70,8 @@ def tokenize(text: str) -> list[Token]:
     while position < length:
         found = _TOKEN.match(text, position)
         if found is None:
-            raise _not_a_token(text, position)
+            tokens.append(_broken(text, position))
+            break
         kind, piece, end = found.lastgroup, found.group(), found.end()
         if kind == "name":
             upper = piece.upper()
@@ -84,11 +82,16 @@ def tokenize(text: str) -> list[Token]:
         elif kind == "parameter":
             tokens.append(Token("parameter", piece, position, end))
         elif kind == "string":
-            tokens.append(Token("string", _unescape(piece, position), position, end))
+            value = _unescape(piece)
+            if value is None:
+                tokens.append(Token("broken", piece, position, end))
+                break
+            tokens.append(Token("string", value, position, end))
         elif kind == "comment":
             end = text.find("*/", end) + 2
             if end == 1:
-                raise syntax_error(text, length, length)
+                tokens.append(Token("broken", "", length, length))
+                break
         elif kind != "space":
             tokens.append(Token("number", _number(kind or "", piece), position, end))
         position = end
@@ -118,7 +121,8 @@ def _number(kind: str, piece: str) -> int | float:
     return value
 
 
-def _unescape(piece: str, start: int) -> str:
+def _unescape(piece: str) -> str | None:
+    """None where a backslash begins no escape."""
     body = piece[1:-1]
     if "\\" not in body:
         return body
@@ -128,7 +132,7 @@ def _unescape(piece: str, start: int) -> str:
         parts.append(body[position:slash])
         found = _ESCAPE.match(body, slash)
         if found is None:
-            raise _invalid_string(piece, start, start + len(piece))
+            return None
         code, plain = found.groups()
         parts.append(chr(int(code, 16)) if code else _ESCAPES.get(plain, plain))
         position = found.end()
@@ -138,18 +142,20 @@ def _unescape(piece: str, start: int) -> str:
     return joined.decode("utf-16-le", "surrogatepass")
 
 
-def _not_a_token(text: str, position: int) -> BadQuery:
+def _broken(text: str, position: int) -> Token:
+    end = position + 1
     if text[position] in _STRING_END:
         found = _STRING_END[text[position]].match(text, position)
         end = found.end() if found else len(text)
-        return _invalid_string(text[position:end], position, end)
-    message = f"Syntax error, invalid token '{text[position]}'."
-    return BadQuery.of([QueryError(INVALID_TOKEN, message, position, position + 1)])
+    return Token("broken", text[position:end], position, end)
 
 
-def _invalid_string(piece: str, start: int, end: int) -> BadQuery:
-    message = f"Syntax error, invalid string literal token '{piece}'."
-    return BadQuery.of([QueryError(INVALID_STRING, message, start, end)])
+def unreadable(text: str, token: Token) -> BadQuery:
+    """For a `broken` token: no string literal, no character we know, no end of a comment."""
+    if text[token.start : token.start + 1] not in _STRING_END:
+        return syntax_error(text, token.start, token.end)
+    message = f"Syntax error, invalid string literal token '{token.value}'."
+    return BadQuery.of([QueryError(INVALID_STRING, message, token.start, token.end)])
 
 
 def is_plain_name(name: str) -> bool:

@@ -14,7 +14,6 @@ from typing import Final
 from armillary import limits
 from armillary.query.sql import ast
 from armillary.query.sql.cursor import too_deep
-from armillary.query.sql.errors import SYNTAX, BadQuery, QueryError
 from armillary.query.sql.expressions import SUBQUERY_LEVELS, ExpressionParser, indexed
 
 #: Nodes that cost no level: they are parts of the node above. A subquery costs what it takes to
@@ -206,10 +205,6 @@ class _Parser(ExpressionParser):
     def _page(self) -> ast.OffsetLimit:
         clause = self.take()
         offset = self._count(integer=True)
-        if self.token.kind == "end":
-            # The original calls this SC1001 even at the end of the text (nosql-query 2.1).
-            message = "Syntax error, incorrect syntax near 'OFFSET'."
-            raise BadQuery.of([QueryError(SYNTAX, message, clause.start, self.end)])
         self.expect("LIMIT")
         limit = self._count(integer=True)
         return ast.OffsetLimit(offset, limit, start=clause.start, end=self.end)

@@ -114,7 +114,7 @@ CASES: list[tuple[str, str, Any, dict[str, str], int, str, str]] = [
     ("DELETE", ITEM, None, pk("x"), 404, "", ""),
     ("POST", DOCS, {}, QUERY, 400, "", "string 'query'"),
     ("POST", DOCS, {"query": "SELECT * FROM c"}, QUERY, 400, "", "Cross partition query"),
-    ("POST", DOCS, {"query": "SELECT", "parameters": []}, QUERY, 400, "", "SC1002"),
+    ("POST", DOCS, {"query": "SELECT", "parameters": []}, QUERY, 400, "", "SC1001"),
     ("POST", DOCS, {"query": "SELECT 1", "parameters": 1}, QUERY, 400, "", "list"),
     ("POST", DOCS, {"query": "SELECT 1", "parameters": [1]}, QUERY, 400, "", "'name'"),
     ("POST", DOCS, [], BATCH | pk("x"), 400, "", "no operations"),

@@ -117,8 +117,16 @@ def test_strings(text: str, value: str) -> None:
 
 @pytest.mark.parametrize("control", [chr(code) for code in range(32)])
 def test_no_raw_control_characters_in_strings(control: str) -> None:
-    with pytest.raises(BadQuery):
-        tokenize(f"'{control}'")
+    text = f"'{control}'"
+    assert tokenize(text)[0] == ("broken", text, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "end"), [("a ; b", 3), ("a 'b\\' c", 9), ("a '\\x' c", 6), ("a @1", 3)]
+)
+def test_what_is_no_token_ends_the_list(text: str, end: int) -> None:
+    name, broken, last = tokenize(text)
+    assert (name.kind, broken[0], broken[2:], last.kind) == ("name", "broken", (2, end), "end")
 
 
 @pytest.mark.parametrize("gap", [" ", "\t", "\r\n", "\u00a0", "\u3000", "--x\n", "/**/", "/*-- */"])
