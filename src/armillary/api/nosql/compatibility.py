@@ -101,8 +101,7 @@ GAPS: Final[tuple[str, ...]] = (
     "([why](decisions/0012-computed-properties.md)).",
     "A filter on a path without an index reads the items, with or without "
     "`x-ms-documentdb-query-enable-scan`. Older services refused it without.",
-    "Tuple index paths are kept and given back, and not built. Composite indexes serve order, not "
-    "filters.",
+    "Tuple index paths are kept and given back, and not built.",
     "Vector indexes of every type are searched exactly: results are those of a scan.",
     "`x-ms-indexing-directive` is ignored; the indexing policy decides.",
     "Text of a query that can't be read has the code SC1001, and SC1010 for a string literal that "
