@@ -5,6 +5,7 @@
     … WHERE c.a > 3 AND c.b = 1 the number of rids that both have, or that a composite index has
     COUNT(c.a)                  the items that have the path
     MIN(c.a), MAX(c.a)          the first and the last entry
+    MAX(c.a) WHERE c.a < 3      the last entry that the filter finds, when it is exact
     words and holders of terms  `text_statistics.py`
 
 `shortcut` says for a plan whether it is one of these; `answer` fills the states from one view, or
@@ -13,8 +14,9 @@ says that this view can't (an expired item, a path that is not indexed, a string
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from armillary.encoding.terms import ARRAY_TERM, Partial, decode_term
 from armillary.query.evaluate import Scope, constant
@@ -30,8 +32,9 @@ from armillary.query.index_read import (
 )
 from armillary.query.plan import Plan
 from armillary.query.sql import ast
-from armillary.query.term_ranges import ANYTHING
+from armillary.query.term_ranges import ANYTHING, Range, Ranges
 from armillary.query.text_statistics import TextPart, measured, text_part
+from armillary.store import layout
 from armillary.store.index_path import ARRAY, Path, path_text
 from armillary.values import UNDEFINED
 
@@ -80,11 +83,16 @@ def _part(call: ast.Call, plan: Plan, access: Access | None, scope: Scope) -> Pa
         if access is None:
             return "COUNT", path
         # What passes a condition on a path has the path.
-        same = isinstance(access, Lookup) and access.path == path
-        return ("COUNT", ()) if same else None
-    if call.function in ("MIN", "MAX") and path and access is None:
-        return call.function, path
+        return ("COUNT", ()) if _is_of(access, path) else None
+    if call.function in ("MIN", "MAX") and path:
+        if access is None or (_is_of(access, path) and access.kind == layout.IX):
+            return call.function, path
+        return None
     return text_part(call, alias, scope) if access is None else None
+
+
+def _is_of(access: Access, path: Path) -> TypeGuard[Lookup]:
+    return isinstance(access, Lookup) and access.path == path
 
 
 def answer(view: StoreView, found: Shortcut, states: list[Any]) -> bool:
@@ -121,7 +129,7 @@ def _value(view: StoreView, found: Shortcut, part: Part) -> Any:
     if isinstance(part, TextPart):
         return measured(view, part)
     name, path = part
-    return _count(view, found, path) if name == "COUNT" else _edge(view, name, path)
+    return _count(view, found, path) if name == "COUNT" else _edge(view, found, name, path)
 
 
 def _count(view: StoreView, found: Shortcut, path: Path) -> int | None:
@@ -130,16 +138,31 @@ def _count(view: StoreView, found: Shortcut, path: Path) -> int | None:
     return count_items(view, found.access)
 
 
-def _edge(view: StoreView, name: str, path: Path) -> tuple[Any] | None:
+def _edge(view: StoreView, found: Shortcut, name: str, path: Path) -> tuple[Any] | None:
     """The least or greatest value, in brackets; one array or object spoils it."""
     if not covers(view, path) or ARRAY in path:
         return None
     if has_no_items(view):
         return (UNDEFINED,)
-    if edge_entry(view, path, ARRAY_TERM, ANYTHING[1], last=False) is not None:
+    # A filter that is answered by entries of another kind or path never comes here.
+    ranges = found.access.ranges if isinstance(found.access, Lookup) else (ANYTHING,)
+    last = name == "MAX"
+    if any(_terms(view, path, ranges, (ARRAY_TERM, ANYTHING[1]), last)):
         return ([],)
-    term = edge_entry(view, path, ANYTHING[0], ARRAY_TERM, last=name == "MAX")
+    terms = _terms(view, path, ranges, (ANYTHING[0], ARRAY_TERM), last)
+    term = max(terms, default=None) if last else min(terms, default=None)
     if term is None:
         return (UNDEFINED,)
     value, _ = decode_term(term)
     return None if isinstance(value, Partial) else (value,)
+
+
+def _terms(
+    view: StoreView, path: Path, ranges: Ranges, within: Range, last: bool
+) -> Iterator[bytes]:
+    """Of each range, the first (or last) term inside."""
+    for low, high in ranges:
+        start, end = max(low, within[0]), min(high, within[1])
+        found = edge_entry(view, path, start, end, last) if start < end else None
+        if found is not None:
+            yield found

@@ -90,6 +90,9 @@ def filled(world: World, **options: Any) -> Container:
         ("SELECT VALUE COUNT(c.n) FROM c", [COUNT], 0, ["/n/?"]),
         ("SELECT VALUE MIN(c.n) FROM c", [0], 0, ["/n/?"]),
         ("SELECT VALUE MAX(c.n) FROM c", [39], 0, ["/n/?"]),
+        ("SELECT VALUE MAX(c.n) FROM c WHERE c.n < 7", [6], 0, ["/n/?"]),
+        ("SELECT VALUE MIN(c.n) FROM c WHERE c.n IN (9, 5, 99)", [5], 0, ["/n/?"]),
+        ("SELECT VALUE MIN(c.n) FROM c WHERE c.n > 99", [], 0, ["/n/?"]),
         ("SELECT VALUE c.n FROM c WHERE UPPER(c.city) = 'OSLO'", [0, 10, 20, 30], COUNT, []),
     ],
 )
@@ -281,15 +284,17 @@ def test_a_count_is_a_whole_number(world: World, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [-1, 1.5, "3", None])
 def test_a_page_counts_whole_numbers(world: World, value: Any) -> None:
+    container = filled(world)
     for word, text in (("OFFSET", "OFFSET @n LIMIT 1"), ("LIMIT", "OFFSET 1 LIMIT @n")):
         with pytest.raises(BadInput, match=f"{word} count must be an integer"):
-            list(filled(world).query(f"SELECT * FROM c {text}", {"@n": value}))
+            list(container.query(f"SELECT * FROM c {text}", {"@n": value}))
 
 
 def test_a_parameter_counts_no_further_than_a_text(world: World) -> None:
+    container = filled(world)
     for code, text in (("SC2062", "OFFSET @n LIMIT 1"), ("SC2061", "OFFSET 1 LIMIT @n")):
         with pytest.raises(BadQuery) as caught:
-            list(filled(world).query(f"SELECT * FROM c {text}", {"@n": 2**32}))
+            list(container.query(f"SELECT * FROM c {text}", {"@n": 2**32}))
         assert caught.value.errors[0].code == code
 
 
