@@ -122,7 +122,7 @@ def test_no_raw_control_characters_in_strings(control: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "end"), [("a ; b", 3), ("a 'b\\' c", 9), ("a '\\x' c", 6), ("a @1", 3)]
+    ("text", "end"), [("a ; b", 3), ("a 'b\\' c", 8), ("a '\\x' c", 6), ("a @1", 3)]
 )
 def test_what_is_no_token_ends_the_list(text: str, end: int) -> None:
     name, broken, last = tokenize(text)
