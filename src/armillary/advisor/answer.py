@@ -137,7 +137,12 @@ def _inputs(advice: Advice) -> dict[str, Any]:
             }
             for path, column in survey.columns.items()
         },
-        "left_out": {format_path(path): why for path, why in survey.unfit.items()},
+        "left_out": {format_path(path): why for path, why in survey.unfit.items()}
+        | {
+            format_path(path): "it has one value in all items"
+            for path, column in survey.columns.items()
+            if column.distinct <= 1 and advice.of(format_path(path)) is None
+        },
         "time": None if axis is None else format_path(axis.path),
         "workload": {
             "assumed": advice.workload.assumed,

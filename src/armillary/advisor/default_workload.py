@@ -2,13 +2,16 @@
 
 What can be told from data alone: items were written, and they are probably read again by their id
 and by the properties that group them. Those are the properties with several values and several
-items per value; each gets the same share of the queries, so that none is favoured. Whoever knows
+items per value that name something (`naming.py`), or, if there are none, whole numbers; each gets
+the same share of the queries, so that none is favoured. Items that are things themselves (people,
+articles) are looked for by their id, unless something names large numbers of groups. Whoever knows
 better says it in a workload file, and the answer says that this was assumed.
 """
 
 from typing import Final
 
 from armillary.advisor.filters import Filters
+from armillary.advisor.naming import items_are_things, names_things
 from armillary.advisor.sampled import Sampled
 from armillary.advisor.timing import Clock
 from armillary.advisor.workload import ID, Operation, Workload
@@ -20,6 +23,11 @@ READS: Final = 0.2
 QUERIES: Final = 0.4
 GROUPS_MAX: Final = 6
 VALUES_MIN: Final = 20
+#: Of a value, on average; of a number that may as well be an amount, more.
+ITEMS_MIN: Final = 1.5
+NUMBERS_ITEMS_MIN: Final = 3.0
+#: Of groups of things, which are found by their own names first.
+THINGS_VALUES_MIN: Final = 100
 
 
 def default_workload(sampled: Sampled, clock: Clock) -> Workload:
@@ -45,11 +53,17 @@ def _query(path: Path, rate: float) -> Operation:
 def _groups(sampled: Sampled, clock: Clock) -> list[Path]:
     """Properties that group items, those with most values first."""
     survey = sampled.survey
+    things = items_are_things(sampled, clock)
+    least = THINGS_VALUES_MIN if things else VALUES_MIN
     found: list[tuple[float, Path]] = []
     for path, column in survey.columns.items():
-        several = VALUES_MIN <= column.distinct <= survey.items / 3
+        several = least <= column.distinct <= survey.items / ITEMS_MIN
         everywhere = column.items >= 0.99 * survey.items
         if several and everywhere and not clock.is_time(path) and path != ID:
             found.append((column.distinct, path))
     found.sort(key=lambda each: (-each[0], each[1]))
-    return [path for _, path in found[:GROUPS_MAX]]
+    named = [path for _, path in found if names_things(sampled, clock, path)]
+    if not named and not things:
+        few = survey.items / NUMBERS_ITEMS_MIN
+        named = [path for many, path in found if survey.seen[path].types["number"] and many <= few]
+    return named[:GROUPS_MAX]

@@ -10,7 +10,7 @@ from typing import Final
 
 from armillary.advisor.advising import Advice, Ranked
 from armillary.advisor.measures import Measures
-from armillary.advisor.targets import LOGICAL_BYTES, PLAN_DAYS, Scale
+from armillary.advisor.targets import LOGICAL_BYTES, PLAN_DAYS, USABLE, Scale
 from armillary.encoding.paths import format_path
 from armillary.partition.provisioning import GB
 
@@ -80,14 +80,16 @@ def _heat(m: Measures, t: Scale) -> str:
     budget = t.throughput_ru / t.partitions
     if m.heat.tick is not None and m.heat.share <= 2 / t.partitions:
         return (
-            f"Heat: the value follows time and is new every {_duration(m.heat.tick)}: all writes "
-            "of one moment share a key, items that belong together share none, and a coarser clock "
-            "or a burst makes one partition hot."
+            f"Heat: the value is monotonic, it follows time and is new every "
+            f"{_duration(m.heat.tick)}: all writes of one moment share a key, items that belong "
+            "together share none, and a coarser clock or a burst makes one partition hot."
         )
     if m.heat.tick is not None:
+        how = "comes again with" if m.heat.recurs else "is monotonic, it follows"
         return (
-            f"Heat: the value follows time, so that for {_duration(m.heat.tick)} every write goes "
-            f"to one key and one partition; {t.partitions} partitions give {budget:,.0f} RU/s "
+            f"Heat: the value {how} "
+            f"time, so that for {_duration(m.heat.tick)} every write goes to one key and one hot "
+            f"partition; {t.partitions} partitions give {budget:,.0f} RU/s "
             f"each, the rest of {t.throughput_ru:,.0f} RU/s can't be used."
         )
     return (
@@ -167,8 +169,8 @@ def _routing(one: Ranked, advice: Advice) -> str:
     asking = [to for to in m.sent if to.how == "all" or to.ranges > 1.5]
     worst = max(asking, key=lambda to: to.rate * to.charge_ru, default=None)
     text = (
-        f"Routing: {_percent(m.cross_share)} of the operations have to ask several partitions, "
-        f"which costs {m.fan_out_ru:,.0f} RU/s more at {n} partitions"
+        f"Routing: {_percent(m.cross_share)} of the operations have to ask several partitions "
+        f"(fan-out), which costs {m.fan_out_ru:,.0f} RU/s more at {n} partitions"
     )
     if worst is None:
         return f"{text}."
@@ -265,6 +267,12 @@ def caveats(advice: Advice) -> list[str]:
         found.append(
             "No workload was given: 40 % creates, 20 % reads of one item and 40 % queries by what "
             "groups items were assumed. Say what the application does with --workload."
+        )
+    used = advice.demand.ideal_ru / max(advice.scale.throughput_ru, 1.0)
+    if advice.targets.throughput_ru is not None and used > USABLE:
+        found.append(
+            f"The workload asks for {_percent(used)} of the throughput even where every operation "
+            f"finds its partition; beyond {_percent(USABLE)} any key gets 429s when load is uneven."
         )
     if advice.clock.axis is None:
         found.append("No time was found in the data, so heat is judged over all of it at once.")

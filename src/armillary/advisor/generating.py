@@ -18,12 +18,14 @@ from typing import Final
 from armillary.advisor.candidates import STORED_IN, Candidate, plain, synthetic
 from armillary.advisor.demand import Demand
 from armillary.advisor.measures import Measured
+from armillary.advisor.naming import names_things
 from armillary.advisor.sampled import Sampled
 from armillary.advisor.targets import LOGICAL_BYTES, OVERLOAD, USABLE, Scale
 from armillary.advisor.timing import TICKS, Clock
 from armillary.advisor.workload import ID, Operation, Workload
 from armillary.encoding.paths import Path
 from armillary.errors import BadInput
+from armillary.keys.buckets import UNITS
 from armillary.keys.sizing import suffixes_for
 from armillary.keys.spec import Part, Suffix
 from armillary.limits import SYNTHETIC_SUFFIXES_MAX
@@ -51,6 +53,10 @@ class Grounds:
         taken = {path[0] for path in self.sampled.survey.seen}
         names = (STORED_IN[0], *(f"{STORED_IN[0]}{number}" for number in range(2, 1000)))
         return (next(name for name in names if name not in taken),)
+
+    def names(self, path: Path) -> bool:
+        """Whether its values name something, rather than measure it."""
+        return names_things(self.sampled, self.clock, path)
 
     def known_weight(self, path: Path) -> float:
         """RU/s of the operations, other than of whole items, that know a path."""
@@ -113,7 +119,7 @@ def _worth(grounds: Grounds, singles: dict[Path, Measured]) -> list[Path]:
     )
     others = sorted(
         (path for path in present if path not in known and not grounds.clock.is_time(path)),
-        key=lambda path: -singles[path].measures.distinct,
+        key=lambda path: (not grounds.names(path), -singles[path].measures.distinct),
     )
     return list(dict.fromkeys([*known[:COMBINED_MAX], *others[:2], *([ID] * (ID in present))]))
 
@@ -190,14 +196,17 @@ def _sources(grounds: Grounds, singles: dict[Path, Measured], stem: Path) -> lis
     known.sort(key=lambda path: (-grounds.known_weight(path), path))
     if known:
         return known[:3]
-    most = sorted(fine, key=lambda path: (path != ID, -singles[path].measures.distinct))
+    most = sorted(
+        fine,
+        key=lambda path: (path != ID, not grounds.names(path), -singles[path].measures.distinct),
+    )
     return most[:1]
 
 
 def bucketed(grounds: Grounds, singles: dict[Path, Measured]) -> list[Candidate]:
     """A time bucket beside a path whose keys would fill up: the coarsest that keeps them small."""
     axis = grounds.clock.axis
-    if axis is None:
+    if axis is None or axis.unit not in UNITS:
         return []
     found: list[Candidate] = []
     for path, one in singles.items():

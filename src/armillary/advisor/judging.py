@@ -97,7 +97,8 @@ def _gates(measures: Measures, target: Scale) -> list[str]:
         "presence": measures.presence < PRESENCE_MIN,
         "length": measures.key_bytes_max > PARTITION_KEY_BYTES_MAX,
         # Time brings new values by itself; what is wrong with it is something else.
-        "cardinality": measures.distinct_target < n and measures.heat.tick is None,
+        "cardinality": measures.distinct_target < n
+        and (measures.heat.tick is None or measures.heat.recurs),
         # All that shares a first level begins in one partition.
         "first_level": 0 < measures.tenants < n / 2 and measures.heat.tick is None,
         "changing": measures.changing > 0,
@@ -119,8 +120,8 @@ def colours_of(measures: Measures, target: Scale) -> dict[str, Colour]:
     return {
         "presence": _up(m.presence, 1.0, PRESENCE_MIN),
         "type": "red" if {"array", "object"} & set(m.types) else "amber" if mixed else "green",
-        "cardinality": _up(m.distinct_target, 100 * n, 10 * n),
-        "effective_keys": _up(m.effective_keys, 100 * n, 10 * n),
+        "cardinality": _up(m.distinct_target, 100 * n, n),
+        "effective_keys": _up(m.effective_keys, 100 * n, n),
         "top_share": _down(m.top1_bytes, 0.3 / n, 1 / n),
         "phi": _down(max(m.phi_bytes[n], m.phi_ru), 1.3, 2.0),
         "heat": _down(m.heat.share, 1 / n, 2 / n),

@@ -13,11 +13,13 @@ import numpy as np
 from armillary.advisor.candidates import Candidate
 from armillary.advisor.columns import BYTES, ITEMS, VALUE
 from armillary.advisor.demand import Asked, Demand
+from armillary.advisor.filling import filling
+from armillary.advisor.heating import Heat, heat_of
 from armillary.advisor.ring import Places, place, skew
 from armillary.advisor.sampled import Floats, Keys, Sampled, combined, shares_of
 from armillary.advisor.survey import Survey
-from armillary.advisor.targets import DAY_SECONDS, INDEX_FACTOR, LOGICAL_BYTES, USABLE, Scale
-from armillary.advisor.timing import Clock, Heat, heat_of
+from armillary.advisor.targets import USABLE, Scale
+from armillary.advisor.timing import Clock
 from armillary.advisor.workload import ID, Route, covers_batch, route
 from armillary.limits import PARTITION_RU_MAX
 from armillary.partition.provisioning import GB
@@ -134,7 +136,9 @@ def measure(
     ru_loads = places.per_range(ru_keys, ranges) + ru_even / ranges
     byte_loads = places.per_range(stored, ranges)
     phi_ru = max(skew(ru_loads), 1.0)
-    largest, horizon = _growth(stored, sizes, heat, clock, target, candidate, distinct, survey)
+    largest, horizon = filling(
+        sampled, keys, heat, clock, target, float(top_bytes[:1].sum()), LIFETIME_SHORT
+    )
     beyond, cross, unrouted, route_loss = _crossing(sent, wanted)
     needed = total_ru * max(1.0, min(phi_ru, ranges)) / USABLE
     probabilities = shares_of(stored)
@@ -389,48 +393,7 @@ def _coverage(candidate: Candidate, wanted: Demand) -> float:
     return sum(one.rate for one in batches if covers_batch(candidate, one)) / rate
 
 
-# --- growth and money -----------------------------------------------------------------------------
-
-
-def _growth(
-    stored: Floats,
-    sizes: Floats,
-    heat: Heat,
-    clock: Clock,
-    target: Scale,
-    candidate: Candidate,
-    distinct: float,
-    survey: Survey,
-) -> tuple[float, float]:
-    """(bytes of the largest key at the target size, days until one has 20 GB)."""
-    total = float(sizes.sum())
-    if not len(stored) or not total:
-        return 0.0, math.inf
-    share = float(_top_shares(survey, candidate, stored)[:1].sum())
-    growth = target.growth_bytes_day
-    lives_on = clock.axis is None or heat.lifetime >= LIFETIME_SHORT
-    if lives_on:
-        largest = share * target.bytes_target
-        speed = share * growth
-        if target.ttl_seconds is not None and speed:
-            # What is written is deleted again: a key holds what comes in during one lifetime.
-            largest = max(largest, speed * target.ttl_seconds / DAY_SECONDS)
-            return largest, 0.0 if largest > LOGICAL_BYTES else math.inf
-        if largest > LOGICAL_BYTES:
-            return largest, 0.0
-        return largest, (LOGICAL_BYTES - largest) / speed if speed > 0 else math.inf
-    # Keys are written for a while and then left: the largest is as large as it gets, at the speed
-    # of the target instead of that of the data.
-    assert clock.axis is not None, "a short life is measured on an axis"
-    days = clock.axis.span / DAY_SECONDS
-    speed_today = total * INDEX_FACTOR * (survey.items / max(len(sizes), 1)) / days
-    speed = growth if heat.tick is None else target.written_bytes_day
-    faster = speed / speed_today if speed_today and speed else 1.0
-    seen = share * total * INDEX_FACTOR * (survey.items / max(len(sizes), 1))
-    largest = max(seen * faster, share * target.bytes_today)
-    if largest <= LOGICAL_BYTES:
-        return largest, math.inf
-    return largest, LOGICAL_BYTES / largest * max(heat.lifetime * days, 1 / 24)
+# --- money ----------------------------------------------------------------------------------------
 
 
 def _dollars(ru: float, target: Scale) -> float:

@@ -6,8 +6,8 @@ of writing, and new items get the present there, in the same form:
 
     "2026-04-09" · "2026-04" · "2026-04-09T13:05:59Z" · 1775739959 · 1775739959123
 
-Judged by the values, never by the name of the property. A date of birth does not grow along the
-data, so it stays as it is.
+or in a form of `dates.py`. Judged by the values, never by the name of the property. A date of birth
+does not grow along the data, so it stays as it is.
 """
 
 import math
@@ -19,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from armillary.advisor.dates import Form, form_of
 from armillary.advisor.sample import Sample
 from armillary.encoding.paths import Path
 from armillary.errors import BadInput
@@ -34,6 +35,7 @@ _MILLISECONDS: Final = range(10**12, 4 * 10**12)
 #: Rank correlation of value and position from which on a path is the time of writing.
 GROWS: Final = 0.95
 LOOKED_AT_MAX: Final = 2_000
+FORM_VALUES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,31 @@ def find_moments(sample: Sample, among: Sequence[Path] | None = None) -> dict[Pa
     found = {}
     for path in paths:
         values = [one[path] for one in items if path in one]
-        instants = [milliseconds(value) for value in values]
+        form = _form(values)
+        if form is None:
+            instants = [milliseconds(value) for value in values]
+        else:
+            instants = [_in_form(form, value) for value in values]
         known = [ms for ms in instants if ms is not None]
         if len(known) < 2 or len(known) < 0.99 * len(items):
             continue
         if among is None and not _grows(known):
             continue
-        found[path] = Moment(path, max(known), _writer(values[-1]))
+        last = max(known) if form is None or not form.recurs else 0.0
+        found[path] = Moment(path, last, _writer(values[-1], form))
     return found
+
+
+def _form(values: Sequence[JSON]) -> Form | None:
+    """The form of `dates.py` that the values have; numbers that are dates (20260409) too."""
+    some = values[:: max(1, len(values) // FORM_VALUES)]
+    texts = {str(value) for value in some if isinstance(value, str | int)}
+    return form_of(sorted(texts)) if texts else None
+
+
+def _in_form(form: Form, value: JSON) -> float | None:
+    found = form.seconds(str(value))
+    return None if found is None else found * 1000
 
 
 def milliseconds(value: JSON) -> float | None:
@@ -106,7 +125,12 @@ def _grows(values: Sequence[float]) -> bool:
     return bool(np.corrcoef(ranks, places)[0, 1] >= GROWS * best)
 
 
-def _writer(like: JSON) -> Callable[[float], JSON]:
+def _writer(like: JSON, form: Form | None) -> Callable[[float], JSON]:
+    if form is not None:
+        write = form.writer(str(like))
+        if isinstance(like, str):
+            return lambda now_ms: write(now_ms / 1000)
+        return lambda now_ms: int(write(now_ms / 1000))
     if isinstance(like, str):
         match = _ISO.fullmatch(like)
         assert match is not None, "a text among instants is an instant"

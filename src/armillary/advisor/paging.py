@@ -1,10 +1,11 @@
-"""The page of an advice: its best candidates and the worst paths, replayed side by side."""
+"""Its best candidates and the worst paths replayed side by side: for the page of an advice, for a
+minute, and for the terminal and `--json`, for a few seconds."""
 
 from typing import Any, Final
 
 from armillary.advisor.advising import Advice, Ranked
 from armillary.advisor.page.build import PageInput, page
-from armillary.advisor.playing import play_out
+from armillary.advisor.playing import OPERATIONS_MAX, play_out
 from armillary.advisor.replay import ReplayOptions, replay_candidates
 from armillary.advisor.replay_result import Comparison
 from armillary.advisor.sample import Sample, sample_of
@@ -14,13 +15,15 @@ from armillary.keys.views import put
 from armillary.values import JSON
 
 SECONDS: Final = 60.0
+#: As many operations of a second are played as for a page, but of fewer seconds.
+SECONDS_SHORT: Final = 5.0
+OPERATIONS_SHORT: Final = 2_500
 ITEMS_MAX: Final = 20_000
 BEST: Final = 3
 WORST: Final = 2
 
 
-def page_of(advice: Advice, answer: dict[str, Any], seed: int = 0) -> str:
-    comparison = replayed(advice, seed)
+def page_of(advice: Advice, answer: dict[str, Any], comparison: Comparison) -> str:
     names = {"acceptable": "possible"}
     verdicts = tuple(
         Verdict(one["key"], names.get(one["verdict"], one["verdict"]), tuple(one["reasons"]))
@@ -30,11 +33,18 @@ def page_of(advice: Advice, answer: dict[str, Any], seed: int = 0) -> str:
     return page(PageInput(comparison, verdicts, notes=notes))
 
 
-def replayed(advice: Advice, seed: int = 0) -> Comparison:
-    """The workload played out for a minute under the keys that are worth seeing beside another."""
+def replayed(advice: Advice, seed: int = 0, *, short: bool = False) -> Comparison:
+    """The workload played out under the keys that are worth seeing beside another."""
     sample = sample_from(advice.sampled)
-    moments = set(advice.clock.times)
-    played = play_out(advice.workload, sample, seconds=SECONDS, seed=seed, moments=moments)
+    moments = {path for path in advice.clock.times if advice.clock.follows(path)}
+    played = play_out(
+        advice.workload,
+        sample,
+        seconds=SECONDS_SHORT if short else SECONDS,
+        operations_max=OPERATIONS_SHORT if short else OPERATIONS_MAX,
+        seed=seed,
+        moments=moments,
+    )
     scale = advice.scale
     options = ReplayOptions(
         throughput=advice.targets.throughput_ru,

@@ -219,16 +219,16 @@ SCENARIOS: Final[dict[str, Scenario]] = {
         ),
         Scenario(
             "vehicles",
-            "Positions of cars, 100,000 RU/s on the date of today; read by date and car, or by "
-            "day as a whole.",
+            "Positions of cars, a container of 100,000 RU/s and all writes on the date of today; "
+            "read by date and car, or by day as a whole.",
             "Write-heavy with a natural key that is hot: a suffix computed from the VIN makes 415 "
             "keys of each date, and whoever knows the VIN computes which.",
             _trips,
             [
-                {"kind": "create", "rate": 14_000},
-                {"kind": "read", "rate": 1_500, "by": ["/date", "/vin", "/id"]},
+                {"kind": "create", "rate": 9_000},
+                {"kind": "read", "rate": 1_000, "by": ["/date", "/vin", "/id"]},
                 _query(40, "c.date = @d AND c.vin = @v"),
-                _query(30, "c.date = @d"),
+                _query(20, "c.date = @d"),
             ],
             Targets(throughput_ru=100_000),
             ('/date+"."+hash(/vin,415)',),

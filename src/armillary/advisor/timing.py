@@ -1,36 +1,33 @@
-"""Time in the data: which property is the moment of writing, and how keys come and go with it.
+"""Time in the data: which properties hold moments, and which of them is the moment of writing.
 
-The axis is found by its values, not by its name: dates and times as text (ISO 8601), or whole
-numbers in the range of seconds or milliseconds since 1970. Of several the one with most distinct
-values wins. A property with days only is taken for it when it follows the order of the data or
-spans few years: birthdays do neither.
+The axis is found by its values, not by its name: dates and times as text (ISO 8601, or a form of
+`dates.py`), or whole numbers in the range of seconds or milliseconds since 1970. Of several the one
+with most distinct values wins. A property with days only is taken for it when it follows the order
+of the data or spans few years: birthdays do neither.
 
-    heat       the share of the writes of a moment that the hottest key takes
-    lifetime   how long a key is written to, over the length of the data
-
-A key that is a function of time alone takes every write of its tick (a day, a second); for all
-others heat is the 99th percentile of the top key's share over windows of the sample.
+What is made of time need not look like it (a weekday, a quarter, the number of a batch): a property
+whose value only ever changes where a minute, an hour or a day begins follows the axis. How hot keys
+get by all this is in `heating.py`.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
 import numpy as np
 
-from armillary.advisor.candidates import Candidate
-from armillary.advisor.sampled import Floats, Keys, Sampled, typed
+from armillary.advisor.dates import FORMS, Form, form_of
+from armillary.advisor.reading.shape import Seen
+from armillary.advisor.sampled import Floats, Sampled, typed
 from armillary.encoding.paths import Path
 from armillary.errors import BadInput
-from armillary.keys.buckets import BUCKETS, ISO, instant_of
+from armillary.keys.buckets import ISO, NUMBERS, instant_of
 
 Epochs = tuple[str, float, float]
 
 DAY: Final = 86_400.0
 YEAR: Final = 365.25 * DAY
-WINDOW_ROWS: Final = 1_000
-WINDOWS_MAX: Final = 60
 SPAN_YEARS_MAX: Final = 5
 _ISO: Final = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}(:?\d{2}(:?\d{2}([.,]\d+)?)?)?.*)?)?")
 #: Unit → the numbers that are moments between 2000 and 2100.
@@ -38,11 +35,22 @@ _EPOCHS: Final[tuple[Epochs, ...]] = (
     ("seconds", 946_684_800, 4_102_444_800),
     ("milliseconds", 946_684_800_000, 4_102_444_800_000),
 )
+#: Finer numbers are recognised, but no bucket is made of them.
+_FINER: Final[dict[str, float]] = {"microseconds": 1e6, "nanoseconds": 1e9}
+_FORMS: Final[dict[str, Form]] = {form.name: form for form in FORMS}
 #: How long a bucket lasts.
 TICKS: Final[dict[str, float]] = {
     "year": YEAR, "month": YEAR / 12, "day": DAY, "hour": 3_600.0, "minute": 60.0,
 }  # fmt: skip
 _STEPS: Final = (YEAR / 12, DAY, 3_600.0, 60.0, 1.0)
+#: Where what follows time may change: shifts, halves and quarters of hours too.
+_BORDERS: Final = (DAY, DAY / 2, DAY / 3, DAY / 4, 3_600.0, 1_800.0, 900.0, 600.0, 300.0, 60.0, 1.0)
+#: A property follows time when so many changes of it all fall on borders of a bucket that only so
+#: few neighbours lie across: by chance that does not happen.
+CHANGES_MIN: Final = 5
+#: Rank correlation with the axis of what goes along with it.
+FOLLOWS: Final = 0.95
+ACROSS_MAX: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,8 @@ class Times:
     tick: float
     """Its resolution in seconds: values are multiples of it."""
     distinct: int
+    recurs: bool = False
+    """A time of day, without its date."""
 
     @property
     def span(self) -> float:
@@ -62,14 +72,32 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
+class Follower:
+    """A property that changes with time alone, whatever its values look like."""
+
+    tick: float
+    recurs: bool
+    """Its values come again: no new ones are to be expected."""
+
+
+@dataclass(frozen=True, slots=True)
 class Clock:
-    """All properties that hold moments, and the one that is the moment of writing."""
+    """All properties that hold moments, the one that is the moment of writing, and those that
+    follow it."""
 
     times: dict[Path, Times]
     axis: Times | None
+    followers: dict[Path, Follower] = field(default_factory=dict)
 
     def is_time(self, path: Path) -> bool:
-        return path in self.times
+        return path in self.times or path in self.followers
+
+    def follows(self, path: Path) -> bool:
+        """Whether a property that holds moments goes along with the moment of writing."""
+        times, axis = self.times[path], self.axis
+        if axis is None or times is axis or times.recurs or times.distinct == 1:
+            return axis is not None
+        return correlation(times.seconds, axis.seconds) >= FOLLOWS
 
 
 def find_times(sampled: Sampled) -> Clock:
@@ -80,7 +108,35 @@ def find_times(sampled: Sampled) -> Clock:
     }
     order = np.arange(sampled.rows, dtype=np.float64)
     fit = [one for one in times.values() if _may_be_axis(one, order)]
-    return Clock(times, max(fit, key=lambda one: (one.distinct, one.path), default=None))
+    axis = max(
+        fit,
+        # Names come last: of two clocks the one that ran along with the data.
+        key=lambda one: (one.distinct, abs(correlation(one.seconds, order)), one.path),
+        default=None,
+    )
+    return Clock(times, axis, {} if axis is None else _followers(sampled, axis, set(times)))
+
+
+def _followers(sampled: Sampled, axis: Times, times: set[Path]) -> dict[Path, Follower]:
+    rows = np.flatnonzero(~np.isnan(axis.seconds))
+    rows = rows[np.argsort(axis.seconds[rows], kind="stable")]
+    seconds = axis.seconds[rows]
+    across = {
+        step: np.floor(seconds[1:] / step) != np.floor(seconds[:-1] / step) for step in _BORDERS
+    }
+    steps = {step: here for step, here in across.items() if 0 < here.mean() <= ACROSS_MAX}
+    found: dict[Path, Follower] = {}
+    for path in sampled.survey.columns if steps else ():
+        codes = sampled.numbered(path).codes[rows]
+        if path in times or (codes < 0).any():
+            continue
+        changes = codes[1:] != codes[:-1]
+        if changes.sum() < CHANGES_MIN:
+            continue
+        tick = next((step for step, here in steps.items() if not (changes & ~here).any()), None)
+        if tick is not None:
+            found[path] = Follower(tick, int(changes.sum()) + 1 > len(np.unique(codes)))
+    return found
 
 
 def _times(sampled: Sampled, path: Path) -> Times | None:
@@ -91,41 +147,54 @@ def _times(sampled: Sampled, path: Path) -> Times | None:
     probe = numbered.texts[:: max(1, numbered.distinct // 50)]
     unit = _unit(probe)
     # One number that could be a moment proves nothing; one date in full does.
-    if unit is None or (numbered.distinct == 1 and unit != ISO):
+    if unit is None or (numbered.distinct == 1 and unit in ("seconds", "milliseconds", *_FINER)):
         return None
     by_code = np.full(numbered.distinct + 1, np.nan)
     for code, text in enumerate(numbered.texts):
         try:
-            value = text if unit == ISO else typed(text, seen)
-            by_code[code] = _seconds(value, unit)
+            by_code[code] = _seconds(text, unit, seen)
         except (BadInput, TypeError, ValueError):
             continue
     values = by_code[:-1]
     if np.isnan(values).mean() > 0.1:
         return None
-    seconds = by_code[numbered.codes]
-    return Times(path, unit, seconds, _tick(values[~np.isnan(values)]), numbered.distinct)
+    seconds, tick = by_code[numbered.codes], _tick(values[~np.isnan(values)])
+    recurs = unit in _FORMS and _FORMS[unit].recurs
+    if unit in NUMBERS and isinstance(typed(numbered.texts[0], seen), str):
+        unit = "text"  # a number written as a text: no bucket can be made of it
+    return Times(path, unit, seconds, tick, numbered.distinct, recurs)
 
 
 def _unit(texts: list[str]) -> str | None:
     if all(_ISO.fullmatch(text) for text in texts):
         return ISO
+    form = form_of(texts)
+    if form is not None:
+        return form.name
     try:
         numbers = [float(text) for text in texts]
     except ValueError:
         return None
-    for unit, low, high in _EPOCHS:
+    finer = [(unit, low * _FINER[unit], high * _FINER[unit]) for unit in _FINER
+             for _, low, high in _EPOCHS[:1]]  # fmt: skip
+    for unit, low, high in (*_EPOCHS, *finer):
         if all(low <= number <= high for number in numbers):
             return unit
     return None
 
 
-def _seconds(value: object, unit: str) -> float:
-    if unit == ISO and isinstance(value, str) and len(value) == 7:
-        value = f"{value}-01"
-    instant: datetime = instant_of(value, unit, "it")
-    fraction = float(value) % 1000 / 1000 if unit == "milliseconds" else 0.0  # type: ignore[arg-type]
-    return instant.timestamp() + fraction
+def _seconds(text: str, unit: str, seen: Seen) -> float:
+    if unit in _FINER:
+        return float(text) / _FINER[unit]
+    if unit in _FORMS:
+        found = _FORMS[unit].seconds(text)
+        return np.nan if found is None else found
+    if unit == ISO:
+        return instant_of(f"{text}-01" if len(text) == 7 else text, unit, "it").timestamp()
+    value = typed(text, seen)
+    fraction = float(text) % 1000 / 1000 if unit == "milliseconds" else 0.0
+    number = float(text) if isinstance(value, str) else value
+    return instant_of(number, unit, "it").timestamp() + fraction
 
 
 def _tick(values: Floats) -> float:
@@ -139,7 +208,7 @@ def _tick(values: Floats) -> float:
 
 
 def _may_be_axis(times: Times, order: Floats) -> bool:
-    return (
+    return not times.recurs and (
         times.tick < DAY
         or times.span <= SPAN_YEARS_MAX * YEAR
         or abs(correlation(times.seconds, order)) > 0.5
@@ -156,87 +225,3 @@ def correlation(left: Floats, right: Floats) -> float:
     if 0.0 in deviations:
         return 0.0
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-
-# --- keys in time ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Heat:
-    share: float
-    """Of the writes of a moment, that the hottest key takes."""
-    tick: float | None = None
-    """Seconds for which one key takes every write, when the key is a function of time."""
-    lifetime: float = 1.0
-    """How long a key is written to, over the length of the data; 0 for keys written once."""
-    windows: int = 0
-    window_seconds: float = 0.0
-    correlation: float = 0.0
-    """Of the order of keys with time, for a single property."""
-
-
-def heat_of(sampled: Sampled, keys: Keys, clock: Clock, top_share: float) -> Heat:
-    """Without time in the data, the share over all of it is all there is to know."""
-    if clock.axis is None or not keys.distinct:
-        return Heat(top_share)
-    tick = _tick_of(keys.candidate, clock)
-    lifetime = _lifetime(keys, clock.axis)
-    share, windows, seconds = _windowed(keys, clock.axis)
-    if tick is not None:
-        share = max(share, min(1.0, tick))
-    related = 0.0
-    if len(keys.candidate.made_of) == 1:
-        related = correlation(keys.codes.astype(float), clock.axis.seconds)
-    return Heat(max(share, min(top_share, 1.0)), tick, lifetime, windows, seconds, related)
-
-
-def _tick_of(candidate: Candidate, clock: Clock) -> float | None:
-    """For a key made of nothing but the moment of writing: how long it stays the same."""
-    assert clock.axis is not None, "there is an axis"
-    if candidate.suffixes > 1 or candidate.source is not None:
-        return None
-    finest: float | None = None
-    for at, path in enumerate(candidate.levels):
-        times = clock.times.get(path)
-        if times is None:
-            return None
-        related = correlation(times.seconds, clock.axis.seconds)
-        if related < 0.95 and times.distinct > 1 and times is not clock.axis:
-            return None
-        bucket = None
-        if candidate.synthetic is not None:
-            bucket = candidate.synthetic.spec.parts[at].bucket
-        tick = max(times.tick, TICKS[bucket] if bucket in BUCKETS and bucket else 0.0)
-        finest = tick if finest is None else min(finest, tick)
-    return finest
-
-
-def _windowed(keys: Keys, axis: Times) -> tuple[float, int, float]:
-    """(99th percentile of the top key's share over windows, how many, how long one is)."""
-    rows = np.flatnonzero((keys.codes >= 0) & ~np.isnan(axis.seconds))
-    if len(rows) < 20:
-        return 0.0, 0, 0.0
-    rows = rows[np.argsort(axis.seconds[rows], kind="stable")]
-    count = int(min(WINDOWS_MAX, max(1, len(rows) // WINDOW_ROWS)))
-    tops: list[float] = []
-    for window in np.array_split(keys.codes[rows], count):
-        tops.append(float(np.unique(window, return_counts=True)[1].max()) / len(window))
-    return float(np.percentile(tops, 99)), count, axis.span / count
-
-
-def _lifetime(keys: Keys, axis: Times) -> float:
-    """Of keys with several rows: the span of each over that of all, by rows."""
-    there = (keys.codes >= 0) & ~np.isnan(axis.seconds)
-    codes, seconds = keys.codes[there], axis.seconds[there]
-    counts = np.bincount(codes, minlength=keys.distinct)
-    several = counts >= 3
-    if counts[several].sum() < 0.05 * len(codes):
-        return 0.0
-    low = np.full(keys.distinct, np.inf)
-    high = np.full(keys.distinct, -np.inf)
-    np.minimum.at(low, codes, seconds)
-    np.maximum.at(high, codes, seconds)
-    # A span between n moments is (n - 1) / (n + 1) of the true one on average.
-    n = counts[several]
-    spans = (high[several] - low[several]) * (n + 1) / (n - 1)
-    return float(min(1.0, np.average(spans, weights=n) / axis.span))

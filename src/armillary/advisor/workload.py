@@ -28,6 +28,7 @@ import orjson
 
 from armillary.advisor.candidates import Candidate
 from armillary.advisor.filters import Filters, read_filters
+from armillary.advisor.lenient import what_is_meant
 from armillary.encoding.paths import Path, format_path, parse_path
 from armillary.errors import BadInput
 from armillary.keys.buckets import bucket_of, instant_of, instants_between
@@ -223,19 +224,22 @@ def parse_operation(given: JSON) -> tuple[Operation, str]:
     """The operation, and what of it could not be understood ("" when all was)."""
     if not isinstance(given, dict):
         raise BadInput("It is not an object.")
-    unknown = sorted(given.keys() - _MEMBERS)
-    if unknown:
-        raise BadInput(f"It has the unknown member '{unknown[0]}'; known are {_listed(_MEMBERS)}.")
     kind = given.get("kind")
     if kind not in KINDS:
         raise BadInput(f"Its kind is {kind!r}; kinds are {', '.join(KINDS)}.")
     rate = _number(given, "rate", 1.0)
     text = given.get("text")
-    if (kind == "query") != isinstance(text, str):
-        raise BadInput("A query has a 'text', and nothing else has.")
     parameters = _parameters(given.get("parameters"))
     by = _by(given.get("by"))
+    if text is not None and (kind != "query" or not isinstance(text, str)):
+        raise BadInput("A query has a 'text', and nothing else has.")
+    if kind == "query" and text is None and by is None:
+        raise BadInput("A query has a 'text', or 'by' says which values it fixes.")
     filters, note = _filters(text, parameters, by)
+    unknown = sorted(given.keys() - _MEMBERS)
+    if unknown:
+        more = f"'{unknown[0]}' is no member, and was ignored; members are {_listed(_MEMBERS)}."
+        note = f"{note} {more}".strip()
     if by is None:
         by = (ID,) if kind in ("read", "delete", "replace", "patch") else ()
     shown = text or f"{kind} by {', '.join(map(format_path, by))}" if by or text else str(kind)
@@ -263,6 +267,11 @@ def _filters(
     try:
         return read_filters(text, parameters), ""
     except BadInput as error:
+        meant = what_is_meant(text)
+        try:
+            return read_filters(meant, parameters), f"read as {meant!r}. {error}"
+        except BadInput:
+            pass
         if by is None:
             raise
         return None, f"only its 'by' was used. {error}"

@@ -20,6 +20,7 @@ from armillary.commands.complaints import EXIT_PARTIAL, EXIT_USAGE, Complaint, c
 if TYPE_CHECKING:
     from armillary.advisor.advising import Advice
     from armillary.advisor.candidates import Candidate
+    from armillary.advisor.replay_result import Comparison
     from armillary.advisor.survey import Survey
     from armillary.advisor.targets import Targets
     from armillary.advisor.workload import Workload
@@ -54,6 +55,7 @@ def advise(
     container: str = typer.Option(None, help="Of a live container; else its name in the answer."),
     scenario: str = typer.Option(None, help="A worked example instead of data; 'list' names them."),
     html: Path = typer.Option(None, help="Also write a page with plots."),  # noqa: B008
+    replay: bool = typer.Option(True, help="Play the workload out under the best keys."),
     seed: int = typer.Option(0, help="For the sample and everything else by chance."),
     json: bool = typer.Option(False, "--json", help="Answer and errors as JSON."),
 ) -> None:
@@ -70,7 +72,7 @@ def advise(
         if scenario == "list":
             _list_scenarios()
             return
-        run = _Run(json, seed, database, container)
+        run = _Run(json, seed, database, container, replay)
         targets = _targets(throughput, storage, growth, ttl, regions, strong)
         if scenario:
             advice = run.scenario(scenario, targets)
@@ -137,9 +139,9 @@ class _Run:
     """One call: where its items come from, its bars, and how it answers."""
 
     def __init__(
-        self, as_json: bool, seed: int, database: str | None, container: str | None
+        self, as_json: bool, seed: int, database: str | None, container: str | None, replay: bool
     ) -> None:
-        self.as_json, self.seed = as_json, seed
+        self.as_json, self.seed, self.replay = as_json, seed, replay
         self.database, self.container = database, container
         self.console = Console()
         self.lesson = ""
@@ -228,22 +230,33 @@ class _Run:
 
         name = self.container or "items"
         answer = as_json(advice, name)
-        if html is not None:
+        comparison = self._replayed(advice, html is not None)
+        if comparison is not None:
+            answer["replay"] = comparison.as_json()
+        if html is not None and comparison is not None:
             from armillary.advisor.paging import page_of
 
-            html.write_text(page_of(advice, answer, self.seed), "utf-8")
+            html.write_text(page_of(advice, answer, comparison), "utf-8")
         if self.as_json:
             typer.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
         else:
             from armillary.commands.advise_report import show
 
-            show(self.console, answer)
+            show(self.console, answer, comparison)
             if self.lesson:
                 self.console.print(f"[bold]Lesson.[/] {self.lesson}")
             if html is not None:
                 self.console.print(f"Plots are in {html}.")
         if advice.survey.stopped:
             raise typer.Exit(EXIT_PARTIAL)
+
+    def _replayed(self, advice: Advice, page: bool) -> Comparison | None:
+        """The best candidates side by side; a page wants a whole minute of it."""
+        if not (self.replay or page):
+            return None
+        from armillary.advisor.paging import replayed
+
+        return replayed(advice, self.seed, short=not page)
 
     @contextmanager
     def _bar(self, what: str) -> Iterator[Callable[[int, int], None]]:

@@ -11,14 +11,25 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from armillary.advisor.page.words import days, money, number, percent, seconds
+from armillary.advisor.replay_result import Comparison
+
 ROWS_MAX: Final = 8
 WIDE: Final = 100
 _COLOURS: Final = {"recommended": "green", "acceptable": "yellow", "rejected": "red"}
 
 
-def show(console: Console, answer: dict[str, Any], *, rows: int = ROWS_MAX) -> None:
+def show(
+    console: Console,
+    answer: dict[str, Any],
+    comparison: Comparison | None = None,
+    *,
+    rows: int = ROWS_MAX,
+) -> None:
     console.print(_head(answer))
     console.print(_table(answer, rows, wide=console.width >= WIDE))
+    if comparison is not None:
+        console.print(_replay(comparison, answer))
     console.print(_recommendation(answer))
     for one in answer["patterns"]:
         console.print(Text.assemble((f"Pattern: {one['name']}. ", "bold"), one["seen"]))
@@ -42,12 +53,13 @@ def _head(answer: dict[str, Any]) -> Text:
 
 
 def _table(answer: dict[str, Any], rows: int, *, wide: bool) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1 if wide else 0, 0, 0))
-    table.add_column("", justify="right")
-    table.add_column("key", overflow="fold", min_width=24)
-    table.add_column("verdict")
+    # In 80 columns every number has its place, and the key is folded.
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", justify="right", min_width=2)
+    table.add_column("key", overflow="fold", min_width=24 if wide else 12)
+    table.add_column("verdict", min_width=11)
     for name in ("score", "values", "φ", "heat", "cross", "RU/s", *(["$/month"] if wide else [])):
-        table.add_column(name, justify="right", min_width=6)
+        table.add_column(name, justify="right", min_width=max(5, len(name)))
     for one in _chosen(answer, rows):
         m, colour = one["measures"], _COLOURS[one["verdict"]]
         table.add_row(
@@ -61,6 +73,33 @@ def _table(answer: dict[str, Any], rows: int, *, wide: bool) -> Table:
             f"{100 * m['cross_partition_share']:.0f}%",
             _count(m["ru_needed"]),
             *([_count(m["dollars_month"])] if wide else []),
+        )
+    return table
+
+
+def _replay(comparison: Comparison, answer: dict[str, Any]) -> Table:
+    """The same operations under each key, by the rules of the server (`armillary replay`)."""
+    verdicts = {one["key"]: one["verdict"] for one in answer["candidates"]}
+    title = (
+        f"Replayed for {number(comparison.seconds)} s under {number(comparison.throughput)} RU/s"
+    )
+    table = Table(
+        box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left"
+    )
+    table.add_column("key", overflow="fold", min_width=12)
+    for name in ("429s", "lost", "p99", "busiest", "asked", "20 GB", "RU/s", "$/h"):
+        table.add_column(name, justify="right", min_width=max(4, len(name)))
+    for one in comparison.replays:
+        table.add_row(
+            Text(one.key, _COLOURS[verdicts[one.key]]),
+            percent(one.throttled_share),
+            percent(min(1.0, one.failed_share + one.full / max(one.operations, 1.0))),
+            seconds(one.wait_p99_ms),
+            f"{one.skew:.2f}×",
+            number(one.fan_out_mean),
+            days(None if one.full_key is None else one.full_key.days),
+            "none" if one.needed_ru is None else _count(one.needed_ru),
+            money(one.needed_cost_per_hour),
         )
     return table
 

@@ -1,14 +1,17 @@
 """The command as people and builds call it: its JSON, its exit codes, what it says when wrong."""
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from armillary.cli import app
 from armillary.commands.advise_options import candidate_texts, duration, rate, size
+from armillary.commands.advise_report import show
 from armillary.errors import BadInput
 
 RUNNER = CliRunner()
@@ -63,6 +66,29 @@ def test_the_answer_in_the_terminal_has_reasons_and_what_to_paste(data: Path) ->
     text = run(data, "--throughput", "20000", "--storage", "100GB")
     for word in ("recommended", "partitionKey", "armillary rekey", "Cardinality", "assumed"):
         assert word in text
+
+
+def test_the_best_keys_are_replayed_side_by_side(data: Path, workload: Path) -> None:
+    answer = json.loads(run(data, "--workload", workload, "--throughput", "40000", "--json"))
+    replays = {one["key"]: one for one in answer["replay"]["replays"]}
+    assert {"/user", "/id", "/state"} <= set(replays)
+    asked = {key: max(e["ranges_mean"] for e in one["fan_out"]) for key, one in replays.items()}
+    assert asked["/user"] == 1 < asked["/state"]
+    assert replays["/user"]["skew"] < replays["/state"]["skew"]
+    assert "replay" not in json.loads(run(data, "--workload", workload, "--json", "--no-replay"))
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_every_column_is_there_at_any_width(data: Path, width: int) -> None:
+    answer = json.loads(run(data, "--throughput", "20000", "--json", "--no-replay"))
+    console = Console(width=width, record=True, file=StringIO())
+    show(console, answer)
+    lines = console.export_text().splitlines()
+    head = next(line for line in lines if "verdict" in line)
+    names = ["key", "verdict", "score", "values", "φ", "heat", "cross", "RU/s"]
+    assert head.split() == [*names, *(["$/month"] if width >= 100 else [])]
+    first = next(line for line in lines if "recommended" in line)
+    assert len(first.split()) == len(head.split()) + 1, "every number of the row, and its rank"
 
 
 def test_only_the_named_candidates_are_compared(data: Path) -> None:

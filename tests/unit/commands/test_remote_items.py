@@ -85,3 +85,23 @@ def test_a_container_that_is_not_there_is_said(server: ServerProcess, tmp_path: 
     where = ["--database", "my shop", "--container", "none"]
     code, _, errors = run("export", str(tmp_path / "x.csv"), "--data", there, *where)
     assert (code, "404" in errors) == (2, True)
+
+
+def test_a_container_behind_a_server_is_advised_on(server: ServerProcess, tmp_path: Path) -> None:
+    """By its connection string, with the key it has now; the same without an answer is said."""
+    connection = f"AccountEndpoint=http://127.0.0.1:{server.port}/;AccountKey={EMULATOR_KEY};"
+    made = {"id": "tickets", "partitionKey": {"paths": ["/state"], "kind": "Hash", "version": 2}}
+    with Remote(connection) as remote:
+        remote.rest("POST", path_of("dbs", "my shop", "colls"), made)
+    items = [{"id": str(n), "state": "ab"[n % 2], "user": f"u{n % 25}"} for n in range(60)]
+    (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in items))
+    where = ["--database", "my shop", "--container", "tickets", "--json"]
+    assert run("import", str(tmp_path / "in.jsonl"), "--data", connection, *where)[0] == 0
+    code, out, errors = run("advise", connection, *where, "--no-replay")
+    assert code == 0, errors
+    answer = json.loads(out)
+    assert (answer["inputs"]["items"], answer["inputs"]["current_key"]) == (60, "/state")
+    assert answer["recommended"]["definition"]["id"] == "tickets"
+    code, _, errors = run("advise", connection, "--database", "none", "--json")
+    assert code != 0
+    assert json.loads(errors)["error"]["message"]
