@@ -239,6 +239,8 @@ def parse_operation(given: JSON) -> tuple[Operation, str]:
     unknown = sorted(given.keys() - _MEMBERS)
     if unknown:
         more = f"'{unknown[0]}' is no member, and was ignored; members are {_listed(_MEMBERS)}."
+        if "rate" not in given:  # it may be what was meant by it
+            raise BadInput(f"It has no 'rate', and {more}")
         note = f"{note} {more}".strip()
     if by is None:
         by = (ID,) if kind in ("read", "delete", "replace", "patch") else ()
