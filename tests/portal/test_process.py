@@ -64,6 +64,7 @@ def test_two_workers_share_one_portal_which_is_replaced_and_ends_with_them(tmp_p
         assert visit(server, cookie)[0] == 200
         (second,) = portals(server)
         assert second != first
+    assert server.process.returncode == 0
     until(lambda: not Path(f"/proc/{second}").exists())
 
 

@@ -141,7 +141,13 @@ def _serve(given: argparse.Namespace) -> int:
 def _stop_with_stdin() -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
-    signal.raise_signal(signal.SIGTERM)
+    if sys.platform == "win32":
+        signal.raise_signal(signal.SIGTERM)
+        return
+    # Raised here it would be this thread's, and one that waits for its workers would not wake up.
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGTERM)
 
 
 def _given_settings(given: argparse.Namespace) -> dict[str, dict[str, Any]]:

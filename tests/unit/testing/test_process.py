@@ -39,6 +39,14 @@ def test_a_folder_keeps_what_memory_forgets(tmp_path: Path) -> None:
             client.create_database_if_not_exists("d")
 
 
+def test_a_server_of_several_workers_ends_with_its_standard_input(tmp_path: Path) -> None:
+    """Its main thread waits for the workers; a signal to any other thread would not wake it, and
+    the server would be killed instead, after a wait."""
+    with start_server(data=tmp_path, options=["--workers", "2"], environ=ENVIRON) as server:
+        pass
+    assert server.process.returncode == 0
+
+
 def test_a_start_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Unavailable, match="exit code 2"):
         start_server(options=["--workers", "none"], environ=ENVIRON)
