@@ -17,7 +17,7 @@ clock nor look for the budget again.
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NoReturn, TypeAlias
 
 import orjson
 
@@ -122,10 +122,15 @@ class Meter:
         if allowance is not None:
             wait_ms = self._ledger.admit(allowance, now_ms, low=low)
             if wait_ms is not None:
-                if note:
-                    self._recorder.record(owner.space, b"", 0.0, 429, 0.0, operation, now_ms)
-                raise Throttled(retry_after_ms=wait_ms)
+                self._refuse(owner, operation, wait_ms, now_ms, note)
         return now_ms, self._stopwatch(), known
+
+    def _refuse(
+        self, owner: Range, operation: str, wait_ms: int, now_ms: int, note: bool
+    ) -> NoReturn:
+        if note:
+            self._recorder.record(owner.space, b"", 0.0, 429, 0.0, operation, now_ms)
+        raise Throttled(retry_after_ms=wait_ms)
 
     def charge(
         self,
@@ -157,8 +162,8 @@ class Meter:
             if self._statistics.is_shared:
                 self._recorder.flush(now_ms)  # so that other processes see our top keys
 
-    # The same two for a point read, where a slice of the budget is at hand: no call for what can be
-    # compared here. tests/unit/store/test_metering.py compares with the two above.
+    # The same two for a point read: no call for what can be compared here, and none at all while a
+    # slice of the budget is at hand. tests/unit/store/test_metering.py compares with the two above.
 
     def admit_read(
         self, state: ContainerState, owner: Range, operation: str = "read", *, note: bool = True
@@ -166,14 +171,14 @@ class Meter:
         now_ms = self._now_ms()
         known = self._allowances.get(owner.space)
         if known is not None:
-            second, version, _, held = known
-            if (
-                held is not None
-                and held.left > 0.0
-                and held.second == second == now_ms // 1000
-                and version == state.record.version
-            ):
-                held.high_second = second
+            second, version, allowance, held = known
+            if second == now_ms // 1000 and version == state.record.version:
+                if held is not None and held.left > 0.0 and held.second == second:
+                    held.high_second = second
+                elif allowance is not None:
+                    wait_ms = self._ledger.admit(allowance, now_ms)
+                    if wait_ms is not None:
+                        self._refuse(owner, operation, wait_ms, now_ms, note)
                 return now_ms, self._stopwatch(), known
         return self.admit(state, owner, operation, note=note)
 
@@ -187,18 +192,20 @@ class Meter:
         space = owner.space
         if (
             known is None
-            or (held := known[3]) is None
-            or held.second != now_ms // 1000
             or self._allowances.get(space) is not known
             or now_ms - self._flushed_ms >= FLUSH_MS
         ):
             self.charge(state, owner, key, ru, "read", 200, ticket)
             return
-        with held.lock:
-            held.left = left = held.left - ru
-        if left < 0.0:
-            assert known[2] is not None
-            self._ledger.charge(known[2], 0.0, now_ms)  # which settles a large debt
+        _, _, allowance, held = known
+        if held is not None and held.second == now_ms // 1000:
+            with held.lock:
+                held.left = left = held.left - ru
+            if left < 0.0:
+                assert allowance is not None
+                self._ledger.charge(allowance, 0.0, now_ms)  # which settles a large debt
+        elif allowance is not None:
+            self._ledger.charge(allowance, ru, now_ms)
         self._record_read(space, key, ru, latency_ms, now_ms)
 
     def _keep_read_ru(self, body_bytes: int) -> float:

@@ -44,16 +44,17 @@ def read_json(store: ContainerStore, item_id: str, key: str) -> bytes | None:
     owner = table.ranges[bisect_right(table.starts, epk) - 1]
     space = owner.space
     meter = store.meter
-    ticket = None if meter is None else meter.admit(state, owner, "read")
+    ticket = None if meter is None else meter.admit_read(state, owner)
     try:
         meta, _, value = store.engine.read_via(space, ID + epk + _ID_WHOLE + item_id.encode(), DOC)
     except SpaceGone:
         return None
     if value is None or meta[:FENCE_BYTES] != state.fences[space] or value[DIGEST_SLICE] != digest:
         return None
-    if meter is not None:
-        ru = meter.profile.read.at(BODY_BYTES.unpack_from(value)[0])
-        meter.charge(state, owner, orjson.dumps([key]), ru, "read", 200, ticket)
+    if ticket is not None:
+        assert meter is not None
+        size = BODY_BYTES.unpack_from(value)[0]
+        meter.charge_read(state, owner, orjson.dumps([key]), size, ticket)
     return value[EPK_AT + value[EPK_LENGTH_AT] :]
 
 
