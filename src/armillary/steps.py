@@ -13,6 +13,7 @@ STEPS: dict[str, str] = {
     "group.applied": "every command of the group has run, nothing committed",
     "group.committed": "the engine says the group is durable, nobody has been told",
     "group.acknowledged": "every caller of the group has been told",
+    "drop.piece": "some rows of a space that goes are gone, its fence first",
     "move.begin": "the catalog names the children of a split or merge",
     "move.claim": "the parents keep every change from now on",
     "move.build": "the children's spaces exist, empty",

@@ -56,11 +56,22 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
         judge(tmp_path, acknowledged, {ranges, after})
 
 
-@pytest.mark.parametrize("passes", [1, 2])
-def test_a_kill_while_a_container_is_dropped(tmp_path: Path, passes: int) -> None:
+@pytest.mark.parametrize("passes", [1, 5])
+def test_a_kill_while_a_large_parent_goes(tmp_path: Path, passes: int) -> None:
+    """It was nobody's already; half of it must not stay for ever."""
+    set_up(tmp_path)
+    acknowledged = kill(tmp_path, "split", "drop.piece", passes)
+    judge(tmp_path, acknowledged, {3})
+
+
+@pytest.mark.parametrize(
+    ("step", "passes"),
+    [("group.committed", 1), ("group.committed", 2), ("drop.piece", 1), ("drop.piece", 5)],
+)
+def test_a_kill_while_a_container_is_dropped(tmp_path: Path, step: str, passes: int) -> None:
     """After any of its commits: it is there with everything, or gone with everything."""
     set_up(tmp_path)
-    kill(tmp_path, "drop", "group.committed", passes)
+    kill(tmp_path, "drop", step, passes)
     with open_account(tmp_path, housekeeping=False) as account:
         try:
             container = account.database(DATABASE).container(ITEMS)

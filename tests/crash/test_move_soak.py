@@ -55,7 +55,7 @@ def planned(random: Random) -> Iterator[Kill]:
 
 
 def _plan(random: Random) -> list[Kill]:
-    """336: splits and merges, changes of key, drops; at steps, after commits, at moments."""
+    """360: splits and merges, changes of key, drops; at steps, after commits, at moments."""
     kills = [Kill("move", step) for step in MOVING for _ in range(6)]
     between = ("move.copy", "move.load") * 7
     kills += [Kill("move", step, random.randrange(2, 8)) for step in between]
@@ -64,6 +64,8 @@ def _plan(random: Random) -> list[Kill]:
     kills += [Kill("rekey", step) for step in REKEYING for _ in range(5)]
     kills += [Kill("rekey", "group.committed", random.randrange(1, 60)) for _ in range(30)]
     kills += [Kill("rekey", NO_STEP, 1, random.uniform(0.0, 0.3)) for _ in range(30)]
+    kills += [Kill("move", "drop.piece", random.randrange(1, 12)) for _ in range(12)]
+    kills += [Kill("drop", "drop.piece", random.randrange(1, 12)) for _ in range(12)]
     kills += [Kill("drop", "group.committed", 1 + n % 2) for n in range(20)]
     kills += [Kill("drop", NO_STEP, 1, random.uniform(0.0, 0.02)) for _ in range(20)]
     random.shuffle(kills)

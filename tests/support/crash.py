@@ -75,7 +75,10 @@ MOVING = [name for name in STEPS if name.startswith("move.")]
 REKEYING = [name for name in STEPS if name.startswith("rekey.")]
 """The steps of a change of partition key; test_move_kills.py kills there."""
 
-assert set(STEPS) == {*WRITING, *MOVING, *REKEYING}, "a step that nobody kills at"
+DROPPING = [name for name in STEPS if name.startswith("drop.")]
+"""The steps of dropping a large space; test_move_kills.py kills there."""
+
+assert set(STEPS) == {*WRITING, *MOVING, *REKEYING, *DROPPING}, "a step that nobody kills at"
 
 
 def every_step(*passes: int, of: Sequence[str] = WRITING) -> list[Kill]:

@@ -17,7 +17,9 @@ from tests.support.crash_child import Suicide
 
 from armillary import steps
 from armillary.account import Database, open_account
+from armillary.engine import lmdb_spaces
 from armillary.errors import DbError
+from armillary.store import move_filling
 
 ITEMS, TARGET = "items", "target"
 
@@ -51,7 +53,15 @@ def work(database: Database, name: str) -> None:
         database.delete_container(ITEMS)
 
 
+def small_pieces() -> None:
+    """To die between two of them there have to be several."""
+    vars(move_filling).update(MOVE_PIECE_BYTES_MIN=4_096)
+    vars(lmdb_spaces).update(DROP_PAGES=-1, PURGE_ROWS=100)
+
+
 def main(folder: str, name: str, step: str, passes: str, first: str = "1") -> None:
+    if int(passes) > 1 or step.startswith("drop."):
+        small_pieces()
     with open_account(Path(folder), housekeeping=False) as account:
         database = account.database("d")
         end = threading.Event()

@@ -26,6 +26,7 @@ from typing import Any
 
 import lmdb
 
+from armillary import steps
 from armillary.clock import Clock, SystemClock
 from armillary.engine.base import META_KEY, Command, Durability, Handlers, Row, SpaceGone
 from armillary.engine.folder import MOUNTS, UNCLEAN_PREFIX, from_system
@@ -46,7 +47,7 @@ from armillary.limits import (
 )
 
 # Work of the engine itself, in the same queue as the commands. No handler can have these names.
-CREATE, DROP, PURGE = "\0create", "\0drop", "\0purge"
+CREATE, SHRINK, DROP, PURGE = "\0create", "\0shrink", "\0drop", "\0purge"
 
 
 class LmdbRead:
@@ -117,7 +118,10 @@ class LmdbStore:
                     reader = LmdbReader(transaction, place, self._read_seconds_max)
                 except SpaceGone:
                     transaction.abort()
-                    place = self._spaces.locate(space)
+                    before, place = place, self._spaces.locate(space)
+                    if place == before:  # it still has its place, but not its meta row
+                        self._places.pop(space, None)
+                        raise
                     continue
                 return LmdbRead(transaction, reader)
         except lmdb.Error as error:
@@ -259,7 +263,7 @@ class LmdbEngine(LmdbStore):
         self.run(space, Command(CREATE, rows))
 
     def drop_space(self, space: int) -> None:
-        self.run(space, Command(DROP, None))
+        drop_in_pieces(self.run, space)
 
     def _finish(self) -> None:
         self._groups.close()
@@ -286,9 +290,9 @@ class LmdbEngine(LmdbStore):
             lambda job: job.command.name not in OWN_WORK and job.space in places
         )
 
-    def _run_own(self, work: Callable[[LmdbEngine, Job], None], job: Job) -> None:
+    def _run_own(self, work: Callable[[LmdbEngine, Job], object], job: Job) -> None:
         try:
-            work(self, job)
+            result = work(self, job)
         except lmdb.Error as error:
             # An error without a name of its own is the system's, from the commit: a failed disk.
             failure = uncertain(error) if type(error) is lmdb.Error else translate(error)
@@ -300,11 +304,17 @@ class LmdbEngine(LmdbStore):
         except Exception as error:  # noqa: BLE001 - handed to the caller
             job.future.set_exception(error)
         else:
-            job.future.set_result(None)
+            job.future.set_result(result)
 
     def _create(self, job: Job) -> None:
         self._environment.refuse_when_full(self._spaces.pages_used)
         self._spaces.create(job.space, job.command.data)
+
+    def _shrink(self, job: Job) -> bool:
+        more = self._spaces.shrink(job.space)
+        if more:
+            steps.reached("drop.piece")
+        return more
 
     def _drop(self, job: Job) -> None:
         # Not refused when full: dropping is how room is made.
@@ -323,8 +333,17 @@ class LmdbEngine(LmdbStore):
             return  # closing, or very busy: the next opening goes on with it
 
 
-OWN_WORK: dict[str, Callable[[LmdbEngine, Job], None]] = {
+def drop_in_pieces(run: Callable[[int, Command], Any], space: int) -> None:
+    """Others write between two pieces. Cut short, the space is gone for readers and writers; it is
+    still one of `spaces()`, and can be dropped again."""
+    while run(space, Command(SHRINK, None)):
+        pass
+    run(space, Command(DROP, None))
+
+
+OWN_WORK: dict[str, Callable[[LmdbEngine, Job], object]] = {
     CREATE: LmdbEngine._create,
+    SHRINK: LmdbEngine._shrink,
     DROP: LmdbEngine._drop,
     PURGE: LmdbEngine._purge,
 }

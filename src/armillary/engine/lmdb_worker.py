@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from armillary.engine.base import Command, Row
-from armillary.engine.lmdb import CREATE, DROP, LmdbStore
+from armillary.engine.lmdb import CREATE, LmdbStore, drop_in_pieces
 from armillary.engine.outbox import Defer, Outbox, receive
 from armillary.engine.writer_process import WriterAddress, WriterProcess
 from armillary.errors import Unavailable, WriteUncertain
@@ -151,7 +151,7 @@ class LmdbWorkerEngine(LmdbStore):
         self.run(space, Command(CREATE, list(rows)))
 
     def drop_space(self, space: int) -> None:
-        self.run(space, Command(DROP, None))
+        drop_in_pieces(self.run, space)
 
     def _reach(self) -> Link:
         link = self._link

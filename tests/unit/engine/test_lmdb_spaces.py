@@ -9,10 +9,12 @@ import pytest
 from tests.support.children import output_of
 from tests.support.commands import LAST, command, first_rows
 
+from armillary import steps
 from armillary.engine import lmdb_spaces
-from armillary.engine.base import SpaceGone
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.base import Command, SpaceGone
+from armillary.engine.lmdb import SHRINK, LmdbEngine
 from armillary.engine.lmdb_spaces import DIRECTORY, OWN, SHARED, SHARED_NAME, TRASH, tag_of
+from armillary.errors import Conflict
 
 OpenLmdb = Callable[..., LmdbEngine]
 
@@ -169,6 +171,66 @@ def test_a_cleaning_cut_short_is_finished_at_the_next_opening(
     assert shared_rows(engine) == 1
     with engine._environment.lmdb.begin() as transaction:
         assert not lmdb_spaces._rows_under(transaction, TRASH)
+
+
+LONG = [(b"k%05d" % n, bytes(5_000)) for n in range(300)]
+
+
+def test_a_large_space_is_dropped_in_pieces_and_others_write_between_them(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one go everybody would wait for it: 0.1 s for a gigabyte of long values."""
+    monkeypatch.setattr(lmdb_spaces, "PURGE_ROWS", 50)
+    monkeypatch.setattr(lmdb_spaces, "DROP_PAGES", 100)
+    engine = open_lmdb()
+    engine.create_space(1, [*first_rows(), *LONG])
+    engine.create_space(2, first_rows())
+    pieces: list[object] = []
+
+    def between(name: str) -> None:
+        if name == "drop.piece":
+            pieces.append(engine.submit(2, command(("count", b"c"))))
+
+    steps.listen(between)
+    try:
+        engine.drop_space(1)
+    finally:
+        steps.listen(None)
+    assert len(pieces) == 5, "of 50 rows, two pages each, until 100 pages are left"
+    assert engine.run(2, command(("count", b"c"))) == [6]
+    assert engine.spaces() == [2]
+    engine.create_space(3, first_rows("three"))
+    assert entry(engine, 3) == OWN + bytes(4), "in the same slot"
+    with engine.read(3) as reader:
+        assert list(reader.scan(b"\x01", LAST)) == []
+
+
+def test_a_drop_cut_short_leaves_nothing_to_see_and_goes_on_when_asked_again(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lmdb_spaces, "PURGE_ROWS", 50)
+    monkeypatch.setattr(lmdb_spaces, "DROP_PAGES", 100)
+    engine = open_lmdb()
+    engine.create_space(1, [*first_rows(), *LONG])
+    assert engine.read_via(1, b"k00299", b"")[1] == bytes(5_000)
+    assert engine.run(1, Command(SHRINK, None)) is True
+    engine.close()
+    engine = open_lmdb()
+    for _ in range(2):
+        with pytest.raises(SpaceGone):
+            engine.read_via(1, b"k00299", b"")
+        with pytest.raises(SpaceGone), engine.read(1):
+            pass
+        with pytest.raises(SpaceGone):
+            engine.run(1, command(("put", b"k", b"v")))
+    with pytest.raises(Conflict):
+        engine.create_space(1, first_rows())
+    assert engine.spaces() == [1]
+    engine.drop_space(1)
+    assert engine.spaces() == []
+    engine.create_space(1, first_rows("again"))
+    with engine.read(1) as reader:
+        assert list(reader.scan(b"\x01", LAST)) == []
 
 
 def test_a_failed_creation_leaves_nothing(open_lmdb: OpenLmdb) -> None:
