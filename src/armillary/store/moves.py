@@ -26,7 +26,7 @@ of the writer's time is theirs.
 import sys
 import time
 from bisect import bisect_right
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -58,6 +58,7 @@ from armillary.store.rows import unpack_log
 from armillary.store.split_points import split_point
 
 DONE = "done"
+COMMITS_KEPT = 3  # of which the middle one says what a commit takes
 
 T = TypeVar("T")
 
@@ -148,6 +149,7 @@ class Move:
         self._logs: dict[int, bytes] = {}
         self._history: list[tuple[Range, bytes]] = []
         self._finals: list[Final] = []
+        self._commits_ms: deque[int] = deque(maxlen=COMMITS_KEPT)
         self._commit_ms = 0
         self.rest_ms = 0
         """How long to leave the writer to others before the next step."""
@@ -424,7 +426,9 @@ class Move:
         if now_ms - self._beat_ms >= MOVE_BEAT_MS:
             self._run(CATALOG_SPACE, "catalog.beat_move", (self.target, self.epoch, now_ms))
             self._beat_ms = now_ms
-            self._commit_ms = self.engine.now_ms() - now_ms
+            self._commits_ms.append(self.engine.now_ms() - now_ms)
+            # The middle one: after one that happened to be slow, slow pieces would look quick.
+            self._commit_ms = sorted(self._commits_ms)[(len(self._commits_ms) - 1) // 2]
 
 
 STEPS: dict[str, Callable[[Move], str]] = {
