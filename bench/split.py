@@ -9,9 +9,12 @@ time this takes, stays the same. The last lines show what admission and statisti
 operation: the ledger's slices at 1,000,000 RU/s, charged one by one below 2,000 RU/s.
 
 The load of the machine is printed before and after: other work on its disk or cores shows in every
-number here. So that what the machine does can be told from what the split does, both periods also
-have a probe: another process that sleeps for 5 ms, over and over, and notes when it came back late.
+number here. So that what the machine does can be told from what the split does, `probing.py` looks
+at it from beside, and for each 100 ms without a write it is said in which step of the split that
+was, and how much of it the machine itself stood still.
 """
+
+from __future__ import annotations
 
 import os
 import platform
@@ -20,12 +23,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+from bench.probing import Machine, Span, watched
+
+from armillary import steps
 from armillary.account import open_account
 from armillary.container import Container
 from armillary.partition.request_units import DEFAULT, Curve
@@ -44,21 +51,40 @@ STOP_MS, READS_RATIO = 200, 3.0  # the targets
 
 @dataclass(slots=True)
 class Measured:
-    reads_s: list[float] = field(default_factory=list)
-    acks: list[float] = field(default_factory=list)
-    writes_s: list[float] = field(default_factory=list)
+    """Plain arrays: millions of numbers in a list would be looked at by each full collection of
+    garbage, and everybody would wait for that."""
+
+    reads_s: array[float] = field(default_factory=lambda: array("d"))
+    acks: array[float] = field(default_factory=lambda: array("d"))
     seconds: float = 0.0
-    late_s: list[float] = field(default_factory=list)
-    """How much too late the probe came back, each time it was 20 ms or more."""
+    machine: Machine = field(default_factory=Machine)
+    steps: list[tuple[float, str]] = field(default_factory=list)
+    """When which step of the split was over."""
 
     @property
     def longest_stop_ms(self) -> float:
         return 1000 * max((b - a for a, b in pairwise(self.acks)), default=0.0)
 
     @property
+    def stops(self) -> list[Span]:
+        """Between two acknowledged writes, where that was 100 ms or more."""
+        return [Span(a, b) for a, b in pairwise(self.acks) if b - a >= WINDOW_S]
+
+    @property
     def windows_missed(self) -> int:
         """Any 100 ms without an acknowledged write, wherever they begin."""
-        return sum(int((b - a) / WINDOW_S) for a, b in pairwise(self.acks))
+        return sum(int((one.ended - one.began) / WINDOW_S) for one in self.stops)
+
+    def explained(self) -> Iterator[str]:
+        for stop in self.stops:
+            name = next((name for at, name in self.steps if at > stop.began), "after the last step")
+            late_ms = sum(stop.shared_ms(one) for one in self.machine.late)
+            syncs = [one.ms for one in self.machine.syncs if stop.shared_ms(one)]
+            yield (
+                f"no write for {stop.ms:.0f} ms, at {name}; the machine stood still for "
+                f"{late_ms:.0f} of them"
+                + (f", and a sync beside it took {max(syncs):.0f}" if syncs else "")
+            )
 
     def quantile_ms(self, share: float) -> float:
         ordered = sorted(self.reads_s)
@@ -81,19 +107,12 @@ def fill(container: Container, size_bytes: int, text: int = TEXT_BYTES) -> int:
     return number
 
 
-PROBE = """
-import time
-while True:
-    began = time.perf_counter()
-    time.sleep(0.005)
-    late = time.perf_counter() - began - 0.005
-    if late >= 0.02:
-        print(late, flush=True)
-"""
-
-
 def measure(
-    container: Container, items: int, work: Callable[[], object], text: int = TEXT_BYTES
+    container: Container,
+    items: int,
+    work: Callable[[], object],
+    folder: Path,
+    text: int = TEXT_BYTES,
 ) -> Measured:
     """What a reader and a writer see while `work` goes on."""
     found = Measured()
@@ -113,18 +132,22 @@ def measure(
             container.upsert_item(item(random.randrange(items), text))
             found.acks.append(time.perf_counter())
 
-    probe = subprocess.Popen([sys.executable, "-c", PROBE], stdout=subprocess.PIPE, text=True)
+    def note(step: str) -> None:
+        if step.startswith("move."):
+            found.steps.append((time.perf_counter(), step))
+
     threads = [threading.Thread(target=read), threading.Thread(target=write)]
-    for thread in threads:
-        thread.start()
-    began = time.perf_counter()
-    work()
-    found.seconds = time.perf_counter() - began
-    end.set()
-    for thread in threads:
-        thread.join()
-    probe.terminate()
-    found.late_s = [float(one) for one in probe.communicate()[0].split()]
+    with watched(folder) as found.machine:
+        for thread in threads:
+            thread.start()
+        steps.listen(note)
+        began = time.perf_counter()
+        work()
+        found.seconds = time.perf_counter() - began
+        steps.listen(None)
+        end.set()
+        for thread in threads:
+            thread.join()
     return found
 
 
@@ -134,8 +157,7 @@ def line(name: str, one: Measured) -> str:
         f"p50 {one.quantile_ms(0.5):6.3f} p99 {one.quantile_ms(0.99):6.3f} "
         f"max {one.quantile_ms(1):6.1f} ms  writes {len(one.acks) / one.seconds:6,.0f}/s "
         f"longest stop {one.longest_stop_ms:4.0f} ms, 100 ms windows missed {one.windows_missed}; "
-        f"the probe was late {len(one.late_s)} times, "
-        f"by {1000 * max(one.late_s, default=0):.0f} ms at most"
+        + one.machine.text()
     )
 
 
@@ -148,8 +170,9 @@ def split(megabytes: int) -> list[str]:
             items = fill(container, megabytes * 1000**2, text)
         with open_account(path, housekeeping=False) as account:
             container = account.database("d").container("c")
-            quiet = measure(container, items, lambda: time.sleep(QUIET_SECONDS), text)
-            busy = measure(container, items, lambda: container.split(0), text)
+            beside = Path(folder)
+            quiet = measure(container, items, lambda: time.sleep(QUIET_SECONDS), beside, text)
+            busy = measure(container, items, lambda: container.split(0), beside, text)
             left, right = container.partitions()
     p99 = busy.quantile_ms(0.99) / quiet.quantile_ms(0.99)
     return [
@@ -157,6 +180,7 @@ def split(megabytes: int) -> list[str]:
         f"{megabytes / busy.seconds:.1f} MB/s",
         line("quiet", quiet),
         line("split", busy),
+        *busy.explained(),
         f"ratios: p50 of reads {busy.quantile_ms(0.5) / quiet.quantile_ms(0.5):.2f}, "
         f"p99 of reads {p99:.2f}, "
         f"writes {len(busy.acks) / busy.seconds / (len(quiet.acks) / quiet.seconds):.2f}",
