@@ -209,7 +209,8 @@ def _copied_filling(filling: Filling) -> Filling:
         made = new.gathered[space] = copy.copy(rows)
         made._shapes = dict(rows._shapes)
         made._rows = copy.copy(rows._rows)
-        made._rows._chunk, made._rows._run = list(rows._rows._chunk), list(rows._rows._run)
+        made._rows._chunk = list(rows._rows._chunk)
+        made._rows._chunks = list(rows._rows._chunks)
         assert made._rows._levels == [[]], "more rows than this test has"
     return new
 

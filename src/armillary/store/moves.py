@@ -26,7 +26,7 @@ of the writer's time is theirs.
 import sys
 import time
 from bisect import bisect_right
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -149,7 +149,7 @@ class Move:
         self._logs: dict[int, bytes] = {}
         self._history: list[tuple[Range, bytes]] = []
         self._finals: list[Final] = []
-        self._commits_ms: deque[int] = deque(maxlen=COMMITS_KEPT)
+        self._commits_ms: tuple[int, ...] = ()
         self._commit_ms = 0
         self.rest_ms = 0
         """How long to leave the writer to others before the next step."""
@@ -426,9 +426,10 @@ class Move:
         if now_ms - self._beat_ms >= MOVE_BEAT_MS:
             self._run(CATALOG_SPACE, "catalog.beat_move", (self.target, self.epoch, now_ms))
             self._beat_ms = now_ms
-            self._commits_ms.append(self.engine.now_ms() - now_ms)
+            took_ms = self.engine.now_ms() - now_ms
+            kept = self._commits_ms = (took_ms, *self._commits_ms)[:COMMITS_KEPT]
             # The middle one: after one that happened to be slow, slow pieces would look quick.
-            self._commit_ms = sorted(self._commits_ms)[(len(self._commits_ms) - 1) // 2]
+            self._commit_ms = sorted(kept)[(len(kept) - 1) // 2]
 
 
 STEPS: dict[str, Callable[[Move], str]] = {
