@@ -31,10 +31,10 @@ from armillary.engine.postgres_errors import translated
 from armillary.limits import COUNTER_KEYS_SECONDS, POSTGRES_CONNECT_SECONDS
 from armillary.partition.consumption import PartitionHeat, combine, refusals
 from armillary.partition.counters import BLOCK_BYTES, Recorder, Sketch, Sketches
+from armillary.partition.postgres_table import make_table
 from armillary.partition.space_saving import Heavy
 
 KEPT_MS: Final = 3_600_000
-ATTEMPTS_MAX: Final = 10
 
 _TABLE: Final = """
 CREATE UNLOGGED TABLE IF NOT EXISTS {counters} (
@@ -67,7 +67,8 @@ class PostgresBoard:
         self._address = Address.parse(url, schema)
         self.owner = f"{os.getpid()}-{secrets.token_hex(8)}"
         conninfo = self._address.conninfo("off")
-        self._prepare(conninfo, now_ms)
+        forget = (self._statement(_FORGET), (now_ms - KEPT_MS,))
+        make_table(conninfo, self._address.schema, self._statement(_TABLE), forget)
         self._show_sql, self._read_sql = self._statement(_SHOW), self._statement(_READ)
         # None is kept open by a server that only looks now and then.
         self._pool: ConnectionPool[psycopg.Connection] = ConnectionPool(
@@ -138,25 +139,6 @@ class PostgresBoard:
     def _statement(self, text: str) -> bytes:
         table = sql.Identifier(self._address.schema, "armillary_counters")
         return sql.SQL(text).format(counters=table).as_bytes()
-
-    def _prepare(self, conninfo: str, now_ms: int) -> None:
-        """Servers that start together may collide on the system catalogs; the loser looks again."""
-        schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(
-            sql.Identifier(self._address.schema)
-        )
-        try:
-            with psycopg.connect(conninfo, autocommit=True) as connection:
-                for attempt in range(ATTEMPTS_MAX):
-                    try:
-                        connection.execute(schema)
-                        connection.execute(self._statement(_TABLE))
-                        break
-                    except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-                        if attempt == ATTEMPTS_MAX - 1:
-                            raise
-                connection.execute(self._statement(_FORGET), (now_ms - KEPT_MS,))
-        except psycopg.Error as error:
-            raise translated(error) from error
 
 
 class PostgresStatistics:

@@ -33,9 +33,9 @@ from armillary.limits import (
 from armillary.partition.admission import BudgetState, Enforce
 from armillary.partition.ledger import Allowance, Held, fresh_state
 from armillary.partition.ledger_slices import Grant, Order, Slices
+from armillary.partition.postgres_table import make_table
 
 ASK_MS: Final = 100  # between two questions about a used-up budget
-ATTEMPTS_MAX: Final = 10
 
 _TABLE: Final = """
 CREATE UNLOGGED TABLE IF NOT EXISTS {ledger} (
@@ -107,7 +107,7 @@ class PostgresLedger:
         self._address = Address.parse(url, schema)
         # Losing the last moments of a budget is harmless; waiting for the disk is not.
         conninfo = self._address.conninfo("off")
-        self._prepare(conninfo)
+        make_table(conninfo, self._address.schema, self._statement(_TABLE))
         self._take_sql = self._statement(_TAKE)
         self._move_in_sql = self._statement(_MOVE_IN)
         self._reset_sql = self._statement(_RESET)
@@ -200,21 +200,3 @@ class PostgresLedger:
         }
         used = {name: value for name, value in names.items() if f"{{{name}}}" in text}
         return sql.SQL(text).format(**used).as_bytes()
-
-    def _prepare(self, conninfo: str) -> None:
-        """Servers that start together may collide on the system catalogs; the loser looks again."""
-        schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(
-            sql.Identifier(self._address.schema)
-        )
-        try:
-            with psycopg.connect(conninfo, autocommit=True) as connection:
-                for attempt in range(ATTEMPTS_MAX):
-                    try:
-                        connection.execute(schema)
-                        connection.execute(self._statement(_TABLE))
-                        return
-                    except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-                        if attempt == ATTEMPTS_MAX - 1:
-                            raise
-        except psycopg.Error as error:
-            raise translated(error) from error
