@@ -55,7 +55,7 @@ def work(database: Database, name: str) -> None:
 
 def small_pieces() -> None:
     """To die between two of them there have to be several."""
-    vars(move_filling).update(MOVE_PIECE_BYTES_MIN=4_096)
+    vars(move_filling).update(MOVE_PIECE_BYTES_MIN=1_024)
     vars(lmdb_spaces).update(DROP_PAGES=-1, PURGE_ROWS=100)
 
 
