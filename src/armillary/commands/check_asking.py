@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 import typer
@@ -17,10 +18,15 @@ import typer
 from armillary.account import open_account
 from armillary.commands.complaints import EXIT_USAGE, Complaint
 from armillary.commands.remote import Remote, is_remote, path_of
+from armillary.encoding.paths import Path as ItemPath
+from armillary.encoding.paths import format_path
 from armillary.engine.opening import is_there
 from armillary.errors import BadInput, NotFound
 from armillary.operate.checking import Finding, Measure, Measures, Thresholds, check, measures_of
 from armillary.sim.quantities import parse_bytes, parse_count, parse_share
+
+if TYPE_CHECKING:
+    from armillary.advisor.operations import TimedOperation
 
 ALL_HOLD = "All assertions hold."
 
@@ -162,6 +168,13 @@ def _chosen(names: list[tuple[str, str]], subject: Subject) -> list[tuple[str, s
 # --- traces ---------------------------------------------------------------------------------------
 
 
+def _knows(operation: TimedOperation, path: ItemPath) -> bool:
+    if path in operation.fields or any(path in item for item in operation.items):
+        return True
+    query = operation.template if operation.kind == "query" else None
+    return query is not None and query.values_of(path) is not None
+
+
 def _of_trace(subject: Subject) -> Measures:
     from armillary.advisor.candidates import parse_candidate
     from armillary.advisor.replay import ReplayOptions, replay_candidates
@@ -178,8 +191,13 @@ def _of_trace(subject: Subject) -> Measures:
         typer.echo(complaint, err=True)
     if not trace.operations:
         raise BadInput(f"{subject.trace} has no operations.")
+    candidate = parse_candidate(subject.key)
+    for path in candidate.made_of:
+        # Without this, a key that is misspelt would have no hot values and pass.
+        if path != ("id",) and not any(_knows(one, path) for one in trace.operations):
+            raise BadInput(f"No operation of {subject.trace} knows {format_path(path)}.")
     options = ReplayOptions(throughput=ru, partitions=subject.partitions)
-    comparison = replay_candidates([parse_candidate(subject.key)], trace.played(), None, options)
+    comparison = replay_candidates([candidate], trace.played(), None, options)
     found = comparison.replays[0]
     for text in found.skipped:
         typer.echo(text, err=True)

@@ -10,7 +10,7 @@ counted is what the test did. A failure names the key, the query or the partitio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,12 @@ def check_accounts(item: pytest.Item, accounts: Sequence[Cosmos]) -> None:
         raise pytest.UsageError(f"@pytest.mark.{MARK} asserts nothing: {', '.join(NAMES)}.")
     if not accounts:
         raise pytest.UsageError(f"@pytest.mark.{MARK} needs one of the cosmos fixtures.")
+    missing = set(chosen or ()) - {name for account in accounts for name in _names(account)}
+    if missing:
+        # Without this, a name that is misspelt would hold for ever.
+        raise pytest.UsageError(
+            f"@pytest.mark.{MARK}: the test has no container {', '.join(sorted(missing))}."
+        )
     broken = [
         finding
         for account in accounts
@@ -52,6 +58,12 @@ def check_accounts(item: pytest.Item, accounts: Sequence[Cosmos]) -> None:
     ]
     if broken:
         pytest.fail("\n".join(str(one) for one in broken), pytrace=False)
+
+
+def _names(cosmos: Cosmos) -> Iterator[str]:
+    for name in cosmos.account.databases():
+        for container in cosmos.account.database(name).containers():
+            yield from (container, f"{name}/{container}")
 
 
 def findings_of(

@@ -48,7 +48,8 @@ def test_years_later(cosmos_container, cosmos_clock):
     cosmos_container.create_item({"id": "x", "who": "x"})
 
 @pytest.mark.armillary_check(max_key_share=0.1, containers=["others"])
-def test_elsewhere(cosmos_container):
+def test_elsewhere(cosmos, cosmos_container):
+    cosmos.account.database("test").create_container("others", "/id")
     fill(cosmos_container)
 
 @pytest.mark.armillary_check(max_key_share=0.1)
@@ -85,8 +86,12 @@ def test_nothing(cosmos_container): pass
 
 @pytest.mark.armillary_check(max_fanout=1)
 def test_no_account(): pass
+
+@pytest.mark.armillary_check(max_fanout=1, containers=["ordres"])
+def test_misspelt(cosmos_container): pass
 """,
     )
-    assert "4 failed" in said, said
+    assert "5 failed" in said, said
     for text in ("has no 'max_heat'", "has to be a number", "asserts nothing", "cosmos fixtures"):
         assert text in said
+    assert "no container ordres" in said
