@@ -67,11 +67,14 @@ class Form:
     def writer(self, like: str) -> Callable[[float], str]:
         """Seconds since 1970 in this form, as long as that one text is."""
         clock = "%H:%M:%S" if like.count(":") > 1 else "%H:%M"
-        joint = " " if " " in like else "T"
-        timed = ":" in like and not self.recurs
-        written = f"{self.written}{joint}{clock}" if timed else self.written
-        if self.name == "compact":
-            written = written[: {8: 6, 12: 10, 14: 12}.get(len(like), 6)]
+        between = next((letter for letter in like if letter in "/.- "), "/")
+        written = self.written.replace("/", between).replace(".", between)
+        if self.recurs:
+            written = clock
+        elif self.name == "compact":
+            written = written[: {12: 10, 14: 12}.get(len(like), 6)]
+        elif ":" in like:
+            written = f"{written}{'T' if 'T' in like[10:11] else ' '}{clock}"
 
         def write(seconds: float) -> str:
             return datetime.fromtimestamp(seconds, UTC).strftime(written)

@@ -3,6 +3,7 @@ would look even while in truth all writes of a day go to one key."""
 
 import pytest
 
+from armillary.advisor.dates import form_of
 from armillary.advisor.moments import find_moments, milliseconds, moved
 from armillary.advisor.sample import sample_of
 from armillary.values import JSON
@@ -28,6 +29,42 @@ def test_new_items_have_the_present_in_the_form_of_the_data(like: JSON, written:
     moments = find_moments(sample)
     assert moved({("x",): like}, moments, NOW) == {("x",): written}
     assert moments[("x",)].last_ms == milliseconds(like)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "like", "written"),
+    [
+        (20_260_130, 20_260_131, 20_260_409),
+        ("20260130", "20260131", "20260409"),
+        ("202601301000", "202601311000", "202604091305"),
+        ("01/30/2026", "01/31/2026", "04/09/2026"),
+        ("30.01.2026 10:00", "31.01.2026 10:00", "09.04.2026 13:05"),
+        ("2026/01/30", "2026/01/31", "2026/04/09"),
+        ("30 Jan 2026", "31 Jan 2026", "09 Apr 2026"),
+    ],
+)
+def test_dates_in_other_forms_are_read_and_written(
+    earlier: JSON, like: JSON, written: JSON
+) -> None:
+    sample = sample_of([{"x": earlier}] * 5 + [{"x": like}] * 5)
+    assert moved({("x",): like}, find_moments(sample), NOW) == {("x",): written}
+
+
+@pytest.mark.parametrize(
+    ("texts", "name"),
+    [
+        (["01/02/2026", "01/03/2026"], "month first"),
+        (["01/02/2026", "13/02/2026"], "day first"),
+        (["13:05", "13:06:07"], "clock"),
+        (["20260230", "20260301"], None),  # February has no thirtieth day
+        (["20260301"], None),  # one number proves nothing
+        (["C-1", "C-2"], None),
+        (["10.1.2.3", "10.1.2.4"], None),
+    ],
+)
+def test_the_form_of_dates_is_that_of_all_values(texts: list[str], name: str | None) -> None:
+    found = form_of(texts)
+    assert (None if found is None else found.name) == name
 
 
 @pytest.mark.parametrize(
