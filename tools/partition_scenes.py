@@ -3,14 +3,20 @@ names, and a hot key under load."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from random import Random
 from typing import Any
 from urllib.parse import quote
 
 from playwright.sync_api import expect
 from tests.support.portal import Portal
+from tests.support.signed_http import SignedClient
 
-SMALL = ("--partition-bytes", "200KB", "--partition-ru", "1000", "--logical-bytes", "4MB")
+SMALL = ("--partition-bytes", "500KB", "--partition-ru", "500", "--logical-bytes", "4MB")
+THROUGHPUT = 2400
+PAUSE_SECONDS = 0.004
 LOADED = ("--partition-bytes", "400KB", "--partition-ru", "1000", "--logical-bytes", "40MB")
 MANY = ("--partition-ru", "100")
 COUNTRIES = (("de", 55), ("fr", 20), ("nl", 10), ("at", 8), ("ch", 5), ("be", 2))
@@ -35,12 +41,7 @@ def make(portal: Portal, database: str, container: str, path: str, ru: int) -> N
 
 
 def readings(portal: Portal, path: str, prop: str, count: int = 600) -> None:
-    random = Random(2018)
-    names = [name for name, _ in COUNTRIES]
-    weights = [weight for _, weight in COUNTRIES]
-    for number in range(count):
-        country = random.choices(names, weights)[0]
-        device = f"device-{random.randrange(400):03}"
+    for number, (country, device) in zip(range(count), _stream(2018), strict=False):
         item = {"id": f"r{number}", "deviceId": device, "country": country, "t": number}
         put(portal, path, item, str(item[prop]))
 
@@ -50,18 +51,55 @@ def open_partitions(portal: Portal, database: str, container: str) -> None:
     expect(portal.see("ring").locator("svg")).to_be_visible()
 
 
-def skewed(portal: Portal) -> None:
-    make(portal, "telemetry", "by-country", "/country", 4800)
-    readings(portal, "dbs/telemetry/colls/by-country", "country")
-    open_partitions(portal, "telemetry", "by-country")
-    portal.page.wait_for_timeout(6000)
+@contextmanager
+def writing(portal: Portal, path: str, prop: str) -> Iterator[None]:
+    """The same readings go on while the picture is taken, so that it shows a container at work."""
+    stop = threading.Event()
+
+    def write() -> None:
+        api = SignedClient(portal.port)
+        for number, (country, device) in enumerate(_stream(2019)):
+            if stop.wait(PAUSE_SECONDS):
+                break
+            item = {"id": f"w{number}", "deviceId": device, "country": country, "t": number}
+            header = {"x-ms-documentdb-partitionkey": f'["{item[prop]}"]'}
+            assert api.ask("POST", f"/{path}/docs", item, header).status in (201, 429)
+        api.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
-def even(portal: Portal) -> None:
-    make(portal, "telemetry", "by-device", "/deviceId", 4800)
-    readings(portal, "dbs/telemetry/colls/by-device", "deviceId")
-    open_partitions(portal, "telemetry", "by-device")
-    portal.page.wait_for_timeout(6000)
+def _stream(seed: int) -> Iterator[tuple[str, str]]:
+    random = Random(seed)
+    names = [name for name, _ in COUNTRIES]
+    weights = [weight for _, weight in COUNTRIES]
+    while True:
+        yield random.choices(names, weights)[0], f"device-{random.randrange(400):03}"
+
+
+@contextmanager
+def at_work(portal: Portal, container: str, prop: str) -> Iterator[None]:
+    make(portal, "telemetry", container, f"/{prop}", THROUGHPUT)
+    path = f"dbs/telemetry/colls/{container}"
+    readings(portal, path, prop)
+    open_partitions(portal, "telemetry", container)
+    with writing(portal, path, prop):
+        portal.page.wait_for_timeout(12_000)
+        yield
+
+
+def skewed(portal: Portal) -> AbstractContextManager[None]:
+    return at_work(portal, "by-country", "country")
+
+
+def even(portal: Portal) -> AbstractContextManager[None]:
+    return at_work(portal, "by-device", "deviceId")
 
 
 def single(portal: Portal) -> None:

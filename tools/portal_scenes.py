@@ -81,9 +81,23 @@ def query_plan(portal: Portal) -> None:
     portal.page.wait_for_timeout(500)
 
 
+#: What a shop does: orders come in, customers look at theirs, now and then somebody asks by city.
+WORKLOAD = """{"operations": [
+  {"kind": "create", "rate": 150},
+  {"kind": "query", "rate": 200, "text": "SELECT * FROM c WHERE c.customerId = @customer",
+   "parameters": [{"name": "@customer", "value": "ada-07"}]},
+  {"kind": "query", "rate": 5, "text": "SELECT * FROM c WHERE c.city = @city AND c.paid = false",
+   "parameters": [{"name": "@city", "value": "Leuven"}]}
+]}"""
+
+
 def advisor(portal: Portal) -> None:
     fill(portal, 600)
     page = portal.open("/advisor?db=shop&c=orders")
+    page.get_by_label("Throughput, RU/s").fill("20000")
+    page.get_by_text("Workload (optional)").click()
+    page.get_by_role("textbox", name="Workload").fill(WORKLOAD)
+    page.get_by_text("Workload (optional)").click()
     page.get_by_role("button", name="Advise").click()
     portal.see("recommended").wait_for(timeout=120_000)
     page.wait_for_timeout(1_000)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,8 +31,8 @@ TALL: Final = (1280, 1180)
 #: Partitions so small that a few hundred items fill several.
 SMALL: Final = ("--partition-ru", "1000")
 
-#: Prepares the account and the page; the picture is taken when it returns.
-Scene = Callable[[Portal], None]
+#: Prepares the account and the page. The picture is taken inside of what it returns, if anything.
+Scene = Callable[[Portal], AbstractContextManager[None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,20 @@ SHOTS: Final[tuple[Shot, ...]] = (
     Shot("portal-query", portal_scenes.query),
     Shot("portal-query-plan", portal_scenes.query_plan, dark=True),
     Shot("portal-advisor", portal_scenes.advisor),
-    Shot("portal-partitions", partition_scenes.skewed, TALL, options=partition_scenes.SMALL),
-    Shot("portal-partitions-even", partition_scenes.even, TALL, options=partition_scenes.SMALL),
+    Shot(
+        "portal-partitions",
+        partition_scenes.skewed,
+        TALL,
+        enforce=True,
+        options=partition_scenes.SMALL,
+    ),
+    Shot(
+        "portal-partitions-even",
+        partition_scenes.even,
+        TALL,
+        enforce=True,
+        options=partition_scenes.SMALL,
+    ),
     Shot("portal-partitions-one", partition_scenes.single, TALL, dark=True),
     Shot("portal-partitions-many", partition_scenes.many, TALL, options=partition_scenes.MANY),
     Shot(
@@ -85,8 +98,8 @@ def take(shot: Shot, folder: Path) -> Path:
             reduced_motion="reduce",
             device_scale_factor=1.5,
         )
-        shot.scene(portal)
-        portal.page.screenshot(path=path, animations="disabled")
+        with shot.scene(portal) or nullcontext():
+            portal.page.screenshot(path=path, animations="disabled")
         portal.close()
         browser.close()
     if portal.problems:

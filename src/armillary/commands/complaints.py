@@ -49,8 +49,14 @@ def complaining(as_json: bool, stopped: str = "Stopped.") -> Iterator[None]:
     except BrokenPipeError:
         raise  # nobody reads on, as in `| head`: no failure of ours, and nobody to tell it to
     except tuple(kind for kind, _ in CODES) as error:
-        text = stopped if isinstance(error, KeyboardInterrupt) else str(error)
+        text = stopped if isinstance(error, KeyboardInterrupt) else _text(error)
         raise _end(text, code_of(error), as_json) from error
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)
 
 
 def code_of(error: BaseException) -> int:

@@ -1,6 +1,7 @@
 """`armillary demo`: its options. What it does is in `demo_live.py` (a server and its pages) and
 `demonstration.py` (the terminal alone)."""
 
+import orjson
 import typer
 
 from armillary.commands.complaints import complaining
@@ -43,7 +44,9 @@ def demo(
         if terminal or (server is None and find_spec("nicegui") is None):
             from armillary.commands.demonstration import READINGS, run_demo
 
-            run_demo(Console(), items or READINGS)
+            facts = run_demo(Console(quiet=json), items or READINGS)
+            if json:
+                typer.echo(orjson.dumps(facts))
             return
         from armillary.commands.demo_live import READINGS_LIVE, run_live
 

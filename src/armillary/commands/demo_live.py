@@ -29,7 +29,7 @@ from armillary.commands.demonstration import readings
 from armillary.commands.remote import Remote, path_of
 from armillary.errors import Conflict, Throttled
 from armillary.ring.model import Ring, read
-from armillary.ring.words import amount, plural, size
+from armillary.ring.words import amount, size
 
 DATABASE: Final = "telemetry"
 #: Container and its partition key: the bad one first.
@@ -58,6 +58,7 @@ def run_live(
         console.print(f"Bad key     {link}", soft_wrap=True)
         console.print(f"Good key    {_link(portal, KEYS[1][0])}", soft_wrap=True)
         console.print("Ctrl-C ends it.\n")
+        console.print(f"{items:,} readings are written under both keys; then it goes on.\n")
         tallies = {name: Tally() for name, _ in KEYS}
         stream = _endless()
         _write(remote, stream, items, tallies)
@@ -75,6 +76,7 @@ def run_live(
                     rings = {name: _look(remote, name) for name, _ in KEYS}
         except KeyboardInterrupt:
             console.print("Stopped.")
+        console.print(_moral(tallies))
         if as_json:
             typer.echo(orjson.dumps({name: _facts(rings[name], tallies[name]) for name in rings}))
 
@@ -173,7 +175,7 @@ def _draw(rings: dict[str, Ring], tallies: dict[str, Tally]) -> RenderableType:
         ("written", [amount(tally.done) for _, tally in both]),
         ("refused with 429", [amount(tally.refused) for _, tally in both]),
         ("stored", [size(ring.bytes) for ring, _ in both]),
-        ("partitions", [plural(len(ring.arcs), "partition") for ring, _ in both]),
+        ("physical partitions", [f"{len(ring.arcs):,}" for ring, _ in both]),
         ("fullest ÷ mean", [f"{ring.skew or 0:.2f}" for ring, _ in both]),
         ("hottest", [f"{ring.hottest.normalised:.0f} %" for ring, _ in both]),
         ("heaviest key", [_heaviest(ring) for ring, _ in both]),
@@ -181,6 +183,17 @@ def _draw(rings: dict[str, Ring], tallies: dict[str, Tally]) -> RenderableType:
     for label, cells in rows:
         table.add_row(Text(label, style="dim"), *cells)
     return Group(table)
+
+
+def _moral(tallies: dict[str, Tally]) -> str:
+    """What one has seen, and where to go from here."""
+    refused = {path: tallies[name].refused for name, path in KEYS}
+    said = " and ".join(f"{count:,} under /{path}" for path, count in refused.items())
+    return (
+        f"\nThe same readings: {said} were refused with 429.\n"
+        "Your own data:  armillary advise items.jsonl        which key to take\n"
+        "A server:       armillary serve                     its portal has these pages"
+    )
 
 
 def _heaviest(ring: Ring) -> str:

@@ -73,7 +73,9 @@ def readings(count: int, seed: int = 2018) -> Iterator[dict[str, JSON]]:
         }
 
 
-def run_demo(console: Console, count: int = READINGS) -> None:
+def run_demo(console: Console, count: int = READINGS) -> dict[str, dict[str, JSON]]:
+    """What came of each key."""
+    facts: dict[str, dict[str, JSON]] = {}
     with armillary.open(":memory:", seed=2018, housekeeping=False) as account:
         database = account.create_database("telemetry")
         for number, candidate in enumerate(CANDIDATES):
@@ -86,6 +88,14 @@ def run_demo(console: Console, count: int = READINGS) -> None:
             ):
                 container.bulk([("create", (item,)) for item in items[start : start + 500]])
             console.print(draw(container, candidate))
+            sizes = [one.size_bytes for one in container.partitions()]
+            facts[candidate.name] = {
+                "items": count,
+                "bytes": sum(sizes),
+                "partitions": len(sizes),
+                "fullest_by_mean": round(max(sizes) * len(sizes) / sum(sizes), 2),
+            }
+    return facts
 
 
 def draw(container: Container, candidate: Candidate) -> RenderableType:

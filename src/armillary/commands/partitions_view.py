@@ -26,25 +26,38 @@ from armillary.ring.words import amount, cut, plural, rate, share, size
 
 STRIP_CELLS: Final = 72
 BAR_CELLS: Final = 18
+WIDE: Final = 100
+"""Columns that a terminal needs for everything."""
+NARROW: Final = 76
+"""With fewer, budgets have no place either."""
 KEYS_SHOWN: Final = 8
 EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
-def draw(ring: Ring, news: Sequence[str], rows: int) -> RenderableType:
-    parts: list[RenderableType] = [_strip(ring), Text(), _partitions(ring, rows)]
+def draw(ring: Ring, news: Sequence[str], rows: int, width: int = WIDE) -> RenderableType:
+    """In a narrow terminal without what can be read from the rest."""
+    wide = width >= WIDE
+    cells = min(STRIP_CELLS, max(20, width - 6))
+    parts: list[RenderableType] = [
+        _strip(ring, cells, wide),
+        Text(),
+        _partitions(ring, rows, width),
+    ]
     if len(ring.arcs) > rows:
         parts.append(Text(f"the {rows} hottest of {len(ring.arcs)} partitions", style="dim"))
     if ring.keys:
         parts += [Text(), _keys(ring)]
     if news or ring.moves:
         parts += [Text(), _news(ring, news)]
+    if not wide:
+        parts += [Text(), _totals(ring)]
     name = f"{cut(ring.database, 40)}/{cut(ring.container, 40)}"
     title = Text.assemble((name, "bold"), f"  {' / '.join(ring.partition_key)}")
     return Panel(
         Group(*parts),
         title=title,
         title_align="left",
-        subtitle=_totals(ring),
+        subtitle=_totals(ring) if wide else None,
         subtitle_align="right",
         expand=False,
     )
@@ -71,44 +84,46 @@ def _totals(ring: Ring) -> Text:
     return Text(" · ".join(said))
 
 
-def _strip(ring: Ring) -> Text:
+def _strip(ring: Ring, cells: int, wide: bool) -> Text:
     text = Text("▕", style="dim")
     at = 0
-    for cell in range(STRIP_CELLS):
-        middle = (cell + 0.5) / STRIP_CELLS
+    for cell in range(cells):
+        middle = (cell + 0.5) / cells
         while at + 1 < len(ring.arcs) and ring.arcs[at].end <= middle:
             at += 1
-        first = ring.arcs[at].start > (cell - 0.5) / STRIP_CELLS
+        first = ring.arcs[at].start > (cell - 0.5) / cells
         text.append("▌" if first and cell else "█", _colour(ring.arcs[at]))
-    return text.append("▏", "dim").append("  hashes, coloured by heat", "dim")
+    return text.append("▏", "dim").append("  hashes, coloured by heat" if wide else "", "dim")
 
 
 def _colour(one: Arc) -> Style:
     return Style(color=heat_colour(heat_step(one.normalised), "dark"))
 
 
-def _partitions(ring: Ring, rows: int) -> Table:
+def _partitions(ring: Ring, rows: int, width: int) -> Table:
+    wide = width >= WIDE
     scale, is_limit = storage_scale(ring)
     against = f"of {size(scale)}" if is_limit else ""
+    bar_cells = BAR_CELLS if wide else BAR_CELLS // 2
     table = Table(box=None, padding=(0, 1), header_style="dim", pad_edge=False)
-    table.add_column("partition", justify="right")
-    table.add_column("of the ring", justify="right")
-    table.add_column(f"stored {against}", min_width=BAR_CELLS)
-    table.add_column("", justify="right")
-    table.add_column("items", justify="right")
-    table.add_column("RU/s", justify="right")
-    table.add_column("busiest", justify="right")
-    table.add_column("429", justify="right")
+    table.add_column("partition" if wide else "id", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("of the ring", justify="right")
+    table.add_column(f"stored {against}" if wide else "stored", min_width=bar_cells, no_wrap=True)
+    for name in ("", "items", "RU/s", "busiest", "429"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for one in _shown(ring, rows):
         hot = one.normalised >= 90
+        has_budget = width >= NARROW and one.ru_per_s is not None
+        budget = f" / {rate(one.ru_per_s or 0)}" if has_budget else ""
         table.add_row(
             one.id,
-            share(one.end - one.start),
-            Text(bar(one.bytes / scale if scale else 0, BAR_CELLS), style="steel_blue1"),
+            *([share(one.end - one.start)] if wide else []),
+            Text(bar(one.bytes / scale if scale else 0, bar_cells), style="steel_blue1"),
             size(one.bytes),
             amount(one.items),
-            f"{rate(one.used_ru)}{'' if one.ru_per_s is None else f' / {rate(one.ru_per_s)}'}",
+            f"{rate(one.used_ru)}{budget}",
             Text(f"{one.normalised:.0f} %", style="bold dark_orange" if hot else ""),
             Text(amount(one.refused), style="bold magenta" if one.refused else "dim"),
             Text("" if one.status == "online" else one.status, style="green"),

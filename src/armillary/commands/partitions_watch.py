@@ -25,8 +25,9 @@ def show_once(heat: Callable[[], Mapping[str, Any]], rows: int, *, as_json: bool
     if as_json:
         typer.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
     else:
-        ring = read(report)
-        Console().print(draw(ring, news_in(report, None, ring)[-NEWS_KEPT:], rows))
+        ring, console = read(report), Console()
+        news = news_in(report, None, ring)[-NEWS_KEPT:]
+        console.print(draw(ring, news, rows, console.width))
 
 
 def watch_on(
@@ -40,11 +41,12 @@ def watch_on(
                 time.sleep(every)
         news: deque[str] = deque(maxlen=NEWS_KEPT)
         before: Ring | None = None
-        with Live(console=Console(), auto_refresh=False, screen=False) as live:
+        console = Console()
+        with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
                 report = heat()
                 now = read(report)
                 news.extend(news_in(report, before, now))
-                live.update(draw(now, tuple(news), rows), refresh=True)
+                live.update(draw(now, tuple(news), rows, console.width), refresh=True)
                 before = now
                 time.sleep(every)

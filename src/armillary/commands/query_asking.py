@@ -83,19 +83,24 @@ def open_data(address: str) -> Account:
 def find_container(account: Account, database: str | None, container: str | None) -> Container:
     """The container of that name. A name that is the only one need not be given."""
     try:
-        home = account.database(only(database, account.databases(), "database"))
-        return home.container(only(container, home.containers(), "container"))
-    except DbError as error:
+        found = only(database, account.databases(), "database")
+        home = account.database(found)
+        return home.container(only(container, home.containers(), "container", f"{found}/"))
+    except DbError as error:  # it went meanwhile, or can't be read
         named = "/".join(name for name in (database, container) if name is not None)
         raise Complaint(f"{named}: {error.message}", code_of(error)) from error
 
 
-def only(given: str | None, there: list[str], what: str) -> str:
-    if given is not None:
+def only(given: str | None, there: list[str], what: str, parent: str = "") -> str:
+    """The name that was given, or the only one."""
+    names = ", ".join(sorted(there)) or "none"
+    if given in there:
         return given
+    if given is not None:
+        text = f"There is no {what} {parent}{given}; there are: {names}."
+        raise Complaint(text, EXIT_USAGE)
     if len(there) == 1:
         return there[0]
-    names = ", ".join(sorted(there)) or "none"
     raise Complaint(f"Say which {what} with --{what}; there are: {names}.", EXIT_USAGE)
 
 

@@ -11,9 +11,12 @@ LIGHT: Final = "vscodeLight"
 DARK: Final = "vscodeDark"
 ANSWER_SECONDS: Final = 10.0
 IS_DARK: Final = "document.body.classList.contains('body--dark')"
-NAME_EDITORS: Final = """
+NAME_PARTS: Final = """
 document.querySelectorAll('.a-editor .cm-content').forEach(one =>
   one.setAttribute('aria-label', one.closest('.a-editor').getAttribute('aria-label')))
+document.querySelectorAll('.q-slider > [tabindex]').forEach(one => {
+  one.setAttribute('role', 'group');
+  one.setAttribute('aria-label', one.closest('.q-slider').getAttribute('aria-label')); })
 """
 
 
@@ -40,9 +43,9 @@ class Look:
                 editor.theme = DARK if dark else LIGHT
 
     async def follow(self) -> None:
-        """What the browser made of "as the system". And editors get their names for readers of the
-        screen, which their component does not pass on to the part that has the focus."""
-        ui.run_javascript(NAME_EDITORS)
+        """What the browser made of "as the system". And editors and sliders get their names for
+        readers of the screen, which their components do not pass on to the part with the focus."""
+        ui.run_javascript(NAME_PARTS)
         try:
             dark = await ui.run_javascript(IS_DARK, timeout=ANSWER_SECONDS)
         except TimeoutError:  # the browser has gone, or is too busy to look good

@@ -31,7 +31,8 @@ CSS = """
 .r-meter .full { background: #a3195b; }
 .body--dark .r-meter .store { background: #56b4e9; }
 .body--dark .r-meter .full { background: #ff8fb8; }
-.r-news { font-family: var(--mono); font-size: 12.5px; white-space: pre-wrap; line-height: 1.6; }
+.r-news { font-family: var(--mono); font-size: 12.5px; white-space: pre-wrap; line-height: 1.6;
+          max-height: 190px; overflow: auto; width: 100%; }
 """
 
 
@@ -55,6 +56,18 @@ class Picture:
         if text != self._drawn:
             self._drawn = text
             self._html.set_content(text)
+
+
+class NewsView:
+    """Splits and merges, the latest first."""
+
+    def __init__(self) -> None:
+        with parts.card("Splits and merges", "UTC, the latest first") as self.card:
+            self._text = ui.label("None yet.").classes("r-news").props('data-testid="news"')
+            self._text.props('tabindex="0" role="log" aria-label="Splits and merges"')
+
+    def show(self, watch: Watch) -> None:
+        self._text.set_text("\n".join(reversed(watch.news)) or "None yet.")
 
 
 class RingView:

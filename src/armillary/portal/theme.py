@@ -41,7 +41,7 @@ COLOURS: Final = {
 
 CSS: Final = """
 :root { --line: #dfe3ea; --card: #ffffff; --page: #f5f6f9; --ink: #1d2430; --faint: #5d6879;
-        --code: #eef1f6; --field: #fbfcfd;
+        --code: #eef1f6; --field: #ffffff;
         --mono: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas,
         "DejaVu Sans Mono", monospace; }
 .body--dark { --line: #2b3340; --card: #181e28; --page: #10141b; --ink: #e3e8f0; --faint: #9aa7bd;

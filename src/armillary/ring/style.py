@@ -26,7 +26,7 @@ PAINT: Final[dict[str, dict[str, str]]] = {
         "paper": "#ffffff",
         "ink": "#16222e",
         "dim": "#5b6b7a",
-        "faint": "#8496a6",
+        "faint": "#65778a",
         "line": "#d5dee6",
         "track": "#edf2f6",
         "brass": "#b08d3f",

@@ -28,7 +28,7 @@ def keys_html(ring: Ring) -> str:
 def _partition(one: Arc) -> str:
     cells = [
         ("id", one.id),
-        ("part", share(one.end - one.start)),
+        ("part", f"{100 * (one.end - one.start):.3g} %"),
         ("bytes", size(one.bytes)),
         ("items", f"{one.items:,}"),
         ("used", rate(one.used_ru)),

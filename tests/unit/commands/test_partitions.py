@@ -55,6 +55,18 @@ def test_a_folder_is_shown_as_the_store_has_it(folder: Path) -> None:
     assert "3 partitions · 50 items" in text
 
 
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_nothing_is_cut_in_a_terminal_of_any_width(width: int) -> None:
+    text = StringIO()
+    console = Console(file=text, width=width, color_system=None)
+    console.print(draw(ring(arcs(5)), (), 40, width))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in text.getvalue()
+    assert sum("busiest" in line for line in lines) == 1
+    assert "5 partitions · " in text.getvalue()
+
+
 def test_a_server_is_asked_by_address_or_connection_string(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", real=True)
     try:

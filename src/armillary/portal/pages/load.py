@@ -7,7 +7,8 @@ from nicegui import ui
 from armillary.portal import parts
 from armillary.portal.context import Context
 from armillary.portal.load import Load
-from armillary.portal.ring_view import Picture, RingView, follow
+from armillary.portal.ring_view import NewsView, Picture, RingView, follow
+from armillary.portal.watching import Watch
 from armillary.portal.workloads import ABOUT, KINDS, RATE_MAX, Workload, target_of
 from armillary.ring.charts import traffic_svg
 from armillary.ring.words import rate
@@ -25,10 +26,17 @@ def build(context: Context) -> None:
     with ui.row().classes("w-full items-stretch gap-4 no-wrap max-lg:flex-wrap"):
         with ui.column().classes("gap-4").style("flex: 0 0 360px; min-width: 0"):
             _Controls(load)
-        with parts.card() as big:
-            view = RingView()
-        big.style("flex: 1 1 0; min-width: 0")
-    follow(context, view.show)
+        with ui.column().classes("gap-4").style("flex: 1 1 0; min-width: 0"):
+            with parts.card():
+                view = RingView()
+            news = NewsView()
+            news.card.style("flex: 1")
+
+    def show(watch: Watch) -> None:
+        view.show(watch)
+        news.show(watch)
+
+    follow(context, show)
 
 
 class _Controls:

@@ -12,7 +12,7 @@ from nicegui import ui
 from armillary.portal import parts
 from armillary.portal.context import Context
 from armillary.portal.partition_actions import add_actions
-from armillary.portal.ring_view import Picture, RingView, follow
+from armillary.portal.ring_view import NewsView, Picture, RingView, follow
 from armillary.portal.watching import Watch
 from armillary.ring.charts import Column, columns_svg, heatmap_svg
 from armillary.ring.model import Ring
@@ -37,8 +37,7 @@ class _View:
                 self._numbers()
                 with parts.card("Change it"):
                     add_actions(context, lambda: self.ring)
-                with parts.card("Splits and merges", "UTC, the latest first"):
-                    self._news = ui.label("").classes("r-news").props('data-testid="news"')
+                self._news = NewsView()
         with ui.row().classes("w-full gap-4 no-wrap max-lg:flex-wrap"):
             self._storage = self._chart("Stored", "with indexes, by physical partition", "storage")
             self._use = self._chart("RU/s now", "of the budget of each partition", "use")
@@ -70,7 +69,7 @@ class _View:
         self._count.set_text(f"{len(ring.arcs):,}")
         self._refused.set_text(f"{ring.refused:,}")
         self._items.set_text(f"{ring.items:,}")
-        self._news.set_text("\n".join(reversed(watch.news)) or "None yet.")
+        self._news.show(watch)
         self._storage.show(storage_chart(ring))
         self._use.show(use_chart(ring))
         rows = [(one.id, watch.bins.row(one.id)) for one in ring.arcs]
