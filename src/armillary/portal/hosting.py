@@ -21,7 +21,7 @@ from typing import Any, Final
 import uvicorn
 from fastapi import FastAPI
 from nicegui import app as nicegui_app
-from nicegui import ui
+from nicegui import binding, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from armillary.portal.client import Client
@@ -70,6 +70,8 @@ def told_from(document: Mapping[str, Any]) -> Told:
 def host(told: Told) -> None:
     """Serve until told to end."""
     logging.basicConfig(format="%(levelname)s portal: %(message)s")
+    # Ten milliseconds, as it is, are none of the user's business on a busy machine.
+    binding.MAX_PROPAGATION_TIME = 1.0
     client = Client(told.endpoint, told.key)
     add_pages(client)
     inner = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)

@@ -12,8 +12,9 @@ DARK: Final = "vscodeDark"
 ANSWER_SECONDS: Final = 10.0
 IS_DARK: Final = "document.body.classList.contains('body--dark')"
 NAME_PARTS: Final = """
-document.querySelectorAll('.a-editor .cm-content').forEach(one =>
-  one.setAttribute('aria-label', one.closest('.a-editor').getAttribute('aria-label')))
+document.querySelectorAll('.a-editor .cm-content').forEach(one => {
+  one.setAttribute('aria-label', one.closest('.a-editor').getAttribute('aria-label'));
+  one.setAttribute('aria-description', 'Escape, then Tab, leaves the editor'); })
 document.querySelectorAll('.q-slider > [tabindex]').forEach(one => {
   one.setAttribute('role', 'group');
   one.setAttribute('aria-label', one.closest('.q-slider').getAttribute('aria-label')); })

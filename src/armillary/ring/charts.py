@@ -54,10 +54,9 @@ def columns_svg(
     for n, one in enumerate(columns):
         parts += _column(one, n, width, top, with_limit, with_label=n % every == 0)
     if with_limit and limit_text:
-        y = max(_y(limit, top) - 5, 12)
-        parts.append(
-            f'<text class="tiny end dim" x="{RIGHT}" y="{y:.1f}">{escape(limit_text)}</text>'
-        )
+        # Above everything: at the line itself a column could lie under it.
+        shown = escape(f"┄ {limit_text}")
+        parts.append(f'<text class="tiny end dim" x="{RIGHT}" y="{TOP - 8}">{shown}</text>')
     parts.append("</svg>")
     return "".join(parts)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from armillary.limits import REPORT_KEYS_SCANNED_MAX
 from armillary.portal import parts
 from armillary.portal.context import Context
 from armillary.portal.partition_actions import add_actions
@@ -77,10 +78,17 @@ class _View:
         title = "Request units per second of each partition over time"
         self._heat.show(heatmap_svg(title, rows, budgets, watch.bins.seconds))
         self._partitions.show(partitions_html(ring))
-        self._keys.show(keys_html(ring) if ring.keys else NO_KEYS)
+        self._keys.show(keys_html(ring) if ring.keys else no_keys(ring))
 
 
-NO_KEYS = '<div class="a-faint">No partition key has items or requests yet.</div>'
+def no_keys(ring: Ring) -> str:
+    text = "No partition key has items or requests yet."
+    if ring.items:
+        text = (
+            "No partition key had requests in the last minutes. By size they are listed only in "
+            f"containers of up to {REPORT_KEYS_SCANNED_MAX:,} items."
+        )
+    return f'<div class="a-faint">{text}</div>'
 
 
 def storage_chart(ring: Ring) -> str:
