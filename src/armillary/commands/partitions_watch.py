@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.live import Live
 
 from armillary.commands.partitions_view import draw
-from armillary.ring.model import Ring, read
-from armillary.ring.news import news_in
+from armillary.ring.model import read
+from armillary.ring.news import News
 
 NEWS_KEPT: Final = 6
 
@@ -26,7 +26,7 @@ def show_once(heat: Callable[[], Mapping[str, Any]], rows: int, *, as_json: bool
         typer.echo(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode())
     else:
         ring, console = read(report), Console()
-        news = news_in(report, None, ring)[-NEWS_KEPT:]
+        news = News().take(report)[-NEWS_KEPT:]
         console.print(draw(ring, news, rows, console.width))
 
 
@@ -40,13 +40,12 @@ def watch_on(
                 typer.echo(orjson.dumps(heat()).decode())
                 time.sleep(every)
         news: deque[str] = deque(maxlen=NEWS_KEPT)
-        before: Ring | None = None
+        teller = News()
         console = Console()
         with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
                 report = heat()
                 now = read(report)
-                news.extend(news_in(report, before, now))
+                news.extend(teller.take(report))
                 live.update(draw(now, tuple(news), rows, console.width), refresh=True)
-                before = now
                 time.sleep(every)

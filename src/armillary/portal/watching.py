@@ -23,7 +23,7 @@ from armillary.portal.bins import Bins
 from armillary.portal.client import Client, Refused
 from armillary.portal.context import Place
 from armillary.ring.model import Ring, read
-from armillary.ring.news import news_in
+from armillary.ring.news import News
 
 log = logging.getLogger("armillary.portal")
 
@@ -47,6 +47,7 @@ class Watch:
         self.error: Refused | None = None
         self.looks = 0
         self._client = client
+        self._news = News()
         self._keys: list[Any] = []
         self._seen: tuple[Any, ...] = ()
         self._seen_with_keys: tuple[Any, ...] = ()
@@ -108,7 +109,7 @@ class Watch:
             self._seen_with_keys = self._seen
         report["keys"] = self._keys
         now = read(report)
-        self.news.extend(news_in(report, self.ring, now))
+        self.news.extend(self._news.take(report))
         self.ring = now
         self.bins.add(report)
         self.looks += 1

@@ -1,4 +1,5 @@
-"""What happened to the ranges of a container: between two looks at it, and before the first."""
+"""What happened to the ranges of a container, told once each: what the catalog remembers of earlier
+at the first look, then what began and what is over, from look to look."""
 
 from __future__ import annotations
 
@@ -6,42 +7,29 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from armillary.ring.model import Ring
 
+class News:
+    """Range ids are never used twice: the children of a move tell it from every other one."""
 
-def news_of(before: Ring | None, now: Ring) -> list[str]:
-    """What became of the ranges between two looks, and what began."""
-    if before is None:
-        return []
-    told = []
-    there = {one.id for one in now.arcs}
-    gone = {one.id for one in before.arcs} - there
-    heirs: dict[tuple[str, ...], list[str]] = {}
-    for one in now.arcs:
-        parents = tuple(parent for parent in one.parents if parent in gone)
-        if parents:
-            heirs.setdefault(parents, []).append(one.id)
-    for parents, children in heirs.items():
-        kind = "split" if len(parents) == 1 else "merge"
-        told.append(_done(kind, parents, children))
-    known = {move.parents for move in before.moves}
-    for move in now.moves:
-        if move.parents not in known:
-            coming = ", ".join(child.id for child in move.children)
-            told.append(f"{move.kind} begun: {', '.join(move.parents)} → {coming}")
-    return told
+    def __init__(self) -> None:
+        self._told: set[tuple[str, ...]] = set()
+        self._begun: set[tuple[str, ...]] = set()
+        self._is_first = True
 
-
-def news_in(report: Mapping[str, Any], before: Ring | None, now: Ring) -> list[str]:
-    """The same with their times, from a heat report; at the first look what the catalog remembers
-    of earlier."""
-    now_s = report["now_s"]
-    if before is not None:
-        return [f"{time_text(now_s, now_s)}  {one}" for one in news_of(before, now)]
-    return [
-        f"{time_text(one['at_s'], now_s)}  {_done(one['kind'], one['parents'], one['children'])}"
-        for one in report["past"]
-    ]
+    def take(self, report: Mapping[str, Any]) -> list[str]:
+        """Lines with their times, from a heat report, oldest first."""
+        now_s = report["now_s"]
+        lines = []
+        for one in report["past"]:
+            if _add(self._told, one["children"]):
+                lines.append(f"{time_text(one['at_s'], now_s)}  {_line(one['kind'], 'done', one)}")
+        for one in report["moves"]:
+            move = one | {"children": [child["id"] for child in one["children"]]}
+            # At the first look nobody knows when it began.
+            if _add(self._begun, move["children"]) and not self._is_first:
+                lines.append(f"{time_text(now_s, now_s)}  {_line(one['kind'], 'begun', move)}")
+        self._is_first = False
+        return lines
 
 
 def time_text(at_s: int, now_s: int) -> str:
@@ -50,5 +38,12 @@ def time_text(at_s: int, now_s: int) -> str:
     return at.strftime("%H:%M:%S" if at.date() == now.date() else "%Y-%m-%d %H:%M")
 
 
-def _done(kind: str, parents: Sequence[str], children: Sequence[str]) -> str:
-    return f"{kind} done: {', '.join(parents)} → {', '.join(children)}"
+def _add(known: set[tuple[str, ...]], children: Sequence[str]) -> bool:
+    """Whether it is new."""
+    before = len(known)
+    known.add(tuple(children))
+    return len(known) > before
+
+
+def _line(kind: str, what: str, move: Mapping[str, Any]) -> str:
+    return f"{kind} {what}: {', '.join(move['parents'])} → {', '.join(move['children'])}"

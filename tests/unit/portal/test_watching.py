@@ -111,7 +111,8 @@ def test_an_event_ends_the_wait_and_a_split_is_news() -> None:
         await told(watch, 1)
         assert "keys=on" in client.asked[0]
         children = [partition(id, parents=["0"]) for id in ("1", "2")]
-        client.answer = report(*children)
+        done = {"kind": "split", "parents": ["0"], "children": ["1", "2"], "at_s": 1000}
+        client.answer = report(*children) | {"past": [done]}
         await client.lines.put("event: split")
         await client.lines.put('data: {"database": "d", "container": "other"}')
         await client.lines.put('data: {"database": "d", "container": "c"}')

@@ -1,39 +1,57 @@
-"""Splits and merges as they are told. Without it one could go by unseen."""
+"""Splits and merges as they are told. Without it one could go by unseen, or be told wrongly."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
-from tests.support.rings import arcs, ring
+from armillary.ring.news import News
 
-from armillary.ring.model import Move, Piece
-from armillary.ring.news import news_in, news_of
+DAY_S = 86_400
 
 
-def test_news_tells_what_began_and_what_became_of_it() -> None:
-    before = ring(arcs(3))
-    move = Move("split", ("1",), (Piece("3", 0.3, 0.4), Piece("4", 0.4, 0.6)))
-    during = replace(before, moves=(move,))
-    first, old, last = before.arcs
-    children = (replace(old, id="3", parents=("1",)), replace(old, id="4", parents=("1",)))
-    after = replace(before, arcs=(first, *children, last))
-    assert news_of(None, before) == []
-    assert news_of(before, during) == ["split begun: 1 → 3, 4"]
-    assert news_of(during, after) == ["split done: 1 → 3, 4"]
-    assert news_of(after, after) == []
+def move(parents: list[str], children: list[str]) -> dict[str, Any]:
+    return {
+        "kind": "split" if len(parents) == 1 else "merge",
+        "parents": parents,
+        "children": [{"id": one, "from": 0.0, "to": 1.0} for one in children],
+    }
+
+
+def past(at_s: int, parents: list[str], children: list[str]) -> dict[str, Any]:
+    return move(parents, children) | {"children": children, "at_s": at_s}
+
+
+def report(now_s: int, done: Any = (), moves: Any = ()) -> dict[str, Any]:
+    return {"now_s": now_s, "past": list(done), "moves": list(moves)}
+
+
+def test_news_tells_what_began_and_what_became_of_it_once() -> None:
+    news = News()
+    assert news.take(report(DAY_S)) == []
+    during = report(DAY_S + 1, moves=[move(["1"], ["3", "4"])])
+    assert news.take(during) == ["00:00:01  split begun: 1 → 3, 4"]
+    assert news.take(during) == []
+    after = report(DAY_S + 5, [past(DAY_S + 4, ["1"], ["3", "4"])])
+    assert news.take(after) == ["00:00:04  split done: 1 → 3, 4"]
+    assert news.take(after) == []
+
+
+def test_two_moves_between_two_looks_are_two() -> None:
+    """From the ranges alone it would look as if one had become three."""
+    news = News()
+    news.take(report(DAY_S))
+    done = [past(DAY_S + 1, ["0"], ["1", "2"]), past(DAY_S + 2, ["1"], ["3", "4"])]
+    assert news.take(report(DAY_S + 3, done)) == [
+        "00:00:01  split done: 0 → 1, 2",
+        "00:00:02  split done: 1 → 3, 4",
+    ]
 
 
 def test_the_first_look_tells_what_was_before() -> None:
-    """Who opens the page after a split sees it too."""
-    now = ring(arcs(3))
-    day_s = 86_400
-    past = [
-        {"kind": "merge", "parents": ["1", "2"], "children": ["3"], "at_s": 60},
-        {"kind": "split", "parents": ["0"], "children": ["4", "5"], "at_s": day_s + 61},
-    ]
-    report = {"now_s": day_s + 120, "past": past}
-    assert news_in(report, None, now) == [
+    """Who opens the page later sees it too. When what is under way began, nobody knows."""
+    done = [past(60, ["1", "2"], ["3"]), past(DAY_S + 61, ["0"], ["4", "5"])]
+    under_way = [move(["4"], ["6", "7"])]
+    assert News().take(report(DAY_S + 120, done, under_way)) == [
         "1970-01-01 00:01  merge done: 1, 2 → 3",
         "00:01:01  split done: 0 → 4, 5",
     ]
-    assert news_in(report, now, now) == []
