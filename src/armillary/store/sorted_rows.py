@@ -4,8 +4,8 @@
            2,048 rows                      └─▶ 32 runs of a level: one of the next ─┘   order
 
 Sorting holds the interpreter's lock from beginning to end, so chunks are small. Larger runs come of
-merging sorted ones row by row, and between two rows another thread may have its turn: with runs
-kept sorted in one list every reader and writer stood still for 40 ms each time, now for a few.
+merging sorted ones row by row, and between two rows another thread may have its turn: readers and
+writers stood still for longer when whole runs were sorted (bench/results/split.txt).
 Files are without a name: they are gone when the process is. Nothing here knows what the rows are;
 of rows with one key the one put with the highest `order` comes last.
 """
