@@ -12,6 +12,7 @@ from tests.support.nosql import READ_ONLY_KEY, WRONG_KEY, Api
 from tests.support.nosql import api as made
 from tests.support.raw_http import parse_answer
 
+from armillary.api.nosql.messages import Waiting
 from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.server.answers import encode
 from armillary.server.bounds import Bounds
@@ -54,7 +55,9 @@ def both(api: Api, data: bytes) -> tuple[bytes | None, bytes]:
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None, whole
-    return shape.answer(DATE_LINE.encode(), *found.group(*shape.order)), whole
+    answer = shape.answer(DATE_LINE.encode(), *found.group(*shape.order))
+    assert not isinstance(answer, Waiting)
+    return answer, whole
 
 
 def signed(api: Api, extra: dict[str, str], key: str = EMULATOR_KEY) -> dict[str, str]:

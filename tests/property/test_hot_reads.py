@@ -10,7 +10,7 @@ from tests.support.nosql import READ_ONLY_KEY, SECONDARY_KEY, WRONG_KEY, Api
 from tests.support.nosql import api as made
 from tests.support.raw_http import parse_answer
 
-from armillary.api.nosql.messages import Request
+from armillary.api.nosql.messages import Request, Waiting
 from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.server.answers import encode
 from armillary.server.bounds import Bounds
@@ -53,7 +53,9 @@ def short(api: Api, data: bytes, like: bytes | None = None) -> bytes | None:
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None
-    return shape.answer(DATE_LINE.encode(), *found.group(*shape.order))
+    answer = shape.answer(DATE_LINE.encode(), *found.group(*shape.order))
+    assert not isinstance(answer, Waiting)
+    return answer
 
 
 def long(api: Api, request: Request) -> bytes:
