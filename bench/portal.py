@@ -134,7 +134,11 @@ def busy(report: Report, server: Server, portal: Portal, partitions: int, place:
     still_loaded = load.is_alive()
     load.join()
     gaps = [(right - left) / 1000 for left, right in pairwise(changes)]
-    facts: dict[str, Any] = {"partitions": partitions, "connections_lost": lost, "under_load": still_loaded}
+    facts: dict[str, Any] = {
+        "partitions": partitions,
+        "connections_lost": lost,
+        "under_load": still_loaded,
+    }
     rate = found["requests"] / found["duration_us"] * 1e6
     report.line("requests meanwhile", rate, failures=found["failures"] + found["broken"], **facts)
     report.line("seconds between two updates", median(gaps), unit="s", longest=max(gaps), **facts)
