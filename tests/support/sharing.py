@@ -22,6 +22,7 @@ from tests.support.crash import start_python
 from tests.support.workload_actions import policy_of, without_system
 
 from armillary.account import Account, Database, open_account
+from armillary.container import Container
 from armillary.errors import Conflict, DbError, NotFound, PreconditionFailed
 
 DATABASE, ITEMS = "shared", "items"
@@ -150,13 +151,14 @@ def recreate(database: Database, name: str, count: int) -> int:
 
 def write_anyway(database: Database, name: str, who: str, count: int) -> list[Any]:
     """Writes into a container that comes and goes: (what happened, ids by container)."""
-    container = database.container(name)
+    container: Container | None = None
     told: Counter[str] = Counter()
     written: dict[str, list[str]] = {}
     number = 0
     while told["written"] < count:
         number += 1
         try:
+            container = container or database.container(name)  # it may be away just now
             made = container.upsert_item({"id": f"{who}{number}", "pk": who})
             told["written"] += 1
             written.setdefault(str(made["_self"]).split("/docs/")[0], []).append(str(made["id"]))

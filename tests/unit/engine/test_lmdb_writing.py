@@ -18,7 +18,7 @@ from tests.support.waiting import comes_to_rest, until
 
 from armillary import steps
 from armillary.engine.base import Command, Handler, SpaceGone, Writer
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb import DROP, LmdbEngine
 from armillary.engine.turnstile import FileLock
 from armillary.errors import StorageFull, WriteUncertain
 
@@ -142,13 +142,11 @@ def test_one_that_joined_and_spoils_the_group_fails_alone(open_lmdb: OpenLmdb) -
 def test_what_the_engine_does_for_itself_does_not_join(open_lmdb: OpenLmdb) -> None:
     """A drop has a transaction of its own, and what was submitted after it comes after it."""
     engine, gate, first = held(open_lmdb)
-    dropping = threading.Thread(target=engine.drop_space, args=(1,))
-    dropping.start()
-    until(lambda: engine._groups._waiting == 1)
+    dropped = engine.submit(1, Command(DROP, None))
     late = engine.submit(1, command(("count", b"c")))
     gate.open.set()
-    dropping.join(60)
     assert first.exception(60) is None
+    assert dropped.exception(60) is None
     assert isinstance(late.exception(60), SpaceGone)
 
 
