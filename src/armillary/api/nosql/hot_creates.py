@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, Call, answered, format_charge
 from armillary.api.nosql.gateway import Gateway
+from armillary.api.nosql.hot_containers import header_lines, known_state, known_store
 from armillary.api.nosql.hot_reads import CONTAINER_RID, NAME
 from armillary.api.nosql.hot_signing import AUTHORIZATION, DATE, HotSigning, keep
 from armillary.api.nosql.items import TRIGGER_HEADERS, written
@@ -182,25 +183,18 @@ class HotCreates:
 
     def _doubt(self, names: bytes, template: _Template) -> None:
         """It may have been deleted and made again, and then lives in another store."""
-        _, database, _, name = names.decode().split("/")
-        if self._gateway.known_container(database, name) is not template.store:
+        if known_store(self._gateway, names) is not template.store:
             self._templates.pop(names, None)
 
     # --- what is kept ---------------------------------------------------------------------------
 
     def _keep_template(self, names: bytes) -> _Template | None:
-        _, database, _, name = names.decode().split("/")
-        store = self._gateway.known_container(database, name)
-        if store is None:
+        known = known_state(self._gateway, names)
+        if known is None:
             return None
-        try:
-            state = store.state
-        except DbError:
-            return None
-        common = "".join(f"{name}: {text}\r\n" for name, text in COMMON.items())
-        extra = container_headers(store).items()
-        end = "".join(f"{name}: {text}\r\n" for name, text in extra if text is not None)
-        head = f"{common}{ACTIVITY}: ".encode()
+        store, state = known
+        end = header_lines(container_headers(store))
+        head = f"{header_lines(COMMON)}{ACTIVITY}: ".encode()
         rid = state.record.rid.encode()
         return keep(self._templates, names, _Template(state, store, rid, head, end, {}))
 

@@ -18,6 +18,7 @@ import orjson
 
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, format_charge
 from armillary.api.nosql.gateway import Gateway
+from armillary.api.nosql.hot_containers import header_lines, known_state
 from armillary.api.nosql.hot_signing import AUTHORIZATION, DATE, HotSigning, keep
 from armillary.api.nosql.messages import Request
 from armillary.api.nosql.options import KEY, RANGE_ID, Options
@@ -208,20 +209,13 @@ class HotQueries:
     # --- what is kept ---------------------------------------------------------------------------
 
     def _keep_template(self, names: bytes) -> _Template | None:
-        _, database, _, name = names.decode().split("/")
-        store = self._gateway.known_container(database, name)
-        if store is None:
+        known = known_state(self._gateway, names)
+        if known is None:
             return None
-        try:
-            state = store.state
-        except DbError:
-            return None
-        common = "".join(f"{name}: {text}\r\n" for name, text in COMMON.items())
-        extra = container_headers(store)
-        end = f"x-ms-cosmos-query-execution-info: {EXECUTION}\r\n" + "".join(
-            f"{name}: {text}\r\n" for name, text in extra.items() if text is not None
-        )
-        head = f"HTTP/1.1 200 OK\r\n{common}{ACTIVITY}: "
+        store, state = known
+        extra = {"x-ms-cosmos-query-execution-info": EXECUTION, **container_headers(store)}
+        end = header_lines(extra)
+        head = f"HTTP/1.1 200 OK\r\n{header_lines(COMMON)}{ACTIVITY}: "
         start = b'{"_rid":%b,"Documents":[' % orjson.dumps(state.record.rid)
         made = _Template(state, store, head.encode(), end.encode(), start, {})
         return keep(self._templates, names, made)

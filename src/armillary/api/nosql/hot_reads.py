@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, format_charge
 from armillary.api.nosql.gateway import Gateway
+from armillary.api.nosql.hot_containers import header_lines, known_state, known_store
 from armillary.api.nosql.hot_signing import AUTHORIZATION, DATE, HotSigning, keep
 from armillary.api.nosql.messages import Request
 from armillary.api.nosql.options import KEY
@@ -165,24 +166,18 @@ class HotReads:
 
     def _doubt(self, names: bytes, template: _Template) -> None:
         """It may have been deleted and made again, and then lives in another store."""
-        _, database, _, name = names.decode().split("/")
-        if self._gateway.known_container(database, name) is not template.store:
+        if known_store(self._gateway, names) is not template.store:
             self._templates.pop(names, None)
 
     # --- what is kept ---------------------------------------------------------------------------
 
     def _keep_template(self, names: bytes) -> _Template | None:
-        _, database, _, name = names.decode().split("/")
-        store = self._gateway.known_container(database, name)
-        if store is None:
+        known = known_state(self._gateway, names)
+        if known is None:
             return None
-        try:
-            state = store.state
-        except DbError:
-            return None
+        store, state = known
         rid = state.record.rid.encode()
-        extra = {name: text for name, text in container_headers(store).items() if text}
-        lines = "".join(f"{name}: {text}\r\n" for name, text in {**COMMON, **extra}.items())
+        lines = header_lines({**COMMON, **container_headers(store)})
         head = f"HTTP/1.1 200 OK\r\n{lines}{ACTIVITY}: ".encode()
         return keep(self._templates, names, _Template(state, store, rid, head, {}))
 

@@ -1,7 +1,8 @@
 """The signature of a request on the short way: whether our first key made it, and lately.
 
-HOT: once per request of `hot_reads.py` and `hot_queries.py`. What it does not know (other keys,
-other tokens, forms of escaping that nobody uses) is no refusal: the long way decides.
+HOT: once per request of `hot_reads.py`, `hot_queries.py` and `hot_creates.py`. What it does not
+know (other keys, other tokens, forms of escaping that nobody uses) is no refusal: the long way
+decides.
 """
 
 from __future__ import annotations
