@@ -16,7 +16,7 @@ from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 DATABASE, CONTAINER = "bench", "items"
 COLLECTION = f"dbs/{DATABASE}/colls/{CONTAINER}"

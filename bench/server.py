@@ -14,7 +14,7 @@ from typing import Any
 from bench.bare_server import HEADERS
 from bench.http_load import load, repeat
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 from armillary.server.banner import TextBanner, say_at_once
 from armillary.server.plan import make_plan
 from armillary.server.run import run

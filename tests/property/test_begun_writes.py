@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.support.nosql import READ_ONLY_KEY, WRONG_KEY, Api, pk
 from tests.support.nosql import api as made
 
-from armillary.api.nosql.messages import Begun, Request, Response
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.messages import Begun, Request, Response
 from armillary.store.containers import ContainerStore
 
 DOCS = "/dbs/d/colls/c/docs"

@@ -23,8 +23,8 @@ from tests.support.server_process import ServerProcess
 from tests.support.signed_http import SignedClient
 
 from armillary.api.control import routes as control
+from armillary.api.http.messages import Request
 from armillary.api.nosql import routes as nosql
-from armillary.api.nosql.messages import Request
 from armillary.server.bounds import Bounds
 from armillary.server.wire import Continue, Incoming, Refusal, RequestReader
 

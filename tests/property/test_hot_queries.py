@@ -12,8 +12,8 @@ from tests.support.nosql import READ_ONLY_KEY, WRONG_KEY, Api
 from tests.support.nosql import api as made
 from tests.support.raw_http import parse_answer
 
-from armillary.api.nosql.messages import Waiting
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.messages import Waiting
 from armillary.server.answers import encode
 from armillary.server.bounds import Bounds
 from armillary.server.shapes import Shapes

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from armillary.api.nosql.messages import Request
+from armillary.api.http.messages import Request
 from armillary.server.bounds import Bounds
 from armillary.server.shapes import SHAPES_MAX, Shapes
 from armillary.server.wire import Incoming, RequestReader

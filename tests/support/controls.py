@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.signed_http import Reply
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 
 class ControlClient:

@@ -12,7 +12,7 @@ from random import Random
 from tests.support import fuzz_mutations as damage
 from tests.support.nosql import signature
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 STATUS = re.compile(rb"^HTTP/1\.1 (\d{3}) ", re.MULTILINE)
 ANSWER_SECONDS = 60.0  # a machine may be busy; a server that hangs takes for ever

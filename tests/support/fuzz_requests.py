@@ -34,9 +34,9 @@ from tests.support.fuzz_templates import (
 from tests.support.nosql import Api, pk
 
 from armillary.api.control import routes as control
+from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.http.messages import Request, Response
 from armillary.api.nosql import routes as nosql
-from armillary.api.nosql.messages import Request, Response
-from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
 from armillary.server.answers import encode
 
 LIFE: Final = 200  # requests to one world; what they leave behind must not pile up

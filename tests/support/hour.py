@@ -30,7 +30,7 @@ from azure.cosmos import CosmosClient
 from tests.support.server_process import ServerProcess, children_of
 from tests.support.signed_http import SignedClient
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 KEPT, BRIEF = "dbs/hour/colls/kept", "dbs/hour/colls/brief"
 #: One range is enough for the throughput, so that every further one comes from a split by size.

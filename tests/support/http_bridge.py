@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from armillary.api.nosql.messages import Request, Response, Service
+from armillary.api.http.messages import Request, Response, Service
 
 
 class _Handler(BaseHTTPRequestHandler):

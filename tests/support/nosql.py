@@ -12,9 +12,9 @@ from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.service import NosqlService
-from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
 from armillary.clock import VirtualClock, new_random
 from armillary.engine.opening import open_engine
 from armillary.store.accounts import AccountStore

@@ -28,7 +28,7 @@ from azure.cosmos import CosmosClient
 from tests.support.server_process import ServerProcess
 from tests.support.signed_http import SignedClient
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 CONTAINER = "dbs/kills/colls/c"
 BATCH = 3

@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from armillary.api.nosql.messages import Request, Response, Waiting
+from armillary.api.http.messages import Request, Response, Waiting
 from armillary.errors import DbError
 from armillary.store.accounts import AccountStore
 

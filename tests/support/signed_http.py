@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.nosql import pk, signature
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from armillary.api.nosql.asking import signed_headers
-from armillary.api.nosql.settings import EMULATOR_KEY
-from armillary.api.nosql.signing import Signer
+from armillary.api.core.client_signing import signed_headers
+from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.core.signing import Signer
 from armillary.errors import (
     BadInput,
     Conflict,

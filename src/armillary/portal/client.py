@@ -19,8 +19,8 @@ from urllib.parse import quote
 import httpx
 import orjson
 
-from armillary.api.nosql.asking import signed_headers
-from armillary.api.nosql.signing import Signer
+from armillary.api.core.client_signing import signed_headers
+from armillary.api.core.signing import Signer
 
 TIMEOUT_SECONDS: Final = 65.0
 CONNECTIONS_MAX: Final = 64

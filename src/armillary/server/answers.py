@@ -8,7 +8,7 @@ import json
 from email.utils import formatdate
 from http import HTTPStatus
 
-from armillary.api.nosql.messages import Response
+from armillary.api.http.messages import Response
 from armillary.server.wire import Refusal
 
 CONTINUE_BYTES = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -16,7 +16,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import wait
 from typing import Any
 
-from armillary.api.nosql.messages import Service
+from armillary.api.http.messages import Service
 from armillary.config import LogSettings
 from armillary.engine.base import Engine
 from armillary.engine.writer_process import WriterAddress, WriterProcess

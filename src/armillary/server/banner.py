@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.server.hosts import is_loopback
 from armillary.server.plan import MEMORY, Plan
 from armillary.version import VERSION

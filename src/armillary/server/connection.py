@@ -15,7 +15,7 @@ import time
 from functools import partial
 from typing import cast
 
-from armillary.api.nosql.messages import Request, Response, Streaming, Waiting
+from armillary.api.http.messages import Request, Response, Streaming, Waiting
 from armillary.server.answers import CONTINUE_BYTES, encode, refuses, says, stream_head
 from armillary.server.hub import BUG_TEXT, Hub, log
 from armillary.server.pipeline import Pipeline, Slot

@@ -4,7 +4,7 @@
 port of their own). Alive while the process is; ready until it is told to stop.
 """
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 from armillary.version import VERSION
 
 PATHS = frozenset({"/_armillary/health", "/alive", "/ready"})

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
 
-from armillary.api.nosql.messages import Begun, Request, Response, Service, Waiting
+from armillary.api.http.messages import Begun, Request, Response, Service, Waiting
 from armillary.limits import EVENT_STREAMS_MAX
 from armillary.server import health
 from armillary.server.answers import DateLine, says

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeAlias
 
-from armillary.api.nosql.messages import Request, Response, Service
+from armillary.api.http.messages import Request, Response, Service
 
 log = logging.getLogger("armillary.requests")
 

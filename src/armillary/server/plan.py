@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from armillary.api.nosql.settings import told_apart
+from armillary.api.core.settings import told_apart
 from armillary.config import Layer, Settings, read_environment
 from armillary.declare.declared import DeclaredDatabase
 from armillary.errors import BadInput

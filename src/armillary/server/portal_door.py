@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 
 PREFIX: Final = "/_portal"
 TOKEN_NAME: Final = "portal-token"

@@ -15,7 +15,7 @@ from typing import Final
 
 import httptools
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 from armillary.server.answers import says
 from armillary.server.portal_door import PREFIX, SECRET_HEADER
 

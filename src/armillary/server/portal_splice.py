@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 from armillary.limits import PORTAL_QUIET_SECONDS
 from armillary.server.answers import encode
 from armillary.server.hub import Hub, log

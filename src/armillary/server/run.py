@@ -23,7 +23,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.writer_process import WriterProcess
 from armillary.errors import DbError
 from armillary.server import logs

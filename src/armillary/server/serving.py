@@ -18,7 +18,7 @@ from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 
-from armillary.api.nosql.messages import Service
+from armillary.api.http.messages import Service
 from armillary.server import tls
 from armillary.server.bounds import Bounds
 from armillary.server.hosts import HostCheck

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from armillary.api.nosql.messages import Request, Shortcut, Waiting
+from armillary.api.http.messages import Request, Shortcut, Waiting
 
 SHAPES_MAX: Final = 256
 """In a worker; when there are so many, it begins anew."""

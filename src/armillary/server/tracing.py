@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from armillary.api.nosql.messages import Request
+from armillary.api.http.messages import Request
 from armillary.errors import NotSupported
 from armillary.server.observing import Facts, Tracer
 from armillary.version import VERSION

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import httptools
 
-from armillary.api.nosql.messages import Request
+from armillary.api.http.messages import Request
 from armillary.server.bounds import Bounds
 
 

@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.writer_process import WriterAddress
 from armillary.errors import DbError, Unavailable
 from armillary.server import listen, logs

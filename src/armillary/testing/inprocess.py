@@ -19,8 +19,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from armillary.account import Account, open_account
+from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.nosql.service import NosqlService
-from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
 from armillary.clock import SystemClock, VirtualClock, new_random
 from armillary.errors import BadInput, NotSupported
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX

@@ -26,7 +26,7 @@ from azure.core.pipeline.transport import (
 )
 from azure.core.utils import case_insensitive_dict
 
-from armillary.api.nosql.messages import Request, Response, Service
+from armillary.api.http.messages import Request, Response, Service
 from armillary.testing.waits import Pause, answered
 
 BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})

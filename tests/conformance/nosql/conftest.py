@@ -10,9 +10,9 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 from tests.support.http_bridge import bridged
 
-from armillary.api.nosql.messages import Request
+from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.messages import Request
 from armillary.api.nosql.service import NosqlService
-from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.clock import new_random
 from armillary.engine.opening import open_engine
 from armillary.store.accounts import AccountStore

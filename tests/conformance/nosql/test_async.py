@@ -22,7 +22,7 @@ from azure.cosmos.exceptions import (
 from tests.conformance.nosql.test_server import Transport
 from tests.support.server_process import ServerProcess
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 PARTITION_RU = 1_000
 COUNT = 60

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.server_process import ServerProcess
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 FOLDER = Path(__file__).parent / "go"
 NAMES = [

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.support.server_process import ServerProcess
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 FOLDER = Path(__file__).parent / "java"
 NAMES = [

@@ -13,7 +13,7 @@ import pytest
 from tests.support.node import Outcome, modules_for, names_in, run_tests
 from tests.support.server_process import ServerProcess
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 FOLDER = Path(__file__).parent / "js"
 FILES = sorted(FOLDER.glob("*.test.js"))

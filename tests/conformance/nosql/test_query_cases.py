@@ -16,8 +16,8 @@ from tests.support.accounts import plain
 from tests.support.http_bridge import bridged
 from tests.support.query_cases import QueryCase, agree, query_cases
 
+from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.nosql.service import NosqlService
-from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
 from armillary.clock import new_random
 from armillary.engine.opening import open_engine
 from armillary.store.accounts import AccountStore

@@ -27,7 +27,7 @@ from armillary.advisor.replay import ReplayOptions, replay_candidates
 from armillary.advisor.replay_result import Replayed
 from armillary.advisor.sample import sample_of
 from armillary.advisor.traces import parse_trace
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.partition.provisioning import PartitionLimits
 
 PARTITION_RU = 500

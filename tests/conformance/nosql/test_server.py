@@ -18,7 +18,7 @@ from azure.core.pipeline.transport import AsyncioRequestsTransport
 from azure.cosmos import CosmosClient, PartitionKey
 from azure.cosmos.aio import CosmosClient as AsyncClient
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 
 
 class Transport(AsyncioRequestsTransport):  # type: ignore[misc]

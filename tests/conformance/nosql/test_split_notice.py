@@ -6,7 +6,7 @@ import pytest
 from tests.support.nosql import Api, api, document
 from tests.support.waiting import until
 
-from armillary.api.nosql import gateway
+from armillary.api.core import gateway
 
 RANGES = "/dbs/d/colls/c/pkranges"
 

@@ -25,7 +25,7 @@ from tests.support.signed_http import SignedClient
 from tests.support.waiting import until
 
 import armillary
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.partition.consumption import PartitionHeat
 
 CONTAINER = "dbs/story/colls/c"

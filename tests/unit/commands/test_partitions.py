@@ -16,7 +16,7 @@ from tests.support.signed_http import SignedClient
 from typer.testing import CliRunner
 
 import armillary
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.cli import app
 from armillary.commands.partitions_view import bar, draw
 from armillary.commands.remote import connection_of, is_remote

@@ -12,7 +12,7 @@ import pytest
 from tests.support.server_process import ServerProcess
 from typer.testing import CliRunner
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.cli import app
 from armillary.commands.remote import Remote, path_of
 

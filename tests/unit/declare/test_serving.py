@@ -8,7 +8,7 @@ from azure.cosmos import CosmosClient
 from tests.support.server_process import ServerProcess
 from typer.testing import CliRunner
 
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.cli import app
 
 TEXT = """\

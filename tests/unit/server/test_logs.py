@@ -17,8 +17,8 @@ from tests.support.server_process import ServerProcess
 from tests.support.service import EchoService
 from tests.support.signed_http import SignedClient
 
-from armillary.api.nosql.messages import Request
-from armillary.api.nosql.settings import EMULATOR_KEY
+from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.messages import Request
 from armillary.config import LogSettings
 from armillary.errors import NotSupported
 from armillary.server.backend import _observed

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.api.nosql.messages import Request
+from armillary.api.http.messages import Request
 from armillary.server.pipeline import Pipeline, Slot
 from armillary.server.wire import Incoming
 

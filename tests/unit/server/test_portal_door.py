@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 from armillary.server import portal_door
 from armillary.server.portal_door import PortalDoor, cookie_name, is_portal, keep_token
 

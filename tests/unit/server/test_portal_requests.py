@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 from armillary.server.portal_requests import PortalRequests
 
 

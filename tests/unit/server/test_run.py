@@ -17,7 +17,7 @@ from tests.support.raw_http import Answers, get, post
 from tests.support.server_process import ServerProcess, children_of, environment
 from tests.unit.server.test_connection import until
 
-from armillary.api.nosql.settings import told_apart
+from armillary.api.core.settings import told_apart
 from armillary.config import PartitionSettings
 from armillary.errors import BadInput
 from armillary.server import command

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from armillary.api.core.gateway import Gateway
 from armillary.api.errors import INTERNAL, wire
-from armillary.api.nosql.gateway import Gateway
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 from armillary.errors import BadInput, DbError, NotFound, OwnerNotFound
 from armillary.store.containers import ContainerStore
 from armillary.values import JSON

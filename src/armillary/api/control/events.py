@@ -20,8 +20,8 @@ from typing import Final
 import orjson
 
 from armillary.api.control.call import ControlCall
-from armillary.api.nosql.gateway import Gateway
-from armillary.api.nosql.messages import Streaming
+from armillary.api.core.gateway import Gateway
+from armillary.api.http.messages import Streaming
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError, NotFound
 from armillary.store.catalog import ContainerRecord

@@ -1,4 +1,4 @@
-"""Faults: answers that a test asks for, to see what its client makes of them.
+"""The list of faults, read and set: answers that a test asks for, to see what a client does.
 
     [{"match": {"operation": "create", "container": "shop/orders"},
       "effect": "429", "value": 200, "times": 3}]
@@ -9,49 +9,18 @@ counted over all workers. Nobody looks at the list while it is empty.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
 from armillary.api.control.call import ControlCall, answer, refuse_unknown
-from armillary.api.nosql.call import Call
-from armillary.api.nosql.messages import Response
-from armillary.errors import (
-    BadInput,
-    DbError,
-    NotFound,
-    RangeBusy,
-    RangeGone,
-    Throttled,
-    Unavailable,
-)
+from armillary.api.core.faults import GONE, OPERATIONS
+from armillary.api.http.messages import Response
+from armillary.errors import BadInput
 from armillary.limits import FAULT_DELAY_MS_MAX, FAULTS_MAX
-from armillary.store.controls import FaultRecord, SharedControls
+from armillary.store.controls import FaultRecord
 from armillary.values import JSON
 
-DOCS: Final = "dbs/*/colls/*/docs"
-ITEM: Final = "dbs/*/colls/*/docs/*"
-
-#: (method, shape, variant) → what a fault calls it. Everything else is `metadata`.
-OPERATIONS: Final[dict[tuple[str, str, str], str]] = {
-    ("POST", DOCS, ""): "create",
-    ("POST", DOCS, "query"): "query",
-    ("POST", DOCS, "plan"): "query_plan",
-    ("POST", DOCS, "batch"): "batch",
-    ("GET", DOCS, ""): "read_feed",
-    ("GET", DOCS, "changes"): "change_feed",
-    ("GET", ITEM, ""): "read",
-    ("PUT", ITEM, ""): "replace",
-    ("PATCH", ITEM, ""): "patch",
-    ("DELETE", ITEM, ""): "delete",
-    ("POST", "dbs/*/colls/*/operations/partitionkeydelete", ""): "delete_by_key",
-    ("POST", "dbs/*/colls/*/sprocs/*", ""): "script",
-}
-NAMES: Final = (*OPERATIONS.values(), "upsert", "metadata")
 EFFECTS: Final = ("delay", "429", "410", "503")
-GONE: Final[dict[int, type[RangeGone]]] = {1002: RangeGone, 1007: RangeBusy}
-WAIT_MS: Final = 100
 
 
 # --- the controls ---------------------------------------------------------------------------------
@@ -84,8 +53,8 @@ def _parsed(one: Any) -> FaultRecord:
         raise BadInput("'match' is an object with 'operation' and 'container'.")
     refuse_unknown(match, ("operation", "container"))
     operation, container = match.get("operation"), match.get("container")
-    if operation is not None and operation not in NAMES:
-        raise BadInput(f"There is no operation {operation!r}. There are: {', '.join(NAMES)}.")
+    if operation is not None and operation not in OPERATIONS:
+        raise BadInput(f"There is no operation {operation!r}. There are: {', '.join(OPERATIONS)}.")
     if container is not None and not (isinstance(container, str) and container):
         raise BadInput("'container' is a name, or database/container.")
     effect = str(one.get("effect"))
@@ -106,51 +75,3 @@ def _count(one: dict[str, Any], name: str, least: int) -> int | None:
     if type(value) is not int or not least <= value <= 1_000_000_000:
         raise BadInput(f"'{name}' is a whole number of at least {least}; not {value!r}.")
     return value
-
-
-# --- when they strike -----------------------------------------------------------------------------
-
-
-def strike(
-    shared: SharedControls,
-    call: Call,
-    variant: str,
-    wait: Callable[[float], None] = time.sleep,
-) -> None:
-    """Raise what the first fault that fits says; go on after a delay."""
-    for fault in shared.faults():
-        if not _fits(fault, call, variant) or not shared.take(fault):
-            continue
-        if fault.effect != "delay":
-            raise _error(fault)
-        wait((fault.value or 0) / 1000)
-
-
-def operation_of(call: Call, variant: str) -> str:
-    found = OPERATIONS.get((call.request.method, call.path.shape, variant), "metadata")
-    return "upsert" if found == "create" and call.options.is_upsert else found
-
-
-def _fits(fault: FaultRecord, call: Call, variant: str) -> bool:
-    if fault.operation is not None and fault.operation != operation_of(call, variant):
-        return False
-    if fault.container is None:
-        return True
-    segments = call.path.segments
-    if len(segments) < 4 or (segments[0], segments[2]) != ("dbs", "colls"):
-        return False
-    try:
-        store = call.gateway.container(segments[1], segments[3])
-    except NotFound:
-        return False
-    return fault.container in (store.name, f"{store.database}/{store.name}")
-
-
-def _error(fault: FaultRecord) -> DbError:
-    match fault.effect:
-        case "429":
-            return Throttled(retry_after_ms=WAIT_MS if fault.value is None else fault.value)
-        case "410":
-            return GONE[fault.value or 1002]()
-        case _:
-            return Unavailable()

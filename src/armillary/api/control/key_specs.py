@@ -4,7 +4,7 @@ missing leaves the key to the server, which computes it from the item."""
 from __future__ import annotations
 
 from armillary.api.control.call import ControlCall, answer
-from armillary.api.nosql.messages import Response
+from armillary.api.http.messages import Response
 from armillary.errors import BadInput
 from armillary.store.key_specs import replace_key_spec
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from armillary.api.control.call import ControlCall
-from armillary.api.nosql.gateway import Gateway
-from armillary.api.nosql.messages import Response
+from armillary.api.core.gateway import Gateway
+from armillary.api.http.messages import Response
 from armillary.errors import NotFound
 from armillary.partition.consumption import PartitionHeat
 from armillary.store.autoscaling import autoscale, container_levels

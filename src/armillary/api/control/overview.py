@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from armillary.api.control.call import ControlCall, answer
-from armillary.api.nosql.messages import Response
+from armillary.api.http.messages import Response
 from armillary.engine.base import CATALOG_SPACE, Reader, SpaceGone
 from armillary.errors import NotFound
 from armillary.store.accounts import AccountStore

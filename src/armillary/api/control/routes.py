@@ -49,7 +49,7 @@ from armillary.api.control.schemas import (
     USAGE,
     Schema,
 )
-from armillary.api.nosql.messages import Response
+from armillary.api.http.messages import Response
 from armillary.errors import NotFound, UnknownMethod
 
 Handler = Callable[[ControlCall], Response]

@@ -16,11 +16,11 @@ from typing import Final
 
 from armillary.api.control.call import ControlCall, mistake, refusal
 from armillary.api.control.routes import ALIASES, find_route
-from armillary.api.nosql.authorization import FULL, READ_ONLY, Principal, authenticate
-from armillary.api.nosql.gateway import Gateway
-from armillary.api.nosql.messages import Request, Response
-from armillary.api.nosql.paths import Path, Signed, parse_path
-from armillary.api.nosql.signing import parse_authorization
+from armillary.api.core.gateway import Gateway
+from armillary.api.core.paths import Path, Signed, parse_path
+from armillary.api.core.principals import FULL, READ_ONLY, Principal, authenticate
+from armillary.api.core.signing import parse_authorization
+from armillary.api.http.messages import Request, Response
 from armillary.errors import DbError, Forbidden, NotFound, Stale, Unauthorized
 from armillary.store.controls import SharedControls
 from armillary.store.moves import Move

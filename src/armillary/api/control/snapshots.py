@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from armillary.api.control.call import ControlCall, answer
-from armillary.api.nosql.messages import Response
+from armillary.api.http.messages import Response
 
 
 def list_snapshots(call: ControlCall) -> Response:

@@ -5,7 +5,7 @@ are still judged by the real time."""
 from __future__ import annotations
 
 from armillary.api.control.call import ControlCall, answer
-from armillary.api.nosql.messages import Response
+from armillary.api.http.messages import Response
 from armillary.errors import BadInput
 
 

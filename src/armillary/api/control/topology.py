@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import Final
 
 from armillary.api.control.call import ControlCall, answer
-from armillary.api.nosql.messages import Response
+from armillary.api.http.messages import Response
 from armillary.encoding.hashing import parse_epk_hex
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, NotFound

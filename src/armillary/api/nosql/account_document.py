@@ -7,9 +7,9 @@ from typing import Final
 
 import orjson
 
+from armillary.api.core.settings import GatewaySettings
+from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.call import Call, reply
-from armillary.api.nosql.messages import Request, Response
-from armillary.api.nosql.settings import GatewaySettings
 from armillary.values import JSON
 
 #: A string that holds an object that is not empty: a .NET client does not start without.

@@ -1,7 +1,4 @@
-"""Who sent this, and may they? Keys, resource tokens, tokens of Entra ID.
-
-    authenticate   the authorization header → a Principal       before anything is looked up
-    authorize      principal × route × path → or Forbidden      before the handler runs
+"""May they? Principal × route × path, before the handler runs.
 
 A key may do everything, a read-only key what changes nothing, a resource token what its permission
 says, a person of Entra ID what is not about databases, containers or throughput. Facts: nosql-rest
@@ -10,61 +7,21 @@ says, a person of Entra ID what is not about databases, containers or throughput
 
 from __future__ import annotations
 
-import base64
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-import orjson
-
-from armillary.api.nosql.messages import Request
-from armillary.api.nosql.paths import Path, parse_path, signed_forms
-from armillary.api.nosql.signing import FORMAT_TEXT, check_time, parse_authorization
-from armillary.api.nosql.tokens import open_token
+from armillary.api.core.paths import Path, parse_path
 from armillary.encoding.partition_key import coerce, same_key
-from armillary.engine.base import CATALOG_SPACE
-from armillary.errors import Forbidden, NotForEntra, NotFound, Unauthorized
-from armillary.store.resources import ResourceRecord, find_by_rid
+from armillary.errors import Forbidden, NotForEntra, NotFound
+from armillary.store.resources import ResourceRecord
 
 if TYPE_CHECKING:
+    from armillary.api.core.gateway import Gateway
     from armillary.api.nosql.call import Call
-    from armillary.api.nosql.gateway import Gateway
     from armillary.api.nosql.routes import Route
 
-ENTRA_OFF_TEXT: Final = (
-    "This server does not take tokens of Entra ID. Sign with a key, or switch them on."
-)
 #: Shapes that a holder of a token for something inside a container may read beside it: clients
 #: need the definition and the ranges to find anything.
 ALWAYS_READABLE: Final = frozenset({"dbs/*/colls/*", "dbs/*/colls/*/pkranges"})
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    kind: Literal["key", "token", "entra"]
-    may_write: bool
-    permission: ResourceRecord | None = None
-
-
-FULL: Final = Principal("key", True)
-READ_ONLY: Final = Principal("key", False)
-ENTRA: Final = Principal("entra", True)
-
-
-def authenticate(gateway: Gateway, request: Request, path: Path) -> Principal:
-    text = request.headers.get("authorization")
-    credential = parse_authorization(text)
-    if credential.type == "master":
-        full = gateway.keyring.verify(
-            request.method,
-            signed_forms(path),
-            request.headers,
-            credential.signature,
-            gateway.wall_s(),
-        )
-        return FULL if full else READ_ONLY
-    if credential.type == "aad":
-        return _entra(gateway, credential.signature)
-    return _token(gateway, credential.signature)
 
 
 def authorize(call: Call, route: Route) -> None:
@@ -80,36 +37,6 @@ def authorize(call: Call, route: Route) -> None:
         )
     if principal.permission is not None and call.path.segments:
         _check_scope(call, route, principal.permission)
-
-
-# --- Entra ID -----------------------------------------------------------------------------------
-
-
-def _entra(gateway: Gateway, token: str) -> Principal:
-    if not gateway.settings.accept_entra:
-        raise Unauthorized(ENTRA_OFF_TEXT)
-    parts = token.split(".")
-    try:
-        if len(parts) != 3:
-            raise ValueError("a token has three parts")
-        claims = orjson.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        start, end = int(claims.get("nbf", 0)), int(claims["exp"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unauthorized(FORMAT_TEXT) from error
-    check_time(start, end, gateway.wall_s())
-    return ENTRA
-
-
-# --- resource tokens ----------------------------------------------------------------------------
-
-
-def _token(gateway: Gateway, text: str) -> Principal:
-    rid = open_token(gateway.keyring.token_signer, text, gateway.now_s())
-    with gateway.engine.read(CATALOG_SPACE) as reader:
-        permission = find_by_rid(reader, rid)
-    if permission is None or permission.kind != "permission":
-        raise Forbidden  # taken back since
-    return Principal("token", str(permission.body["permissionMode"]).lower() == "all", permission)
 
 
 def _check_scope(call: Call, route: Route, permission: ResourceRecord) -> None:

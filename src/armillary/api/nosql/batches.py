@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, reply
 from armillary.api.nosql.entries import (
     Entry,
@@ -23,7 +24,6 @@ from armillary.api.nosql.entries import (
 )
 from armillary.api.nosql.hybridrow import entries_of_rows, is_hybrid_row, rows_of_results
 from armillary.api.nosql.items import patch_operation, refuse_triggers
-from armillary.api.nosql.messages import Response
 from armillary.api.nosql.placing import (
     Place,
     container_headers,

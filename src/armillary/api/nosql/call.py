@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import orjson
 
+from armillary.api.core.paths import Path
 from armillary.api.errors import wire
-from armillary.api.nosql.messages import Request, Response
+from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.options import Options
-from armillary.api.nosql.paths import Path
 from armillary.errors import BadInput, DbError, NeedsMerge, Throttled
 from armillary.partition.request_units import metadata_ru, rounded
 from armillary.query.sql.errors import BadQuery
 from armillary.values import JSON
 
 if TYPE_CHECKING:
-    from armillary.api.nosql.authorization import Principal
-    from armillary.api.nosql.gateway import Gateway
+    from armillary.api.core.gateway import Gateway
+    from armillary.api.core.principals import Principal
 
 T = TypeVar("T")
 

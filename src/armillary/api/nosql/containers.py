@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import orjson
 
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import NONE, Call, Headers, feed_body, reply, resource
 from armillary.api.nosql.databases import check_match
 from armillary.api.nosql.listing import list_page
-from armillary.api.nosql.messages import Response
 from armillary.api.nosql.presenting import container_json, range_json
 from armillary.api.nosql.throughput import asked_throughput, keep_increment
 from armillary.encoding.etags import matches

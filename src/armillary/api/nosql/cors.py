@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.call import Call, reply, with_headers
-from armillary.api.nosql.messages import Request, Response
 
 METHODS: Final = "GET, POST, PUT, PATCH, DELETE, OPTIONS, HEAD"
 AGE_SECONDS: Final = "3600"

@@ -1,8 +1,8 @@
 """Databases on the wire."""
 
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, reply, resource
 from armillary.api.nosql.listing import list_page
-from armillary.api.nosql.messages import Response
 from armillary.api.nosql.presenting import database_json
 from armillary.api.nosql.throughput import asked_throughput, keep_increment
 from armillary.encoding.etags import matches

@@ -16,8 +16,8 @@ from typing import Final
 
 import orjson
 
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, feed_body, quoted, reply
-from armillary.api.nosql.messages import Response
 from armillary.api.nosql.options import FULL_FIDELITY
 from armillary.api.nosql.placing import (
     Slice,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from armillary.api.nosql.gateway import Gateway
+from armillary.api.core.gateway import Gateway
 from armillary.errors import DbError
 from armillary.store.containers import ContainerStore
 from armillary.store.state import ContainerState

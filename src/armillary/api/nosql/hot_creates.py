@@ -17,13 +17,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from armillary.api.core.gateway import Gateway
+from armillary.api.http.messages import Request, Response, Waiting
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, Call, answered, format_charge
-from armillary.api.nosql.gateway import Gateway
 from armillary.api.nosql.hot_containers import header_lines, known_state, known_store
 from armillary.api.nosql.hot_reads import CONTAINER_RID, NAME
 from armillary.api.nosql.hot_signing import AUTHORIZATION, DATE, HotSigning, keep
 from armillary.api.nosql.items import TRIGGER_HEADERS, written
-from armillary.api.nosql.messages import Request, Response, Waiting
 from armillary.api.nosql.options import KEY
 from armillary.api.nosql.placing import container_headers, placed
 from armillary.encoding.partition_key import parse_key_header

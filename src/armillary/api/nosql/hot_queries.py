@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from armillary.api.core.gateway import Gateway
+from armillary.api.http.messages import Request
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, format_charge
-from armillary.api.nosql.gateway import Gateway
 from armillary.api.nosql.hot_containers import header_lines, known_state
 from armillary.api.nosql.hot_signing import AUTHORIZATION, DATE, HotSigning, keep
-from armillary.api.nosql.messages import Request
 from armillary.api.nosql.options import KEY, RANGE_ID, Options
 from armillary.api.nosql.placing import container_headers
 from armillary.api.nosql.queries import EXECUTION, STRONG

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
+from armillary.api.core.gateway import Gateway
+from armillary.api.http.messages import Request
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, format_charge
-from armillary.api.nosql.gateway import Gateway
 from armillary.api.nosql.hot_containers import header_lines, known_state, known_store
 from armillary.api.nosql.hot_signing import AUTHORIZATION, DATE, HotSigning, keep
-from armillary.api.nosql.messages import Request
 from armillary.api.nosql.options import KEY
 from armillary.api.nosql.placing import container_headers
 from armillary.api.nosql.sessions import Seen, parse_token

@@ -11,8 +11,8 @@ import binascii
 import hmac
 from typing import Final, TypeVar
 
-from armillary.api.nosql.gateway import Gateway
-from armillary.api.nosql.signing import SKEW_SECONDS
+from armillary.api.core.gateway import Gateway
+from armillary.api.core.signing import SKEW_SECONDS
 from armillary.errors import DbError
 
 KEPT_MAX: Final = 4096

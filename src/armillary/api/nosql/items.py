@@ -15,8 +15,9 @@ from typing import Final
 
 import orjson
 
+from armillary.api.core.simple_query import condition_of
+from armillary.api.http.messages import Begun, Response
 from armillary.api.nosql.call import Call, answered, quoted, reply
-from armillary.api.nosql.messages import Begun, Response
 from armillary.api.nosql.placing import (
     Place,
     barrier_of,
@@ -28,7 +29,6 @@ from armillary.api.nosql.placing import (
     required_key,
     store_of,
 )
-from armillary.api.nosql.simple_query import condition_of
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.etags import matches
 from armillary.encoding.partition_key import KeyValues, key_of

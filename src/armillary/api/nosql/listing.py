@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 import orjson
 
+from armillary.api.core.simple_query import run_query
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, feed_body, reply
-from armillary.api.nosql.messages import Response
-from armillary.api.nosql.simple_query import run_query
 from armillary.errors import BadInput
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.values import JSON

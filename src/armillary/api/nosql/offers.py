@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, resource
 from armillary.api.nosql.listing import list_page
-from armillary.api.nosql.messages import Response
 from armillary.api.nosql.presenting import offer_json
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import CATALOG_SPACE

@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from armillary.api.core.simple_query import parse_query_body
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, feed_body, reply
 from armillary.api.nosql.feeds import DOCUMENTS, check_session, slice_headers
-from armillary.api.nosql.messages import Response
 from armillary.api.nosql.placing import Slice, slice_of, store_of
-from armillary.api.nosql.simple_query import parse_query_body
 from armillary.errors import BadInput, NeedsMerge
 from armillary.query.computed import computed_of
 from armillary.query.index_advice import possible_indexes

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from armillary.api.core.paths import parse_path
+from armillary.api.core.tokens import EXPIRY_HEADER, make_token, token_seconds
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, reply, resource
 from armillary.api.nosql.databases import required_id
 from armillary.api.nosql.listing import list_page
-from armillary.api.nosql.messages import Response
-from armillary.api.nosql.paths import parse_path
 from armillary.api.nosql.presenting import (
     FEEDS,
     container_link,
@@ -22,7 +23,6 @@ from armillary.api.nosql.presenting import (
     resource_json,
 )
 from armillary.api.nosql.queries import CROSS_TEXT
-from armillary.api.nosql.tokens import EXPIRY_HEADER, make_token, token_seconds
 from armillary.encoding.partition_key import coerce
 from armillary.errors import BadInput, NotFound, NotSupported, OwnerNotFound
 from armillary.store.resources import ResourceRecord, ResourceStore

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from armillary.api.http.messages import Begun, Response
 from armillary.api.nosql import batches, containers, databases, feeds, items, offers, queries
 from armillary.api.nosql.account_document import read_account
 from armillary.api.nosql.call import Call
-from armillary.api.nosql.messages import Begun, Response
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.presenting import FEEDS
 from armillary.api.nosql.resources import (

@@ -21,21 +21,23 @@ from typing import Final
 
 import orjson
 
-from armillary.api.control.faults import strike
 from armillary.api.control.service import Controls
+from armillary.api.core.faults import strike
+from armillary.api.core.gateway import Gateway
+from armillary.api.core.paths import Path, parse_path
+from armillary.api.core.principals import FULL, authenticate
+from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings, told_apart
 from armillary.api.errors import INTERNAL, wire
-from armillary.api.nosql.authorization import FULL, authenticate, authorize
+from armillary.api.http.messages import Begun, Request, Response, Shortcut
+from armillary.api.nosql.authorization import authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
 from armillary.api.nosql.cors import cors_headers, preflight
-from armillary.api.nosql.gateway import Gateway
 from armillary.api.nosql.hot_creates import HotCreates
 from armillary.api.nosql.hot_queries import HotQueries
 from armillary.api.nosql.hot_reads import HotReads
-from armillary.api.nosql.messages import Begun, Request, Response, Shortcut
+from armillary.api.nosql.operation_names import container_named, operation_name
 from armillary.api.nosql.options import Options
-from armillary.api.nosql.paths import Path, parse_path
 from armillary.api.nosql.routes import Route, find_route
-from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings, told_apart
 from armillary.clock import Clock, new_random
 from armillary.config import Settings
 from armillary.engine.base import Engine
@@ -164,7 +166,11 @@ class NosqlService:
             return self.controls.handle(request)
         call, route = self._routed(bare)
         if self._faults[FAULTS]:
-            strike(self.shared, call, route.variant)
+            strike(
+                self.shared,
+                operation_name(call, route.variant),
+                lambda: container_named(call),
+            )
         return self._counted(call, route) if route.is_management else route.handler(call)
 
     def _routed(self, bare: Call) -> tuple[Call, Route]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.nosql import Api, document, pk
 
-from armillary.api.control import faults
+from armillary.api.core import faults
 from armillary.store.controls import SharedControls
 
 DOCS = "/dbs/d/colls/c/docs"

@@ -9,8 +9,8 @@ import pytest
 from tests.support.nosql import Api, document, pk
 
 from armillary.api.control.metrics import FAMILIES, Sample, exposition
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.nosql.service import NosqlService
-from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.partition.ledgers import open_ledger
 from armillary.store.metering import Meter
 

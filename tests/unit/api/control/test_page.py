@@ -13,9 +13,9 @@ import pytest
 from tests.support.server_process import ServerProcess
 from tests.support.signed_http import SignedClient
 
-from armillary.api.control.faults import NAMES
 from armillary.api.control.metrics import FAMILIES
 from armillary.api.control.routes import ROUTES
+from armillary.api.core.faults import OPERATIONS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "controls.md").read_text("utf-8")
 BLOCK = re.compile(r"```(sh|json)\n(.*?)```", re.DOTALL)
@@ -68,5 +68,5 @@ def test_the_examples_answer_as_shown(tmp_path: Path) -> None:
 
 def test_every_control_effect_and_metric_is_on_the_page() -> None:
     words = [one.pattern.rsplit("/", 1)[-1] for one in ROUTES if "{" not in one.pattern[-1:]]
-    missing = [one for one in (*words, *NAMES, *FAMILIES) if one.strip("{}") not in PAGE]
+    missing = [one for one in (*words, *OPERATIONS, *FAMILIES) if one.strip("{}") not in PAGE]
     assert missing == []

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from tests.support.postgres import fresh_url
 
-from armillary.api.nosql.messages import Request
+from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.messages import Request
 from armillary.api.nosql.service import NosqlService, make_service
-from armillary.api.nosql.settings import EMULATOR_KEY
 from armillary.config import EngineSettings, Settings
 from armillary.engine.opening import open_engine
 from armillary.store.commands import HANDLERS

@@ -20,8 +20,8 @@ from tests.support.nosql import (
 )
 from tests.support.nosql import api as made
 
+from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.nosql.routes import ROUTES, Route
-from armillary.api.nosql.settings import EMULATOR_KEY, GatewaySettings
 
 ITEM = "/dbs/d/colls/c/docs/1"
 

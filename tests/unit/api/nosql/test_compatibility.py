@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from tests.support.nosql import Api
 
-from armillary.api import nosql
+from armillary.api import core, nosql
 from armillary.api.nosql.compatibility import REQUEST_HEADERS, RESPONSE_HEADERS, route_rows
 from armillary.api.nosql.routes import ROUTES
 
 SOURCES = [
     path
-    for path in Path(nosql.__file__).parent.glob("*.py")
+    for package in (core, nosql)
+    for path in Path(package.__file__).parent.glob("*.py")
     if path.name not in ("compatibility.py", "cors.py")
 ]
 HEADER = re.compile(r'"(x-ms-[a-z0-9-]+|x-forwarded-[a-z]+)"')

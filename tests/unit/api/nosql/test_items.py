@@ -9,8 +9,8 @@ import pytest
 from tests.support.nosql import Api, document, pk
 from tests.support.nosql import api as made
 
-from armillary.api.nosql.messages import Request
-from armillary.api.nosql.settings import GatewaySettings
+from armillary.api.core.settings import GatewaySettings
+from armillary.api.http.messages import Request
 from armillary.partition.ledger import LocalLedger
 from armillary.store.metering import Meter
 

@@ -18,7 +18,7 @@ from email.utils import formatdate, mktime_tz, parsedate_tz
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from armillary.api.nosql.paths import Signed
+from armillary.api.core.paths import Signed
 from armillary.errors import Forbidden, Unauthorized
 
 HEADER_BYTES_MAX: Final = {"master": 1024, "resource": 8 * 1024, "aad": 16 * 1024}

@@ -7,8 +7,8 @@ from email.utils import formatdate
 from typing import Final
 from urllib.parse import quote, unquote
 
-from armillary.api.nosql.paths import Signed
-from armillary.api.nosql.signing import Signer, payload_of
+from armillary.api.core.paths import Signed
+from armillary.api.core.signing import Signer, payload_of
 
 VERSION: Final = "2020-07-15"
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from armillary.api.nosql.signing import FORMAT_TEXT, Signer, check_time
+from armillary.api.core.signing import FORMAT_TEXT, Signer, check_time
 from armillary.errors import BadInput, Unauthorized
 from armillary.limits import TOKEN_SECONDS_DEFAULT, TOKEN_SECONDS_MAX
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.api.nosql.signing import Signer, parse_authorization
+from armillary.api.core.signing import Signer, parse_authorization
 from armillary.errors import Unauthorized
 
 

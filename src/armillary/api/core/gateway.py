@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Final
 
-from armillary.api.nosql.paths import is_database_rid
-from armillary.api.nosql.settings import GatewaySettings
-from armillary.api.nosql.signing import Keyring
+from armillary.api.core.paths import is_database_rid
+from armillary.api.core.settings import GatewaySettings
+from armillary.api.core.signing import Keyring
 from armillary.clock import Clock
 from armillary.engine.base import CATALOG_SPACE, SpaceGone
 from armillary.errors import DbError, Locked, NotFound, OwnerNotFound, Stale

@@ -1,0 +1,108 @@
+"""A protocol that is a stream of bytes both ways (MongoDB, Gremlin over WebSocket), without
+its sockets: what `server/` gives and takes. A protocol over HTTP uses `api/http/messages.py`.
+
+    bytes ──▶ Session.receive ──▶ events, in order ──▶ server: writes, runs, waits ──▶ bytes
+
+The server runs the events of one session one after the other, in the order in which `receive` gave
+them, and writes what each has to say before the next begins. It stops reading while a client does
+not take its answers or while too many events wait, so a session needs no queues of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+Send: TypeAlias = Callable[[bytes], None]
+"""Writes bytes to the client, from the thread of a `Work`. Waits while the client does not read;
+raises `ClientGone` when it has left."""
+
+
+class ClientGone(Exception):
+    """Nobody is there to hear it. Let it pass through `Work.run`."""
+
+
+class Answer(NamedTuple):
+    """Bytes that are known already."""
+
+    data: bytes
+
+
+class Work(NamedTuple):
+    """A request that may take long or wait: the server calls `run` in a worker thread. It sends its
+    answers itself, and raises nothing but `ClientGone`."""
+
+    run: Callable[[Send], None]
+    size: int = 0
+    """Bytes that it holds, for the bound on what may wait."""
+
+
+class Quick(NamedTuple):
+    """A request that is answered in microseconds without waiting (a point read on a local engine):
+    the server calls `run` on the event loop. None: it is `otherwise` after all, and nothing has
+    happened."""
+
+    run: Callable[[], bytes | None]
+    otherwise: Work
+
+
+class Begun(NamedTuple):
+    """A request that waits for nothing but `future` (a write on its way to the writer). `finish` is
+    called on the event loop; None: it is `otherwise` after all, and nothing has happened."""
+
+    future: Future[Any]
+    finish: Callable[[], bytes | None]
+    otherwise: Work
+
+
+class Hangup(NamedTuple):
+    """The last words, if any; then the server closes the connection."""
+
+    data: bytes = b""
+
+
+Event: TypeAlias = Answer | Work | Quick | Begun | Hangup
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """What is known of a client when it connects."""
+
+    secure: bool
+    """It speaks TLS to us."""
+    server_name: str | None
+    """The name it asked for in TLS, if it did."""
+    address: str
+    """`host:port` of the socket that it reached."""
+
+
+class Session(Protocol):
+    """One client. Never raises for anything a client can send."""
+
+    def receive(self, data: bytes) -> Sequence[Event]:
+        """On the event loop, so it takes apart and no more."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether part of a message has arrived, or the client owes us something (a login): the
+        server is then less patient than with an idle client."""
+        ...
+
+    def tick(self) -> Sequence[Event]:
+        """Called about once a second on the event loop: time-outs and heartbeats."""
+        ...
+
+    def close(self) -> None:
+        """The client has left, or the server ends: work under way is cancelled."""
+        ...
+
+
+class StreamService(Protocol):
+    """A protocol of sessions, in one worker."""
+
+    def open(self, peer: Peer) -> Session: ...
+
+    def close(self) -> None: ...
