@@ -64,6 +64,15 @@ class TooLarge(DbError):
     text = "The size of the request exceeded the maximum allowed size."
 
 
+class OverBudget(DbError):
+    """The operation would use more memory or steps than one may."""
+
+    text = (
+        "The request needs more memory or more steps than one request may use. Narrow it: filter "
+        "earlier, return less, or ask in pages."
+    )
+
+
 class NotSupported(DbError):
     """A real feature of the original that is not built here (yet)."""
 
@@ -290,6 +299,18 @@ class WriteUncertain(Unavailable):
     """The commit itself failed: the write may or may not be there after a restart."""
 
     text = "The write could not be confirmed. Read the item again before you retry."
+
+
+class OutOfTime(Unavailable):
+    """The operation ran to its deadline."""
+
+    text = "The request did not complete within the time it may take. Narrow it, or ask in pages."
+
+
+class Abandoned(OutOfTime):
+    """Nobody waits for the answer any more."""
+
+    text = "The client has left."
 
 
 class SnapshotExpired(Unavailable):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from armillary.errors import (
+    Abandoned,
     BadInput,
     BatchFailed,
     Conflict,
@@ -34,6 +35,8 @@ from armillary.errors import (
     NotSplittable,
     NotSupported,
     NotTargetable,
+    OutOfTime,
+    OverBudget,
     OwnerNotFound,
     PartitionKeyCollision,
     PartitionKeyFull,
@@ -119,6 +122,9 @@ WIRE: dict[type[DbError], Wire] = {
     # twice for 503 (tests/unit/api/test_errors.py). 500 is not resent either, but would look like
     # a bug of ours instead of something to read again.
     WriteUncertain: Wire(408, "RequestTimeout"),
+    OutOfTime: Wire(408, "RequestTimeout"),
+    Abandoned: Wire(408, "RequestTimeout"),  # nobody reads it; for logs
+    OverBudget: Wire(400, "BadRequest"),
     SnapshotExpired: Wire(408, "RequestTimeout"),  # as for a query that runs too long
     # An operator has to act, so nobody should retry: 403 without sub-status is what the original
     # answers when a storage quota is used up. Never 403/3, which sends SDKs to another region,
