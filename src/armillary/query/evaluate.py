@@ -20,18 +20,10 @@ from armillary.errors import BadInput, NotSupported
 from armillary.limits import QUERY_ELEMENTS_MAX
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.like import like, matcher
-from armillary.query.operators import (
-    BINARY,
-    UNARY,
-    between,
-    contained,
-    element,
-    identity,
-    logical_not,
-)
+from armillary.query.operators import BINARY, UNARY, between, contained, element, logical_not
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity
 
 Row: TypeAlias = list[Any]
 Expression: TypeAlias = Callable[[Row], JSON]

@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 from armillary.errors import BadInput
 from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression, make_filter
 from armillary.query.functions import FUNCTIONS
-from armillary.query.operators import identity
 from armillary.query.sql import ast
 from armillary.query.sql.bound import BoundQuery, BoundSource
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity
 
 #: Sets slots of the row, once per combination; says so by yielding.
 Step: TypeAlias = Callable[[Row], Iterator[None]]

@@ -36,10 +36,9 @@ from armillary.query.consume import (
 from armillary.query.execute import StoreView, View
 from armillary.query.loops import GroupLoop, Loop, Stored
 from armillary.query.metrics import QueryMetrics
-from armillary.query.operators import identity, order_key
 from armillary.query.order import Sortable, Sorter
 from armillary.query.program import Program
-from armillary.values import JSON
+from armillary.values import JSON, identity, order_key
 
 KNOWN_MAX = 20_000  # groups that a loop finds by itself before it begins anew
 ROWS_SPARE = 256  # kept beyond a page before the last are thrown out

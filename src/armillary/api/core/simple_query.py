@@ -15,14 +15,13 @@ from armillary.errors import BadInput, NotSupported
 from armillary.query.evaluate import Expression, Frame, Scope, make_expression
 from armillary.query.functions import Context
 from armillary.query.nested import make_rows
-from armillary.query.operators import order_key
 from armillary.query.output import output
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
 from armillary.query.sql.bound import BoundQuery
 from armillary.query.sql.parser import parse, parse_condition
 from armillary.store.preparing import Predicate
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, order_key
 
 TICKS_PER_MS = 10_000
 
