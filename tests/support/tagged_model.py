@@ -10,7 +10,6 @@ An object with one of the tags is one value.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 from armillary.encoding.framed_model import UNDEFINED_CODE, FramedModel, Scalar
 from armillary.encoding.partition_key import Component
@@ -56,7 +55,7 @@ class TaggedModel(FramedModel):
             return number if abs(number) <= 1 << 53 else str(number)
         if type(value) in (dict, list):
             raise BadInput("it holds no scalar.")
-        found: Any = value
+        found: Component = value
         return found
 
     def check_body(self, document: dict[str, JSON]) -> None:

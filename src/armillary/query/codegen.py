@@ -27,7 +27,7 @@ from armillary.query.evaluate import Scope, make
 from armillary.query.functions import FUNCTIONS
 from armillary.query.like import like, matcher
 from armillary.query.sql import ast
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity
 
 #: Python bounds the brackets in one another at 200; each level here opens at most five.
 DEPTH_MAX: Final = 30
@@ -62,7 +62,7 @@ NAMES: Final[dict[str, Any]] = {
     "between": operators.between,
     "contained": operators.contained,
     "element": operators.element,
-    "identity": operators.identity,
+    "identity": identity,
     "like": like,
     "defined": _defined,
     "object_of": _object,
@@ -458,7 +458,7 @@ class Writer:
             k = self.fixed(frozenset(wanted))
             true = f"type({first}) is str and {v} in {k}"
             return Test(f"{first} is not U", f"type({v}) is str and {v} in {k}", true=true)
-        k = self.fixed(frozenset(map(operators.identity, wanted)))
+        k = self.fixed(frozenset(map(identity, wanted)))
         return Test(f"{first} is not U", f"identity({v}) in {k}")
 
     def _like(self, expr: ast.Like, parts: list[Code]) -> Code:
