@@ -180,6 +180,13 @@ _FAILED_AUTHENTICATION = (
 TABLE_PROBLEMS: dict[str, TableWire] = {
     "input": _invalid("One of the input values is invalid."),  # *
     "url": _invalid("Request url is invalid."),  # *
+    # Storage takes the first segment for an account that it does not know.
+    "url segments": TableWire(
+        400,
+        "InvalidInput",
+        "Request url is invalid.",  # *
+        TableWire(403, "AuthenticationFailed", _FAILED_AUTHENTICATION),
+    ),
     "filter": _invalid("Request url is invalid."),
     "table name character": TableWire(
         400,

@@ -10,6 +10,10 @@
     Int32     16   number
     Int64     18   decimal text: 64 bits do not fit the numbers of JavaScript
 
+Beside them an item of a table has `$pk` (PartitionKey), `$id` (RowKey) and the `id` that follows
+from it. `$` can't begin the name of a property, so a property that is named like one of the store's
+own (`id`, `ttl`, `_etag`, …) is kept behind `$$`.
+
 The codes are part of the stored format and are never reused (docs/formats.md). This module converts
 between the stored form and the texts of EDM; the OData protocol is `api/table`'s.
 """
@@ -21,6 +25,16 @@ import re
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
+
+from armillary.encoding.documents import SYSTEM_PROPERTIES
+
+PARTITION_KEY: Final = "$pk"
+ROW_KEY: Final = "$id"
+ESCAPE: Final = "$$"
+#: Names that every item has of its own.
+RESERVED: Final = frozenset({"id", "ttl", *SYSTEM_PROPERTIES})
+#: After a row key that could not be an id: no row key has such a character.
+ID_END: Final = "\u001f"
 
 TYPE: Final = "$t"
 VALUE: Final = "$v"
@@ -76,6 +90,19 @@ def is_tagged(value: Any) -> bool:
 
 def tagged(kind: int, value: Any) -> Tagged:
     return {TYPE: kind, VALUE: value}
+
+
+def stored_name(name: str) -> str:
+    return ESCAPE + name if name in RESERVED else name
+
+
+def shown_name(name: str) -> str:
+    return name[len(ESCAPE) :] if name.startswith(ESCAPE) else name
+
+
+def item_id(row_key: str) -> str:
+    """The id of the item. A row key may be empty or end with a space (Storage), an id may not."""
+    return row_key + ID_END if not row_key or row_key[-1] == " " else row_key
 
 
 # --- from texts: ValueError when they are none --------------------------------------------------

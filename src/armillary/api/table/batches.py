@@ -94,7 +94,7 @@ def _asked(call: Call, part: Part, index: int) -> Asked:
         change = _change(inner)
         authorize_change(inner, change)
     except DbError as error:
-        if error.facts.get("problem") == "url":
+        if error.facts.get("problem") in ("url", "url segments"):
             raise
         raise _Failure(error, index) from error
     # Cosmos DB counts from 1 (recorded answers), whatever the client sent.

@@ -11,10 +11,11 @@ from armillary.api.table import changes
 from armillary.api.table.call import TABLES_DB, Call, document, entity_link, reply, with_preference
 from armillary.api.table.changes import Change
 from armillary.api.table.etags import etag_of
-from armillary.api.table.forms import item_id, read_entity
+from armillary.api.table.forms import read_entity
 from armillary.api.table.presenting import selected, view_of
 from armillary.api.table.problems import refused
 from armillary.encoding.documents import BODY_BYTES
+from armillary.encoding.edm_values import item_id
 from armillary.partition.request_units import read_ru
 from armillary.store.containers import ContainerStore
 from armillary.store.reading import Stored

@@ -16,7 +16,6 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias, assert_never
 
 from armillary.api.table.etags import ticks_of
-from armillary.api.table.forms import PARTITION_KEY, ROW_KEY, stored_name
 from armillary.api.table.odata import (
     And,
     Compare,
@@ -29,7 +28,7 @@ from armillary.api.table.odata import (
     parse_filter,
 )
 from armillary.encoding import edm_values as edm
-from armillary.encoding.edm_values import TYPE, VALUE
+from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY, TYPE, VALUE, stored_name
 
 Item: TypeAlias = Mapping[str, Any]
 Predicate: TypeAlias = Callable[[Item], bool]

@@ -23,16 +23,17 @@ from armillary import limits
 from armillary.api.table.flavours import Flavour
 from armillary.api.table.problems import refused
 from armillary.encoding import edm_values as edm
-from armillary.encoding.documents import SYSTEM_PROPERTIES
-from armillary.encoding.edm_values import TYPE, VALUE, Tagged
+from armillary.encoding.edm_values import (
+    PARTITION_KEY,
+    RESERVED,
+    ROW_KEY,
+    TYPE,
+    VALUE,
+    Tagged,
+    item_id,
+    stored_name,
+)
 
-PARTITION_KEY: Final = "$pk"
-ROW_KEY: Final = "$id"
-ESCAPE: Final = "$$"
-#: Names that an item has of its own.
-RESERVED: Final = frozenset({"id", "ttl", *SYSTEM_PROPERTIES})
-#: After a row key that could not be an id: no row key has such a character.
-ID_END: Final = "\u001f"
 KEYS: Final = ("PartitionKey", "RowKey")
 ANNOTATION: Final = "@odata.type"
 #: Cosmos DB drops these without a word (azure-data-tables 12.7, test_etag_duplicate_field).
@@ -51,19 +52,6 @@ class Entity:
 
 
 # --- names --------------------------------------------------------------------------------------
-
-
-def stored_name(name: str) -> str:
-    return ESCAPE + name if name in RESERVED else name
-
-
-def shown_name(name: str) -> str:
-    return name[2:] if name.startswith(ESCAPE) else name
-
-
-def item_id(row_key: str) -> str:
-    """The id of the item. A row key may be empty or end with a space (Storage), an id may not."""
-    return row_key + ID_END if not row_key or row_key[-1] == " " else row_key
 
 
 def _check_name(name: str, flavour: Flavour) -> None:

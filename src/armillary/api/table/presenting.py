@@ -14,16 +14,16 @@ from typing import Any, Final
 
 from armillary.api.table.call import Call, Level, entity_link
 from armillary.api.table.etags import timestamp_of, weak_etag
-from armillary.api.table.forms import (
-    ANNOTATION,
+from armillary.api.table.forms import ANNOTATION, needs_annotation, show_value
+from armillary.encoding.edm_values import (
+    NAMES,
     PARTITION_KEY,
     RESERVED,
     ROW_KEY,
-    needs_annotation,
-    show_value,
+    TYPE,
+    is_tagged,
     shown_name,
 )
-from armillary.encoding.edm_values import NAMES, TYPE, is_tagged
 
 HIDDEN: Final = RESERVED | {PARTITION_KEY, ROW_KEY}
 METADATA: Final = "odata.metadata"

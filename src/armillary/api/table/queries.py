@@ -13,11 +13,11 @@ from armillary.api.http.messages import Response
 from armillary.api.table.call import Call, document
 from armillary.api.table.entities import store_of
 from armillary.api.table.filters import parsed, predicate
-from armillary.api.table.forms import PARTITION_KEY
 from armillary.api.table.odata import And, Compare, Filter, Literal
 from armillary.api.table.presenting import METADATA, selected, view_of
 from armillary.api.table.problems import refused
 from armillary.encoding import edm_values as edm
+from armillary.encoding.edm_values import PARTITION_KEY
 from armillary.limits import TABLE_PAGE_ENTITIES_MAX
 from armillary.query.plan import simple_plan
 from armillary.query.run import run_plan

@@ -20,10 +20,11 @@ import orjson
 
 from armillary.api.http.messages import Response
 from armillary.api.table.call import TABLES_DB, Call, reply
-from armillary.api.table.forms import item_id, make_item
+from armillary.api.table.forms import make_item
 from armillary.api.table.problems import refused
 from armillary.api.table.tables import existing, make_table
 from armillary.encoding import edm_values as edm
+from armillary.encoding.edm_values import item_id
 from armillary.errors import Conflict, NotFound
 from armillary.limits import (
     KB,

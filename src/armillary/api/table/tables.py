@@ -15,9 +15,10 @@ from armillary.api.table.call import TABLES_DB, Call, document, reply, with_pref
 from armillary.api.table.entities import NO_CONTENT
 from armillary.api.table.etags import etag_of
 from armillary.api.table.filters import parse_table_filter
-from armillary.api.table.forms import PARTITION_KEY, parse_json
+from armillary.api.table.forms import parse_json
 from armillary.api.table.presenting import METADATA, show_table
 from armillary.api.table.problems import refused
+from armillary.encoding.edm_values import PARTITION_KEY
 from armillary.encoding.rids import rid_bytes
 from armillary.errors import BadInput, Conflict, NotFound, OwnerNotFound
 from armillary.limits import TABLE_PAGE_TABLES_MAX

@@ -69,7 +69,7 @@ def parse_target(path: str, accounts: Collection[str], *, is_service: bool = Fal
         if name in accounts:
             account = segments.pop(0)
     if len(segments) > 1:
-        raise refused("url")
+        raise refused("url segments")
     if not segments:
         return Target("service", account=account)
     try:
