@@ -5,6 +5,6 @@
                                           AccountStore, ContainerStore, run_plan (no store of ours)
 
 A table is a container of database `TablesDB`; an entity is an item in the stored form of
-`forms.py`. Facts: the table reference; differences between Cosmos DB and Storage are in
+`wire/forms.py`. Facts: the table reference; differences between Cosmos DB and Storage are in
 `flavours.py`.
 """

@@ -15,15 +15,15 @@ from typing import Final
 from armillary.api.errors import table_wire
 from armillary.api.http.messages import Request, Response
 from armillary.api.table import changes
-from armillary.api.table.authorization import authorize_change
+from armillary.api.table.auth.authorization import authorize_change
 from armillary.api.table.call import Call, error_body, reply
 from armillary.api.table.changes import Change, Seen
 from armillary.api.table.entities import answer, store_of, update_of
-from armillary.api.table.forms import read_entity
-from armillary.api.table.multipart import Answer, Part, format_batch, parse_batch
+from armillary.api.table.names import check_reference
 from armillary.api.table.problems import refused
-from armillary.api.table.tables import check_reference
-from armillary.api.table.targets import parse_parameters, parse_target, split_target
+from armillary.api.table.wire.forms import read_entity
+from armillary.api.table.wire.multipart import Answer, Part, format_batch, parse_batch
+from armillary.api.table.wire.targets import parse_parameters, parse_target, split_target
 from armillary.errors import DbError, OwnerNotFound, Stale, Throttled, TooLarge
 from armillary.limits import BATCH_OPERATIONS_MAX, TABLE_MERGE_ROUNDS_MAX
 from armillary.store.batching import batch_error

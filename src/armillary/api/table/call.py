@@ -13,10 +13,10 @@ import orjson
 
 from armillary.api.errors import TABLE_INTERNAL, Reply, table_wire
 from armillary.api.http.messages import Request, Response
-from armillary.api.table.authentication import FULL, Caller
+from armillary.api.table.auth.callers import FULL, Caller
 from armillary.api.table.flavours import Flavour
 from armillary.api.table.problems import refused
-from armillary.api.table.targets import Target, key_literal
+from armillary.api.table.wire.targets import Target, key_literal
 from armillary.errors import DbError
 from armillary.partition.request_units import metadata_ru, rounded
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Level: TypeAlias = Literal["nometadata", "minimalmetadata", "fullmetadata"]
 
-TABLES_DB: Final = "TablesDB"
 NOWHERE: Final = Target("service")
 LEVELS: Final[tuple[Level, ...]] = ("nometadata", "minimalmetadata", "fullmetadata")
 VERSION: Final = "2019-02-02"

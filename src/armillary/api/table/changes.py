@@ -17,10 +17,10 @@ from typing import Final, Literal, TypeAlias
 
 import orjson
 
-from armillary.api.table.etags import is_condition, same_etag
 from armillary.api.table.flavours import Flavour
-from armillary.api.table.forms import Entity, make_item, own_properties
 from armillary.api.table.problems import refused
+from armillary.api.table.wire.etags import is_condition, same_etag
+from armillary.api.table.wire.forms import Entity, make_item, own_properties
 from armillary.encoding.edm_values import Tagged, item_id
 from armillary.errors import (
     Conflict,

@@ -8,14 +8,17 @@ import orjson
 
 from armillary.api.http.messages import Response
 from armillary.api.table import changes
-from armillary.api.table.call import TABLES_DB, Call, document, entity_link, reply, with_preference
+from armillary.api.table.call import Call, document, entity_link, reply, with_preference
 from armillary.api.table.changes import Change
-from armillary.api.table.etags import etag_of
-from armillary.api.table.forms import read_entity
-from armillary.api.table.presenting import selected, view_of
+from armillary.api.table.definitions import TABLES_DB
+from armillary.api.table.names import existing
 from armillary.api.table.problems import refused
+from armillary.api.table.wire.etags import etag_of
+from armillary.api.table.wire.forms import read_entity
+from armillary.api.table.wire.presenting import selected, view_of
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.edm_values import item_id
+from armillary.errors import OwnerNotFound
 from armillary.partition.request_units import read_ru
 from armillary.store.containers import ContainerStore
 from armillary.store.reading import Stored
@@ -26,7 +29,13 @@ NO_CONTENT: Final = "return-no-content"
 
 def store_of(call: Call, table: str | None = None) -> ContainerStore:
     """The container of the table; OwnerNotFound when there is none."""
-    return call.gateway.container(TABLES_DB, call.target.table if table is None else table)
+    name = call.target.table if table is None else table
+    try:
+        return call.gateway.container(TABLES_DB, name)
+    except OwnerNotFound:
+        if not call.flavour.is_storage:
+            raise
+    return call.gateway.container(TABLES_DB, existing(call, name))
 
 
 def read_one(call: Call) -> Response:

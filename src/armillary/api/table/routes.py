@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from armillary.api.http.messages import Response
 from armillary.api.table import batches, entities, queries, service_documents, tables
-from armillary.api.table.authorization import letters_of
+from armillary.api.table.auth.authorization import letters_of
 from armillary.api.table.problems import refused
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Route:
 
 def _read(call: Call) -> Response:
     """A GET inside a batch."""
-    from armillary.api.table.authorization import authorize
+    from armillary.api.table.auth.authorization import authorize
 
     route = find_route(call)
     if route.kind not in ("entity", "entities"):

@@ -20,13 +20,14 @@ from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
 from armillary.api.errors import table_wire
 from armillary.api.http.messages import Request, Response
-from armillary.api.table.authentication import authenticate
-from armillary.api.table.authorization import authorize
-from armillary.api.table.call import TABLES_DB, Call, internal_error, refusal
+from armillary.api.table.auth.authentication import authenticate
+from armillary.api.table.auth.authorization import authorize
+from armillary.api.table.call import Call, internal_error, refusal
+from armillary.api.table.definitions import TABLES_DB
 from armillary.api.table.flavours import COSMOS, FLAVOURS, Flavour
+from armillary.api.table.names import check_reference
 from armillary.api.table.routes import Route, find_route
-from armillary.api.table.tables import check_reference
-from armillary.api.table.targets import parse_parameters, parse_target, split_target
+from armillary.api.table.wire.targets import parse_parameters, parse_target, split_target
 from armillary.config import Settings
 from armillary.errors import DbError
 from armillary.partition.request_units import metadata_ru
@@ -91,7 +92,10 @@ class TableService:
         request = bare.request
         path, query = split_target(request.target)
         parameters = parse_parameters(query)
-        caller = authenticate(self.gateway, request, path, parameters, self.accounts)
+        storage = self.flavour.is_storage
+        caller = authenticate(
+            self.gateway, request, path, parameters, self.accounts, storage=storage
+        )
         target = parse_target(path, self.accounts, is_service="restype" in parameters)
         method = request.method
         if method == "POST":

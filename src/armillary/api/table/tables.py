@@ -4,62 +4,35 @@
 from __future__ import annotations
 
 import base64
-from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
 import orjson
 
 from armillary.api.http.messages import Response
-from armillary.api.table.call import TABLES_DB, Call, document, reply, with_preference
+from armillary.api.table import settings
+from armillary.api.table.call import Call, document, reply, with_preference
+from armillary.api.table.definitions import TABLES_DB, make_table
 from armillary.api.table.entities import NO_CONTENT
-from armillary.api.table.etags import etag_of
-from armillary.api.table.filters import parse_table_filter
-from armillary.api.table.forms import parse_json
-from armillary.api.table.presenting import METADATA, show_table
+from armillary.api.table.filter.predicate import parse_table_filter
+from armillary.api.table.names import check_reference, existing, find_table, table_records
 from armillary.api.table.problems import refused
-from armillary.encoding.edm_values import PARTITION_KEY
+from armillary.api.table.wire.etags import etag_of
+from armillary.api.table.wire.forms import parse_json
+from armillary.api.table.wire.presenting import METADATA, show_table
 from armillary.encoding.rids import rid_bytes
 from armillary.errors import BadInput, Conflict, NotFound, OwnerNotFound
 from armillary.limits import TABLE_PAGE_TABLES_MAX
 from armillary.partition.offers import requested
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ContainerRecord, Throughput
+from armillary.store.catalog import Throughput
 
 NEXT_TABLE: Final = "x-ms-continuation-NextTableName"
-HIDDEN: Final = "$"  # begins the names of containers that are no tables
-
-
-def table_definition(name: str) -> dict[str, Any]:
-    """The container of a table. Keys have their own way in; the index is for the rest."""
-    return {
-        "id": name,
-        "partitionKey": {"paths": [f'/"{PARTITION_KEY}"'], "kind": "Hash", "version": 2},
-        "indexingPolicy": {
-            "indexingMode": "consistent",
-            "automatic": True,
-            "includedPaths": [{"path": "/*"}],
-            "excludedPaths": [],
-        },
-    }
-
-
-def make_table(
-    account: AccountStore, name: str, throughput: Throughput | None = None
-) -> ContainerRecord:
-    """The table, and the database of all tables when it is the first. Conflict: it exists."""
-    try:
-        account.read_database(TABLES_DB)
-    except NotFound:
-        with suppress(Conflict):  # another process was first
-            account.create_database(TABLES_DB)
-    return account.create_container(TABLES_DB, table_definition(name), throughput=throughput)
 
 
 def create_table(call: Call) -> Response:
     name = call.flavour.check_table_name(parse_json(call.request.body).get("TableName"))
     account = call.gateway.account
-    if call.flavour.is_storage and _find(call, name) is not None:
+    if call.flavour.is_storage and find_table(call, name) is not None:
         raise refused("table exists")
     try:
         record = make_table(account, name, asked_throughput(call))
@@ -87,6 +60,8 @@ def delete_table(call: Call) -> Response:
     except NotFound as error:
         raise OwnerNotFound from error
     call.gateway.forget(TABLES_DB, name)
+    if call.flavour.is_storage:
+        settings.forget_policies(call.gateway, name)
     return reply(call, 204)
 
 
@@ -95,7 +70,7 @@ def list_tables(call: Call) -> Response:
     holds = parse_table_filter(call.parameters.get("$filter"))
     after = _after(call.parameters.get("NextTableName"))
     # In the order of creation, so that a table made meanwhile can't shift the pages.
-    found = [one for one in _records(call) if rid_bytes(one.rid) > after and holds(one.id)]
+    found = [one for one in table_records(call) if rid_bytes(one.rid) > after and holds(one.id)]
     headers: dict[str, str] = {}
     if len(found) > most:
         found = found[:most]
@@ -107,35 +82,7 @@ def list_tables(call: Call) -> Response:
     return document(call, 200, body, headers)
 
 
-# --- names --------------------------------------------------------------------------------------
-
-
-def existing(call: Call, name: str) -> str:
-    """The name as the table has it: Storage does not tell cases apart."""
-    found = _find(call, name)
-    if found is None:
-        raise OwnerNotFound
-    return found.id
-
-
-def _find(call: Call, name: str) -> ContainerRecord | None:
-    lower = name.lower()
-    for one in _records(call):
-        if one.id == name or (call.flavour.is_storage and one.id.lower() == lower):
-            return one
-    return None
-
-
-def _records(call: Call) -> list[ContainerRecord]:
-    records = call.gateway.account.list_containers(TABLES_DB)
-    return [one for one in records if not one.id.startswith(HIDDEN)]
-
-
-def check_reference(call: Call, name: str) -> None:
-    """A name that no table can have. Cosmos DB does not mind its length here (azure-data-tables
-    12.7, test_table_name_errors_bad_length)."""
-    if len(name) < 255:
-        call.flavour.check_table_name(name)
+# --- inside -------------------------------------------------------------------------------------
 
 
 def _alone(call: Call, name: str) -> dict[str, Any]:

@@ -10,14 +10,16 @@ an apostrophe of the path as `'` or `%27`. Signatures are compared in constant t
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from armillary.api.core.principals import entra_principal
 from armillary.api.core.signing import SKEW_SECONDS, check_time
 from armillary.api.http.messages import Request
+from armillary.api.table.auth.callers import ENTRA, FULL, READ_ONLY, Caller
+from armillary.api.table.auth.sas import Sas, check_times, verify_sas
 from armillary.api.table.problems import refused
-from armillary.api.table.sas import Sas, verify_sas
+from armillary.api.table.settings import find_policy
 from armillary.errors import Forbidden, Unauthorized
 
 if TYPE_CHECKING:
@@ -34,24 +36,14 @@ SIGNATURE_TEXT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    kind: Literal["key", "sas", "entra"]
-    may_write: bool
-    sas: Sas | None = None
-
-
-FULL: Final = Caller("key", True)
-READ_ONLY: Final = Caller("key", False)
-ENTRA: Final = Caller("entra", True)
-
-
 def authenticate(
     gateway: Gateway,
     request: Request,
     path: str,
     parameters: Mapping[str, str],
     accounts: Sequence[str],
+    *,
+    storage: bool = False,
 ) -> Caller:
     """`path` as it was sent; `accounts`: the names by which we are known."""
     header = request.headers.get("authorization")
@@ -70,8 +62,22 @@ def authenticate(
         raise unauthorized("The Authorization header names a scheme that is not supported.")
     if "sig" in parameters:
         sas = verify_sas(gateway, parameters, accounts, secure=request.secure)
-        return Caller("sas", True, sas)
+        return Caller("sas", True, _completed(gateway, sas, storage=storage))
     raise unauthorized("The request has no Authorization header and no shared access signature.")
+
+
+def _completed(gateway: Gateway, sas: Sas, *, storage: bool) -> Sas:
+    """With what the stored access policy says that it names (Storage; Cosmos DB has none)."""
+    if sas.policy is None:
+        return sas
+    found = find_policy(gateway, sas.table or "", sas.policy) if storage else None
+    if found is None:
+        raise unauthorized(f"There is no stored access policy '{sas.policy}'.")
+    if found.expiry:
+        check_times(found.start, found.expiry, gateway.wall_s())
+    elif not sas.expires:
+        raise unauthorized("Neither the signature nor its policy says when it expires.")
+    return replace(sas, permissions=sas.permissions + found.permissions)
 
 
 def _by_key(

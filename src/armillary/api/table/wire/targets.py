@@ -68,7 +68,7 @@ def parse_target(path: str, accounts: Collection[str], *, is_service: bool = Fal
         name = segments[0].removesuffix(SECONDARY)
         if name in accounts:
             account = segments.pop(0)
-    if len(segments) > 1:
+    if len(segments) > 1 or (is_service and segments):
         raise refused("url segments")
     if not segments:
         return Target("service", account=account)

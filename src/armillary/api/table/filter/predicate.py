@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, assert_never
 
-from armillary.api.table.etags import ticks_of
-from armillary.api.table.odata import (
+from armillary.api.table.filter.grammar import (
     And,
     Compare,
     Filter,
@@ -27,6 +26,7 @@ from armillary.api.table.odata import (
     Truth,
     parse_filter,
 )
+from armillary.api.table.wire.etags import ticks_of
 from armillary.encoding import edm_values as edm
 from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY, TYPE, VALUE, stored_name
 

@@ -37,6 +37,7 @@ class Sas:
     end: tuple[str, str | None] | None = None
     policy: str | None = None
     """The stored access policy that completes it (Storage)."""
+    expires: bool = True
 
     def covers(self, partition_key: str, row_key: str) -> bool:
         """Whether an entity is inside its range of keys."""
@@ -66,7 +67,7 @@ def verify_sas(
         raise unauthorized(
             "Signature did not match. String to sign used was " + payloads[0].replace("\n", "\\n")
         )
-    if parameters.get("si") is None or "se" in parameters:
+    if not parameters.get("si") or "se" in parameters:
         check_times(parameters.get("st", ""), parameters.get("se", ""), gateway.wall_s())
     protocols = parameters.get("spr", "")
     if protocols and not secure and "http" not in protocols.split(","):
@@ -80,7 +81,8 @@ def verify_sas(
             parameters["tn"].lower(),
             start=_edge(parameters, "spk", "srk"),
             end=_edge(parameters, "epk", "erk"),
-            policy=parameters.get("si"),
+            policy=parameters.get("si") or None,
+            expires="se" in parameters,
         )
     if "t" not in parameters.get("ss", ""):
         raise refused("permission")
