@@ -8,6 +8,7 @@ import orjson
 
 from armillary.api.http.messages import Response
 from armillary.api.table import changes
+from armillary.api.table.auth.authorization import authorize_change
 from armillary.api.table.call import Call, document, entity_link, reply, with_preference
 from armillary.api.table.changes import Change
 from armillary.api.table.definitions import TABLES_DB
@@ -53,6 +54,7 @@ def read_one(call: Call) -> Response:
 
 def insert_one(call: Call) -> Response:
     change = changes.insertion(read_entity(call.request.body, call.flavour), call.flavour)
+    authorize_change(call, change)  # its keys are in the body
     return answer(call, change, changes.run(store_of(call), change, call.flavour))
 
 

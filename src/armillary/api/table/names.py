@@ -6,7 +6,7 @@ from typing import Final
 
 from armillary.api.table.call import Call
 from armillary.api.table.definitions import TABLES_DB
-from armillary.errors import OwnerNotFound
+from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_NAME_CHARACTERS_END
 from armillary.store.catalog import ContainerRecord
 
@@ -30,7 +30,10 @@ def find_table(call: Call, name: str) -> ContainerRecord | None:
 
 
 def table_records(call: Call) -> list[ContainerRecord]:
-    records = call.gateway.account.list_containers(TABLES_DB)
+    try:
+        records = call.gateway.account.list_containers(TABLES_DB)
+    except NotFound:  # no table was ever made
+        return []
     return [one for one in records if not one.id.startswith(HIDDEN)]
 
 
