@@ -165,6 +165,7 @@ CONNECTIONS_MAX = 16_384
 FIRST_BYTE_SECONDS = 120.0  # a new connection may be silent for this long
 HANDSHAKE_SECONDS = 10.0  # TLS
 IDLE_SECONDS = 300.0  # between two requests; longer than the pools of the SDKs keep a connection
+STREAM_IDLE_SECONDS = 1_800.0  # MongoDB and Gremlin drivers keep pools of idle connections
 HEAD_SECONDS = 20.0  # from the first byte of a request to the end of its headers
 BODY_SECONDS = 60.0  # from there to the end of its body
 WRITE_SECONDS = 60.0  # without the client taking a single byte of its answer

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from tests.support.postgres import fresh_url
 
+from armillary.api.control.service import Controls
+from armillary.api.core.opening import open_gateway
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request
-from armillary.api.nosql.service import NosqlService, make_service
 from armillary.config import EngineSettings, Settings
 from armillary.engine.opening import open_engine
 from armillary.store.commands import HANDLERS
@@ -18,7 +19,7 @@ from armillary.store.commands import HANDLERS
 BEARER = {"authorization": f"Bearer {EMULATOR_KEY}"}
 
 
-def ask(service: NosqlService, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+def ask(service: Controls, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
     service.shared._looked_at = -1e9  # as after half a second
     answer = service.handle(Request(method, f"/_armillary/{path}", BEARER, body))
     return answer.status, answer.body
@@ -29,7 +30,7 @@ def test_servers_on_one_database_share_faults_and_clock() -> None:
     url = fresh_url()
     settings = replace(Settings(), engine=EngineSettings(url))
     engines = [open_engine(url, HANDLERS) for _ in range(2)]
-    one, other = (make_service(engine, settings) for engine in engines)
+    one, other = (Controls(open_gateway(engine, settings)) for engine in engines)
     try:
         assert ask(one, "PUT", "faults", b'[{"effect": "503", "times": 2}]')[0] == 200
         assert b'"times":2' in ask(other, "GET", "faults")[1]
@@ -47,4 +48,5 @@ def test_servers_on_one_database_share_faults_and_clock() -> None:
     finally:
         for service, engine in zip((one, other), engines, strict=True):
             service.close()
+            service.gateway.close()
             engine.close()
