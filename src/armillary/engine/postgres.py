@@ -41,7 +41,14 @@ from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, t
 from armillary.engine.postgres_address import Address
 from armillary.engine.postgres_clock import DatabaseClock
 from armillary.engine.postgres_errors import kind_of, translated
-from armillary.engine.postgres_group import announced, begin, commit, execute, fetch_rows
+from armillary.engine.postgres_group import (
+    announced,
+    begin,
+    commit,
+    execute,
+    fetch_rows,
+    uncertain_if_warned,
+)
 from armillary.engine.postgres_reader import PostgresReader
 from armillary.engine.postgres_schema import Found, prepare
 from armillary.engine.postgres_sql import BEGIN_READ, BEGIN_WRITE, COMMIT, Statements
@@ -79,7 +86,7 @@ class PostgresEngine:
         if durability == "relaxed":
             synchronous = "off"
         elif not found.synchronous:
-            synchronous = "on"  # the database's default would lose acknowledged writes
+            synchronous = "on"  # off, local and remote_write are weaker than what is promised
         # Two pools: readers that hold every connection and wait for a write must not starve it.
         self._reads = self._pool("reads", readers_max, synchronous)
         self._writes = self._pool("writes", writers, synchronous)
@@ -256,7 +263,8 @@ class PostgresEngine:
                 connection.execute(BEGIN_WRITE)
                 result = work(connection)
                 try:
-                    connection.execute(COMMIT)
+                    with uncertain_if_warned(connection):
+                        connection.execute(COMMIT)
                 except psycopg.Error as error:
                     raise WriteUncertain(sqlstate=error.sqlstate) from error
                 return result

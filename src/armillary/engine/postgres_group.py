@@ -9,7 +9,8 @@ uncertain commit is named here, where the state of the connection is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import psycopg
@@ -86,7 +87,7 @@ def commit(
     if puts and puts[0][0] == META_KEY:  # they are in key order, and no key is less
         meta = puts.pop(0)[1]
     try:
-        with connection.pipeline():
+        with uncertain_if_warned(connection), connection.pipeline():
             if changed:
                 guarded = (meta, space, version, taken[0])
                 execute(connection, statements["fence_guard"], guarded)
@@ -103,6 +104,25 @@ def commit(
             raise
         raise WriteUncertain(sqlstate=error.sqlstate) from error
     assert end.statusmessage == "COMMIT", end.statusmessage
+
+
+@contextmanager
+def uncertain_if_warned(connection: Connection) -> Iterator[None]:
+    """Around a COMMIT. A server that gave up waiting for its standby says COMMIT all the same, and
+    warns: the write is there, and a failover may lose it."""
+    warnings: list[str] = []
+
+    def note(diagnostic: psycopg.errors.Diagnostic) -> None:
+        if diagnostic.severity_nonlocalized == "WARNING":
+            warnings.append(diagnostic.message_primary or "")
+
+    connection.add_notice_handler(note)
+    try:
+        yield
+    finally:
+        connection.remove_notice_handler(note)
+    if warnings:
+        raise WriteUncertain(f"{WriteUncertain.text} (The database warned: {warnings[0]})")
 
 
 def execute(

@@ -57,7 +57,7 @@ class Found:
     rows: bool
     citus: bool
     synchronous: bool
-    """Whether a commit waits for the disk by default."""
+    """Whether a commit waits for the disk, here and on a synchronous standby, by default."""
 
 
 def prepare(
@@ -94,7 +94,7 @@ def look(connection: psycopg.Connection, schema: str) -> Found:
         " EXISTS (SELECT FROM pg_tables WHERE schemaname = %(schema)s"
         "         AND tablename = 'armillary_rows'),"
         " EXISTS (SELECT FROM pg_extension WHERE extname = 'citus'),"
-        " current_setting('synchronous_commit') <> 'off'",
+        " current_setting('synchronous_commit') IN ('on', 'remote_apply')",
         {"schema": schema},
     ).fetchone()
     assert row is not None
