@@ -3,7 +3,9 @@ be for that one only, and clocks would go apart."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 from tests.support.postgres import fresh_url
@@ -14,6 +16,7 @@ from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request
 from armillary.config import EngineSettings, Settings
 from armillary.engine.opening import open_engine
+from armillary.errors import Unavailable
 from armillary.store.commands import HANDLERS
 
 BEARER = {"authorization": f"Bearer {EMULATOR_KEY}"}
@@ -50,3 +53,28 @@ def test_servers_on_one_database_share_faults_and_clock() -> None:
             service.close()
             service.gateway.close()
             engine.close()
+
+
+@pytest.mark.postgres
+def test_an_outage_of_the_catalog_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look at shared controls comes before everything else; what it throws was answered 500."""
+    url = fresh_url()
+    engine = open_engine(url, HANDLERS)
+    service = make_service(engine, replace(Settings(), engine=EngineSettings(url)))
+
+    def away(space: int) -> NoReturn:
+        raise Unavailable("away")
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "read", away)
+            service.shared._looked_at = -1e9
+            assert service.handle(Request("GET", "/", BEARER, b"")).status in (200, 401)
+            service.shared._looked_at = -1e9
+            assert service.handle(Request("GET", "/dbs/d", BEARER, b"")).status in (401, 503)
+            # The last known ones hold, and are asked for again after half a second, not at once.
+            assert time.monotonic() - service.shared._looked_at < 60
+        assert ask(service, "GET", "faults")[0] == 200
+    finally:
+        service.close()
+        engine.close()
