@@ -129,6 +129,7 @@ MOVE_FROZEN_MS = 50  # how long it may then stand still before its writers go on
 SPLIT_POINT_ROWS = 2_000  # logical partitions looked at in one snapshot when a cut is chosen
 SPLIT_POINT_PARTS = 20_000  # sums of neighbours that are remembered meanwhile
 MOVE_BEAT_MS = 1_000  # how often a runner says that it is alive
+FORMER_RANGES_REMEMBERED = 256  # whose consumption goes on in the statistics of their descendants
 MOVES_REMEMBERED = 30  # splits and merges that are over, in the record of a container
 MOVE_SILENT_MS = 5_000  # a move whose runner was silent for this long may be taken over
 REKEY_PAGE_ITEMS = 100  # items brought to another key between two notes of how far it is

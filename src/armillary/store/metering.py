@@ -26,12 +26,14 @@ from armillary.errors import DbError, MetadataThrottled, Throttled, Unavailable
 from armillary.limits import METADATA_RU
 from armillary.partition.consumption import PartitionHeat
 from armillary.partition.counters import WHOLE
+from armillary.partition.inheritance import with_inherited
 from armillary.partition.ledger import Allowance, Held, Ledger
 from armillary.partition.provisioning import LIMITS, PartitionLimits, has_burst
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients
 from armillary.partition.statistics import LocalStatistics, Statistics
 from armillary.store.catalog import find_database
+from armillary.store.descent import descendants_in, place_in
 from armillary.store.offers import OfferRecord, find_offer
 from armillary.store.state import ContainerState
 
@@ -259,19 +261,27 @@ class Meter:
         return Allowance(owner.space, ru, self._burst and has_burst(ru))
 
     def heat(self, state: ContainerState) -> dict[int, PartitionHeat]:
-        """How much was used lately, by all processes, by range id."""
+        """How much was used lately, by all processes, by range id; what a range used before it was
+        split or merged goes on in its descendants."""
         now_ms = self._engine.now_ms()
         ordinals = {one.space: one.ordinal for one in state.table.ranges}
         budgets: dict[int, float] = {}
         for owner in state.table.ranges:
             allowance = self.allowance(state, owner, now_ms)
-            budgets[owner.space] = 0.0 if allowance is None else allowance.ru
-        found = self._statistics.read(now_ms, budgets)
-        return {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
+            budgets[owner.ordinal] = 0.0 if allowance is None else allowance.ru
+        former = {one.space: one.ordinal for one in state.record.former}
+        wanted = dict.fromkeys(former, 0.0)
+        wanted |= {space: budgets[ordinal] for space, ordinal in ordinals.items()}
+        found = self._statistics.read(now_ms, wanted)
+        own = {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
+        gone = {former[space]: heat for space, heat in found.items() if space in former}
+        if not gone:
+            return own
+        return with_inherited(own, gone, descendants_in(state), place_in(state), budgets)
 
     def refusals(self, state: ContainerState) -> dict[int, int]:
-        """429s by range id, of all processes, since they began: one number of `heat`, for who asks
-        again and again."""
+        """429s by range id, of all processes, since they began, without those that were inherited:
+        one number of `heat`, for who asks again and again."""
         ordinals = {one.space: one.ordinal for one in state.table.ranges}
         found = self._statistics.refusals(self._now_ms(), ordinals)
         return {ordinals[space]: count for space, count in found.items()}
