@@ -14,6 +14,8 @@ from armillary.api.control.service import Controls
 from armillary.api.core.opening import open_gateway
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request
+from armillary.api.http.mounts import Mounts
+from armillary.api.nosql.service import NosqlService
 from armillary.config import EngineSettings, Settings
 from armillary.engine.opening import open_engine
 from armillary.errors import Unavailable
@@ -60,7 +62,8 @@ def test_an_outage_of_the_catalog_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPa
     """The look at shared controls comes before everything else; what it throws was answered 500."""
     url = fresh_url()
     engine = open_engine(url, HANDLERS)
-    service = make_service(engine, replace(Settings(), engine=EngineSettings(url)))
+    controls = Controls(open_gateway(engine, replace(Settings(), engine=EngineSettings(url))))
+    service = Mounts(NosqlService(controls.gateway), (controls,))
 
     def away(space: int) -> NoReturn:
         raise Unavailable("away")
@@ -68,13 +71,14 @@ def test_an_outage_of_the_catalog_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPa
     try:
         with monkeypatch.context() as patch:
             patch.setattr(engine, "read", away)
-            service.shared._looked_at = -1e9
+            controls.shared._looked_at = -1e9
             assert service.handle(Request("GET", "/", BEARER, b"")).status in (200, 401)
-            service.shared._looked_at = -1e9
+            controls.shared._looked_at = -1e9
             assert service.handle(Request("GET", "/dbs/d", BEARER, b"")).status in (401, 503)
             # The last known ones hold, and are asked for again after half a second, not at once.
-            assert time.monotonic() - service.shared._looked_at < 60
-        assert ask(service, "GET", "faults")[0] == 200
+            assert time.monotonic() - controls.shared._looked_at < 60
+        assert ask(controls, "GET", "faults")[0] == 200
     finally:
         service.close()
+        controls.gateway.close()
         engine.close()
