@@ -45,6 +45,24 @@ PAGE_ITEMS_DEFAULT = 100
 FEED_SCAN_ROWS_MAX = 20_000  # log rows looked at for one page of a change feed
 PAGE_ITEMS_MAX = 1000  # what a page holds when the caller leaves the size to us
 
+# --- tables (table 11, 12) ---
+TABLE_NAME_CHARACTERS_END = 255  # a name has fewer
+TABLE_ROW_KEY_BYTES_MAX = 255  # Cosmos DB: a row key is the id of an item
+STORAGE_KEY_BYTES_MAX = 1 * KB  # Storage: of either key, in UTF-16
+STORAGE_ENTITY_BYTES_MAX = 1 * MB
+STORAGE_VALUE_BYTES_MAX = 64 * KB  # Storage: of one property; strings in UTF-16
+TABLE_PROPERTIES_MAX = 252  # and three of the system
+TABLE_PROPERTY_CHARACTERS_MAX = 255  # of a name
+TABLE_FILTER_CHARACTERS_MAX = 15 * KB  # the target has no room for more
+TABLE_FILTER_TERMS_MAX = 500  # comparisons of one filter; ours
+TABLE_FILTER_DEPTH_MAX = 100  # of parentheses and nots; ours
+TABLE_PAGE_ENTITIES_MAX = 1_000  # Storage refuses a $top above
+TABLE_PAGE_TABLES_MAX = 1_000
+TABLE_MERGE_ROUNDS_MAX = 200  # a merge reads, then writes unless the entity changed; then again
+TABLE_POLICIES_MAX = 5  # stored access policies of one table (Storage)
+TABLE_CORS_RULES_MAX = 5
+TABLE_RETENTION_DAYS_MAX = 365
+
 # --- containers (nosql-rest 2.6) ---
 UNIQUE_KEYS_MAX = 10
 UNIQUE_KEY_PATHS_MAX = 16
