@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.graph.base import Ask, NewProperty, Side
@@ -19,6 +19,9 @@ from armillary.api.gremlin.graph.elements import (
 )
 from armillary.api.gremlin.machine.values import equal, hash_key
 from armillary.errors import Conflict
+
+
+E = TypeVar("E", Vertex, Edge)
 
 
 class MemoryGraph:
@@ -102,7 +105,7 @@ class MemoryGraph:
         }
         return self._added(Edge(document, self.partition_name))
 
-    def _added(self, element: Any) -> Any:
+    def _added(self, element: E) -> E:
         key = (hash_key(element.partition), element.id)
         if key in self.documents:
             raise Conflict
@@ -164,4 +167,4 @@ class MemoryGraph:
 def _is(one: Element, wanted: Any) -> bool:
     if isinstance(wanted, tuple):
         return equal(one.partition, wanted[0]) and one.id == wanted[1]
-    return one.id == wanted
+    return bool(one.id == wanted)

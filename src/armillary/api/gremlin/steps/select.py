@@ -71,9 +71,9 @@ class SelectStep(Modulated):
             by = cycled(self.bys, at)
             columns.append(values if by.what is None else _each(by, values, run))
         found = []
-        for (one, _), row in zip(rows, zip(*columns, strict=True), strict=True):
+        for (one, _), found_row in zip(rows, zip(*columns, strict=True), strict=True):
             single = len(self.names) == 1
-            value = row[0] if single else Map(zip(self.names, row, strict=True))
+            value = found_row[0] if single else Map(zip(self.names, found_row, strict=True))
             found.append(one.at(value, run.tracked))
         return found
 
