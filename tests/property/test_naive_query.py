@@ -11,9 +11,9 @@ from tests.property.naive_functions import OWN, aggregate
 from tests.property.naive_query import QueryFailed, run
 from tests.support.function_cases import FunctionCase, function_cases
 
-from armillary.query import operators
+from armillary.query.expr import operators
+from armillary.query.expr.like import like
 from armillary.query.functions import FUNCTIONS
-from armillary.query.like import like
 from armillary.values import UNDEFINED, identity, order_key, same
 
 numbers = st.one_of(

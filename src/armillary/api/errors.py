@@ -59,7 +59,7 @@ from armillary.errors import (
     WriteUncertain,
     WrongContainer,
 )
-from armillary.query.sql.errors import BadQuery, RefusedQuery
+from armillary.query.problems import BadQuery, RefusedQuery
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ import orjson
 from armillary.encoding.documents import BODY_BYTES
 from armillary.errors import DbError
 from armillary.limits import QUERY_SNAPSHOT_SECONDS
-from armillary.query import compile
 from armillary.query.consume import (
     Clock,
     Feed,
@@ -34,6 +33,7 @@ from armillary.query.consume import (
     take_rows,
 )
 from armillary.query.execute import StoreView, View
+from armillary.query.expr import compile
 from armillary.query.loops import GroupLoop, Loop, Stored
 from armillary.query.metrics import QueryMetrics
 from armillary.query.order import Sortable, Sorter

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from armillary.errors import BadInput
-from armillary.query import operators
-from armillary.query.operators import BINARY, UNARY, between, contained, element, member
+from armillary.query.expr import operators
+from armillary.query.expr.operators import BINARY, UNARY, between, contained, element, member
 from armillary.values import UNDEFINED, identity, order_key, same
 
 U = UNDEFINED

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from armillary.errors import BadInput
 from armillary.limits import QUERY_STRING_CHARACTERS_MAX
-from armillary.query.units import gather
+from armillary.query.expr.units import gather
 from armillary.values import JSON, UNDEFINED, Undefined, comparable, same
 
 Logic: TypeAlias = bool | Undefined
