@@ -65,7 +65,7 @@ class TableApi:
             self.account,
             settings or GatewaySettings(keys=keys, read_only_keys=(READ_ONLY_KEY,)),
         )
-        self.service = TableService(self.gateway, flavour=flavour)
+        self.service = TableService(self.gateway, flavour)
 
     def date(self, shift_s: int = 0) -> str:
         return formatdate(self.clock.now_ms() // 1000 + shift_s, usegmt=True)

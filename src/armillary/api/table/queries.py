@@ -13,11 +13,11 @@ from armillary.api.http.messages import Response
 from armillary.api.table.call import Call, document
 from armillary.api.table.entities import store_of
 from armillary.api.table.filter.grammar import And, Compare, Filter, Literal
-from armillary.api.table.filter.predicate import parsed, predicate
+from armillary.api.table.filter.predicate import Item, Predicate, parsed, predicate
 from armillary.api.table.problems import refused
 from armillary.api.table.wire.presenting import METADATA, selected, view_of
 from armillary.encoding import edm_values as edm
-from armillary.encoding.edm_values import PARTITION_KEY
+from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY
 from armillary.limits import TABLE_PAGE_ENTITIES_MAX
 from armillary.query.plan import simple_plan
 from armillary.query.run import run_plan
@@ -31,7 +31,7 @@ def query_entities(call: Call) -> Response:
     store = store_of(call)
     text = call.parameters.get("$filter")
     node = parsed(text) if text else None
-    holds = None if node is None else predicate(node, storage=call.flavour.is_storage)
+    holds = _predicate(call, node)
     most = page_size(call)
     token = call.parameters.get("NextPartitionKey") or None
     found: list[Mapping[str, Any]] = []
@@ -58,6 +58,20 @@ def query_entities(call: Call) -> Response:
         if not page.rows and page.continuation is None:
             token = None
     return _answer(call, found, token, ru)
+
+
+def _predicate(call: Call, node: Filter | None) -> Predicate | None:
+    """The filter, and the range of keys of a shared access signature (Storage)."""
+    holds = None if node is None else predicate(node, storage=call.flavour.is_storage)
+    sas = call.caller.sas
+    if sas is None or not (sas.start or sas.end):
+        return holds
+    covers = sas.covers
+
+    def inside(item: Item) -> bool:
+        return covers(item[PARTITION_KEY], item[ROW_KEY]) and (holds is None or holds(item))
+
+    return inside
 
 
 def _answer(call: Call, found: list[Mapping[str, Any]], token: str | None, ru: float) -> Response:
@@ -99,6 +113,3 @@ def _partition(node: Filter | None) -> tuple[str] | None:
         ):
             return (one.right.value[1],)
     return None
-
-
-assert PARTITION_KEY
