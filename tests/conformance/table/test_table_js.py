@@ -1,5 +1,5 @@
 """The official JavaScript SDK for tables against `armillary serve`: each test of js/*.test.js is
-one here. It signs with SharedKeyLite, writes `$batch` in a form of its own and reads the answer with
+one here. It signs with SharedKeyLite, writes `$batch` in a form of its own and reads its answer by
 patterns, which the Python SDK does not."""
 
 import tempfile
