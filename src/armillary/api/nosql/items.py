@@ -225,7 +225,8 @@ def place_of_done(call: Call, store: ContainerStore, done: Done, key: KeyValues 
 
 
 def done_key(store: ContainerStore, done: Done) -> KeyValues:
-    return key_of(orjson.loads(done.text), store.state.definition.partition_key)
+    state = store.state
+    return key_of(orjson.loads(done.text), state.definition.partition_key, state.model.key)
 
 
 def refuse_triggers(call: Call) -> None:
