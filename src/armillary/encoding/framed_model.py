@@ -108,6 +108,12 @@ class FramedModel:
             return Partial(code, payload), after
         return (UNDEFINED if code == UNDEFINED_CODE else Whole(code, payload)), after
 
+    def is_term(self, data: bytes) -> bool:
+        try:
+            return self.split_term(data)[1] == len(data)
+        except (ValueError, IndexError):
+            return False
+
     def recut(self, term: bytes, cut: int) -> tuple[bytes, bool] | None:
         found, _ = self.split_term(term)
         if isinstance(found, Partial):

@@ -73,6 +73,9 @@ class ValueModel(Protocol):
         """The term at `offset` and where it ends: its value, `Whole` where values are not decoded,
         `Partial` where the term is not exact."""
 
+    def is_term(self, data: bytes) -> bool:
+        """Whether the bytes are one whole term, and not just the beginning of some."""
+
     def recut(self, term: bytes, cut: int) -> tuple[bytes, bool] | None:
         """The term of the same value under a shorter cut, and whether it is exact; None when it was
         cut already."""

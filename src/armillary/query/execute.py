@@ -121,9 +121,14 @@ class StoreView:
     def items(self, program: Program, rows: Iterable[tuple[bytes, bytes]]) -> Feed:
         metrics = self.metrics
         calls = program.filter_calls
+        frame, keeps = program.scope.frame, program.gives_stored
+        spend = frame.budget.spend
         for rid, value in rows:
+            spend()
             if not self.is_visible(value):
                 continue
+            if keeps:
+                frame.stored = rid, value
             metrics.retrieved_items += 1
             metrics.retrieved_bytes += BODY_BYTES.unpack_from(value)[0]
             metrics.calls += calls

@@ -31,7 +31,7 @@ from armillary.query.index_rids import (
     is_stream,
 )
 from armillary.query.special_access import Near
-from armillary.query.term_ranges import ANYTHING, union
+from armillary.query.term_ranges import union
 from armillary.store import layout
 from armillary.store.index_path import ARRAY, Path, path_text
 from armillary.store.index_plan import path_hash
@@ -256,7 +256,7 @@ def count_items(view: StoreView, access: Access | None) -> int | None:
         if exactly is not None:
             return exactly
         return count_exactly(view, found, KEPT_MAX)
-    if view.is_whole and found.ranges == (ANYTHING,) and not view.meta.stale_items:
+    if view.is_whole and found.ranges == (found.model.everything,) and not view.meta.stale_items:
         known = items_with_path(view.reader, path_hash(found.path))
         if known is not None:
             return known
