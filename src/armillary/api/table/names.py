@@ -10,7 +10,8 @@ from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_NAME_CHARACTERS_END
 from armillary.store.catalog import ContainerRecord
 
-HIDDEN: Final = "$"  # begins the names of containers that are no tables
+API: Final = "table"
+HIDDEN: Final = frozenset({"$settings"})  # containers of tables that are none (`settings.py`)
 
 
 def existing(call: Call, name: str) -> str:
@@ -34,7 +35,7 @@ def table_records(call: Call) -> list[ContainerRecord]:
         records = call.gateway.account.list_containers(TABLES_DB)
     except NotFound:  # no table was ever made
         return []
-    return [one for one in records if not one.id.startswith(HIDDEN)]
+    return [one for one in records if one.api == API and one.id not in HIDDEN]
 
 
 def check_reference(call: Call, name: str) -> None:
