@@ -98,7 +98,7 @@ _TOKEN: Final = re.compile(
       | (?P<string>'(?:[^']|'')*')
       | (?P<number>-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?[LlDdFf]?(?![\w.]))
       | (?P<name>[^\W\d]\w*)
-      | (?P<sign>[()])
+      | (?P<sign>[(),])
     )""",
     re.VERBOSE,
 )
