@@ -194,6 +194,7 @@ class Database:
         autoscale_max: int | None = None,
         physical_partitions: int | None = None,
         fixed: bool = False,
+        api: str = "nosql",
     ) -> Container:
         """A new container.
 
@@ -201,7 +202,8 @@ class Database:
         definition `{"paths", "kind", "version"}`. With a `synthetic_key` it may be left out. A
         container without any key is a fixed one: one physical partition that never grows. So is one
         with a key that was asked for as `fixed` with less than 1,000 RU/s of its own, as containers
-        of 2018 were; with more it behaves as any other.
+        of 2018 were; with more it behaves as any other. `api` ("nosql", "table", "mongo",
+        "gremlin") says what its values mean, for ever.
         """
         body: dict[str, Any] = {"id": id} | _keys_of(partition_key, synthetic_key)
         if indexing_policy is not None:
@@ -221,6 +223,7 @@ class Database:
             throughput=requested(throughput, autoscale_max),
             physical_partitions=physical_partitions,
             fixed=fixed,
+            api=api,
         )
         return self._container(id)
 

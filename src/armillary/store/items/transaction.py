@@ -15,8 +15,9 @@ import orjson
 
 from armillary.encoding.documents import Header, finish_json, pack_header, unpack_header
 from armillary.encoding.etags import etag_bytes, etag_text
+from armillary.encoding.framed_model import SHARED_END
 from armillary.encoding.rids import item_rid
-from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM, term
+from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
 from armillary.engine.base import Writer
 from armillary.errors import ContainerFull, PartitionKeyCollision, PartitionKeyFull
 from armillary.store.feed.log import log_put, log_remove
@@ -38,6 +39,7 @@ from armillary.store.rows.secondary import (
 
 _NODE_TERMS = (ARRAY_TERM, OBJECT_TERM)
 _NODE_BYTES = 1 + 8 + 1  # kind, path, type: the entry of an array or object, not of a leaf
+_FRAMED_NODE_BYTES = _NODE_BYTES + len(SHARED_END)  # the same under a framed value model
 
 
 class Found(NamedTuple):
@@ -292,7 +294,7 @@ def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) ->
     for entry in entries.ux:
         rows[layout.UX + epk_key + entry] = rid
     if plan.ts_prefix is not None:
-        rows[plan.ts_prefix + term(header.ts) + rid] = epk_key
+        rows[plan.ts_prefix + plan.model.term(header.ts) + rid] = epk_key
     if header.ttl > 0:
         rows[expiry_key(header.ts + header.ttl, rid)] = b""
     size_bytes = sum(map(len, rows))
@@ -320,7 +322,13 @@ def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
 
 
 def _leaves(entries: set[bytes]) -> int:
-    return sum(len(e) != _NODE_BYTES or e[-1:] not in _NODE_TERMS for e in entries)
+    return sum(not _is_node(entry) for entry in entries)
+
+
+def _is_node(entry: bytes) -> bool:
+    if len(entry) == _NODE_BYTES:
+        return entry[-1:] in _NODE_TERMS
+    return len(entry) == _FRAMED_NODE_BYTES and entry.endswith(SHARED_END)
 
 
 def size_text(size_bytes: int) -> str:
