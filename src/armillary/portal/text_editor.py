@@ -85,5 +85,5 @@ class TextEditor(ui.codemirror):
     def _event_args_to_value(self, e: GenericEventArguments) -> str:
         # Until the browser confirms, changes are about a text that is no longer there.
         if self._confirmed < self._sent:
-            return self.value
+            return str(self.value)
         return str(super()._event_args_to_value(e))
