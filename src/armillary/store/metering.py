@@ -22,7 +22,7 @@ from typing import Final, Literal, NoReturn, TypeAlias
 import orjson
 
 from armillary.engine.base import CATALOG_SPACE, Engine
-from armillary.errors import MetadataThrottled, Throttled
+from armillary.errors import DbError, MetadataThrottled, Throttled, Unavailable
 from armillary.limits import METADATA_RU
 from armillary.partition.consumption import PartitionHeat
 from armillary.partition.counters import WHOLE
@@ -155,14 +155,13 @@ class Meter:
         if known is not _UNLIMITED and self._enforce != "off":
             # The one of the ticket, unless the throughput was changed meanwhile.
             if known is None or self._allowances.get(owner.space) is not known:
-                known = self._known(state, owner, now_ms)
+                known = self._known_at_last(state, owner, now_ms, known)
             if known[2] is not None:
                 self._ledger.charge(known[2], ru, now_ms)
         self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
         if now_ms - self._flushed_ms >= FLUSH_MS:
             self._flushed_ms = now_ms
-            if self._statistics.is_shared:
-                self._recorder.flush(now_ms)  # so that other processes see our top keys
+            self._statistics.show(now_ms)  # so that other processes see our top keys
 
     # The same two for a point read: no call for what can be compared here, and none at all while a
     # slice of the budget is at hand. tests/unit/store/test_metering.py compares with the two above.
@@ -232,6 +231,15 @@ class Meter:
             known = (second, version, allowance, held)
             self._allowances[owner.space] = known
         return known
+
+    def _known_at_last(
+        self, state: ContainerState, owner: Range, now_ms: int, ticket: Known | None
+    ) -> Known:
+        """For who comes after a commit: without the catalog, what was known before it."""
+        try:
+            return self._known(state, owner, now_ms)
+        except DbError:
+            return self._allowances.get(owner.space) or ticket or _UNLIMITED
 
     def _allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         if self._serverless:
@@ -340,12 +348,17 @@ class Meter:
         known = self._provisions.get(state.record.rid)
         if known is not None and second < known.second + OFFER_SECONDS:
             return known
-        with self._engine.read(CATALOG_SPACE) as reader:
-            offer = find_offer(reader, state.record.rid)
-            shared = offer is None
-            if shared:
-                database = find_database(reader, state.record.database)
-                offer = None if database is None else find_offer(reader, database.rid)
+        try:
+            with self._engine.read(CATALOG_SPACE) as reader:
+                offer = find_offer(reader, state.record.rid)
+                shared = offer is None
+                if shared:
+                    database = find_database(reader, state.record.database)
+                    offer = None if database is None else find_offer(reader, database.rid)
+        except Unavailable:
+            if known is None:
+                raise
+            offer, shared = known.offer, known.shared  # as it last was
         fresh = _Provision(second, offer, shared)
         self._provisions[state.record.rid] = fresh
         return fresh
