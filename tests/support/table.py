@@ -21,7 +21,7 @@ from armillary.api.table.flavours import COSMOS, STORAGE, Flavour
 from armillary.api.table.service import TableService
 from armillary.clock import VirtualClock, new_random
 from armillary.engine.opening import open_engine
-from armillary.store.accounts import AccountStore
+from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 
 __all__ = ["COSMOS", "STORAGE", "TableApi", "entity_path", "error_of", "table_api"]

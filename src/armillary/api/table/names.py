@@ -8,7 +8,7 @@ from armillary.api.table.call import Call
 from armillary.api.table.definitions import TABLES_DB
 from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_NAME_CHARACTERS_END
-from armillary.store.catalog import ContainerRecord
+from armillary.store.catalog.records import ContainerRecord
 
 API: Final = "table"
 HIDDEN: Final = frozenset({"$settings"})  # containers of tables that are none (`settings.py`)

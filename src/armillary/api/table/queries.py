@@ -26,12 +26,12 @@ from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY, item_id
 from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_PAGE_ENTITIES_MAX
 from armillary.partition.request_units import miss_ru, read_ru
-from armillary.query.order_index import has_order_index
-from armillary.query.pages import QueryPage, run_plan
-from armillary.query.plan import Plan, simple_plan
+from armillary.query.access.order import has_order_index
+from armillary.query.plan.nodes import Plan, simple_plan
 from armillary.query.rows import StoredRow
-from armillary.store.containers import ContainerStore
-from armillary.store.reading import Stored
+from armillary.query.run.pages import QueryPage, run_plan
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.reading import Stored
 
 NEXT_PARTITION: Final = "x-ms-continuation-NextPartitionKey"
 NEXT_ROW: Final = "x-ms-continuation-NextRowKey"

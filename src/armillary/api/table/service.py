@@ -32,7 +32,7 @@ from armillary.config import Settings
 from armillary.errors import DbError
 from armillary.limits import KB
 from armillary.partition.request_units import metadata_ru
-from armillary.store.controls import FAULTS
+from armillary.store.catalog.controls import FAULTS
 
 log = logging.getLogger("armillary.api")
 

@@ -115,7 +115,7 @@ def test_an_etag_is_the_timestamp_and_changes_with_every_write(api: TableApi) ->
 def test_a_write_by_another_api_changes_the_etag_too(api: TableApi) -> None:
     etag = insert(api, n=1)
     store = api.account.container("TablesDB", "t")
-    from armillary.store.preparing import Operation
+    from armillary.store.items.preparation import Operation
 
     item = {"id": "r", "$pk": "p", "$id": "r", "n": {"$t": 16, "$v": 2}}
     store.run(Operation("replace", "r", item), ("p",))

@@ -14,9 +14,9 @@ from tests.support.table import STORAGE, TableApi, entity_path, error_of, table_
 from armillary.api.http.messages import Request
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput
-from armillary.query.run import run_query
-from armillary.store.offers import find_offer
-from armillary.store.preparing import Operation
+from armillary.query.run.sql import run_query
+from armillary.store.items.preparation import Operation
+from armillary.store.throughput.offers import find_offer
 
 
 @pytest.fixture

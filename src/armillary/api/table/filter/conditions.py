@@ -30,7 +30,7 @@ from armillary.api.table.filter.predicate import Predicate, predicate
 from armillary.encoding import edm_values as edm
 from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY, stored_name
 from armillary.query.expr import nodes
-from armillary.query.plan import Plan, SortKey, simple_plan
+from armillary.query.plan.nodes import Plan, SortKey, simple_plan
 
 SIGNS: Final[dict[str, nodes.PathOperator]] = {
     "eq": "=",
