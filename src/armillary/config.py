@@ -137,10 +137,19 @@ class ServerSettings:
 Port: TypeAlias = int | Literal["off"]
 
 
+TableFlavour: TypeAlias = Literal["cosmos", "storage"]
+
+
 @dataclass(frozen=True, slots=True)
 class TableSettings:
     port: Port = 8902
     """The port of the Table API; 0 picks a free one and prints it, `off` closes it."""
+    flavour: TableFlavour = "cosmos"
+    """Where Cosmos DB and Storage differ: `cosmos`, or `storage` for programs that were written
+    against Table Storage or Azurite."""
+
+    def __post_init__(self) -> None:
+        _check_choice("table.flavour", self.flavour, get_args(TableFlavour))
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +334,7 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_SERVER_ALLOW_EMULATOR_KEY": ("server", "allow_emulator_key", parse_switch),
     "ARMILLARY_SERVER_ACCOUNT": ("server", "account", str),
     "ARMILLARY_TABLE_PORT": ("table", "port", parse_port_or_off),
+    "ARMILLARY_TABLE_FLAVOUR": ("table", "flavour", str),
     "ARMILLARY_MONGO_PORT": ("mongo", "port", parse_port_or_off),
     "ARMILLARY_GREMLIN_PORT": ("gremlin", "port", parse_port_or_off),
     "ARMILLARY_LOG_FORMAT": ("log", "format", str),
