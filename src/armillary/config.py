@@ -116,6 +116,26 @@ class QuerySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class GremlinSettings:
+    strict: bool = True
+    """Refuse what the service refuses: GraphSON 3, GraphBinary, steps that it lacks. Without it
+    they are served as far as they are built."""
+    memory: int = 512 * limits.MB
+    """Bytes that one traversal may keep for sorting, grouping and collecting."""
+    seconds: int = limits.GREMLIN_SECONDS_MAX
+    """How long one traversal may take."""
+
+    def __post_init__(self) -> None:
+        for name in ("memory", "seconds"):
+            if getattr(self, name) <= 0:
+                raise BadInput(
+                    f"gremlin.{name} is {getattr(self, name)}; it has to be a positive number."
+                )
+        if self.memory > limits.GREMLIN_MEMORY_BYTES_MAX:
+            raise BadInput(f"gremlin.memory may be {limits.GREMLIN_MEMORY_BYTES_MAX} at most.")
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     host: str = "127.0.0.1"
     """The address to listen on."""
@@ -161,6 +181,7 @@ class Settings:
     throughput: ThroughputSettings = field(default_factory=ThroughputSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
+    gremlin: GremlinSettings = field(default_factory=GremlinSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
