@@ -56,9 +56,7 @@ def endpoint(
     with armillary.open(":memory:", **options) as account:
         database = account.create_database("d")
         graph = database.create_container("g", "/pk", **(container or {}))
-        gateway = Gateway(
-            graph._store_account if False else account._store, keys or GatewaySettings()
-        )
+        gateway = Gateway(account.store, keys or GatewaySettings())
         streams = GremlinStreams(gateway, settings)
         with serving(streams) as port:
             made = Endpoint(account, database, graph, gateway, port)

@@ -19,6 +19,7 @@ import orjson
 
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
+from armillary.api.core.request_log import log_request
 from armillary.api.core.streams import ClientGone, Send
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.evaluation import compile_script, new_run, results
@@ -40,10 +41,11 @@ from armillary.limits import (
     GREMLIN_TRAVERSER_STEPS_MAX,
 )
 from armillary.store.containers import ContainerStore
-from armillary.store.controls import FAULTS, SharedControls
+from armillary.store.controls import FAULTS
 
 log = logging.getLogger("armillary.api.gremlin")
 CHUNK_ITEMS_MAX: Final = 1000
+SCRIPT_SHOWN: Final = 200  # characters of a script in the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,6 @@ class Context:
 
     gateway: Gateway
     settings: GremlinSettings
-    shared: SharedControls | None
     random: Random
 
     def new_uuid(self) -> str:
@@ -95,6 +96,8 @@ class Execution:
         except Exception as error:
             if not isinstance(error, DbError | ScriptError):
                 log.exception("a bug: %s", request.args.get("gremlin"))
+            if isinstance(error, DbError):
+                self._costs.charge_ru += float(error.facts.get("charge_ru", 0.0))
             attributes = self._attributes(500)
             message, status = failure(request.mime, request.id, error, self._activity, attributes)
             send(message)
@@ -153,9 +156,7 @@ class Execution:
 
     def _strike(self, program: Program) -> None:
         """Faults that a test asked for."""
-        shared = self._context.shared
-        if shared is None:
-            return
+        shared = self._context.gateway.shared
         if shared.polls:
             shared.poll()
         if shared.cells[FAULTS]:
@@ -187,18 +188,18 @@ class Execution:
 
     def _note(self, status: int) -> None:
         """For the request log and the list of dearest queries."""
+        gateway, login = self._context.gateway, self._login
         text = str(self._request.args.get("gremlin", ""))
-        seconds = perf_counter() - self._began
-        log.info(
-            "%s/%s %d %.2f RU %.1f ms %s",
-            self._login.database,
-            self._login.graph,
-            status,
-            self._costs.charge_ru,
-            seconds * 1000,
-            text[:200],
-        )
-        gateway = self._context.gateway
+        if gateway.settings.logs_requests:
+            log_request({
+                "Method": "eval",
+                "Path": f"{login.database}/{login.graph}",
+                "StatusCode": status,
+                "DurationMs": round((perf_counter() - self._began) * 1000, 2),
+                "RequestCharge": round(self._costs.charge_ru, 2),
+                "ActivityId": self._activity,
+                "Script": text[:SCRIPT_SHOWN],
+            })  # fmt: skip
         meter = gateway.account.meter
         if meter is None or not self._costs.charge_ru:
             return

@@ -35,7 +35,6 @@ from armillary.limits import (
     GREMLIN_TOKENS_MAX,
     GREMLIN_WAITING_MAX,
 )
-from armillary.store.controls import SharedControls
 
 HOUR_SECONDS: Final = 3600
 BYTECODE: Final = "Bytecode is not supported. Send the traversal as a script (a string)."
@@ -44,9 +43,8 @@ BUSY: Final = "Connection is too busy. Please retry after sometime or open more 
 
 
 def make_streams(gateway: Gateway, settings: Settings | None = None) -> GremlinStreams:
-    """`gateway.shared`, where a server has one, are the faults that tests ask for."""
     chosen = GremlinSettings() if settings is None else settings.gremlin
-    return GremlinStreams(gateway, chosen, getattr(gateway, "shared", None))
+    return GremlinStreams(gateway, chosen)
 
 
 class GremlinStreams:
@@ -54,9 +52,8 @@ class GremlinStreams:
         self,
         gateway: Gateway,
         settings: GremlinSettings | None = None,
-        shared: SharedControls | None = None,
     ) -> None:
-        self.context = Context(gateway, settings or GremlinSettings(), shared, new_random())
+        self.context = Context(gateway, settings or GremlinSettings(), new_random())
         self._tokens: dict[int, float] = {}
         self._lock = threading.Lock()
 
@@ -117,8 +114,11 @@ class GremlinSession:
         return events
 
     def tick(self) -> Sequence[Event]:
+        """Silent, which is no fault: a pool keeps connections for later. A ping for each; after an
+        hour without a word the service lets them go, and so do we."""
         if monotonic() - self._heard_at < GREMLIN_IDLE_SECONDS_MAX or self._waiting:
-            return ()
+            ping = self._socket.ping()
+            return (Answer(ping),) if ping else ()
         return (Hangup(self._socket.goodbye("idle")),)
 
     def close(self) -> None:

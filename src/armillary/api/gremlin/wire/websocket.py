@@ -107,6 +107,14 @@ class WebSocket:
             self._protocol.send_binary(data)
             return b"".join(self._protocol.data_to_send())
 
+    def ping(self) -> bytes:
+        """Nothing unless the connection is open."""
+        with self._lock:
+            if self._protocol.state is not OPEN:
+                return b""
+            self._protocol.send_ping(b"")
+            return b"".join(self._protocol.data_to_send())
+
     def goodbye(self, reason: str) -> bytes:
         with self._lock:
             try:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from armillary.query.evaluate import Expression, Row, Scope, constant, make
-from armillary.query.sql import ast
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Expression, Row, Scope, constant, make
 
 ALTERNATIVES_MIN: Final = 8
 """Fewer are asked as quickly in turn."""
@@ -26,10 +26,10 @@ class _Wanted(NamedTuple):
     text: str
 
 
-def make_alternatives(expr: ast.Expr, scope: Scope) -> Callable[[Row], bool] | None:
+def make_alternatives(expr: nodes.Expr, scope: Scope) -> Callable[[Row], bool] | None:
     """None: not a filter of this form."""
     if not (
-        isinstance(expr, ast.Logical)
+        isinstance(expr, nodes.Logical)
         and expr.operator == "OR"
         and len(expr.terms) >= ALTERNATIVES_MIN
     ):
@@ -56,23 +56,23 @@ def _chosen(value: Expression, by_text: dict[str, list[Expression]]) -> Callable
     return run
 
 
-def _equalities(term: ast.Expr) -> Iterator[ast.Binary]:
+def _equalities(term: nodes.Expr) -> Iterator[nodes.Binary]:
     """What a term asks for, all of it at once."""
-    if isinstance(term, ast.Logical) and term.operator == "AND":
+    if isinstance(term, nodes.Logical) and term.operator == "AND":
         for one in term.terms:
             yield from _equalities(one)
-    elif isinstance(term, ast.Binary) and term.operator == "=":
+    elif isinstance(term, nodes.Binary) and term.operator == "=":
         yield term
 
 
-def _texts(term: ast.Expr, scope: Scope) -> Iterator[_Wanted]:
+def _texts(term: nodes.Expr, scope: Scope) -> Iterator[_Wanted]:
     for equality in _equalities(term):
-        path = ast.property_path(equality.left)
+        path = nodes.property_path(equality.left)
         if path is not None:
             known, value = constant(equality.right, scope)
             if known and type(value) is str:
                 yield _Wanted(path, value)
 
 
-def _operand(term: ast.Expr, path: tuple[str, ...]) -> ast.Expr:
-    return next(one.left for one in _equalities(term) if ast.property_path(one.left) == path)
+def _operand(term: nodes.Expr, path: tuple[str, ...]) -> nodes.Expr:
+    return next(one.left for one in _equalities(term) if nodes.property_path(one.left) == path)

@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from armillary.errors import BadInput
 from armillary.limits import QUERY_COUNT_MAX
-from armillary.query.evaluate import Frame, Scope, constant
+from armillary.query.expr.evaluate import Frame, Scope, constant
+from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.query.functions import Context
-from armillary.query.nested import output_of
 from armillary.query.plan import Fold, Plan, Rank, SortKey
+from armillary.query.problems import BadQuery
 from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery, BoundSource
 from armillary.query.sql.clauses import count_error
-from armillary.query.sql.errors import BadQuery
+from armillary.query.sql.syntax import syntax_of
 from armillary.values import JSON
 
 _NO_CONTEXT = Context(now_ticks=0, random=lambda: 0.0)
@@ -27,7 +27,7 @@ _NO_CONTEXT = Context(now_ticks=0, random=lambda: 0.0)
 
 def make_plan(bound: BoundQuery, parameters: Mapping[str, JSON]) -> Plan:
     scope = Scope(Frame(), parameters, _NO_CONTEXT)
-    query = bound.query
+    query = syntax_of(bound)
     bound, base = _without_base(bound, parameters)
     offset, limit = _slice(query, scope)
     order: tuple[SortKey, ...] = ()
@@ -44,7 +44,7 @@ def make_plan(bound: BoundQuery, parameters: Mapping[str, JSON]) -> Plan:
             order = ()  # one row is in every order
     return Plan(
         bound,
-        output_of(bound),
+        bound.output,
         query.where,
         order,
         rank,
@@ -60,7 +60,7 @@ def is_fixed(bound: BoundQuery) -> bool:
     """Whether the plan is the same whatever the parameters: none is where a plan has numbers (in
     TOP, OFFSET, LIMIT and the options of a distance), here or in a query that FROM begins with.
     """
-    query = bound.query
+    query = syntax_of(bound)
     for part in (query.top, query.page, query.order_by):
         if part is not None and any(isinstance(node, ast.Parameter) for node in ast.walk(part)):
             return False
@@ -79,9 +79,11 @@ def _without_base(
         return bound, None
     first, *rest = bound.sources
     assert first.query is not None
-    if first.query.is_grouped or first.query.query.distinct:
+    if first.query.is_grouped or first.query.distinct:
+        name = ast.Identifier("item")
         item = BoundSource(
-            ast.Source(ast.Identifier("item")),
+            name,
+            name,
             first.alias,
             "elements" if first.yields == "elements" else "item",
             None,

@@ -22,12 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from armillary.query import operators
-from armillary.query.evaluate import Scope, make
+from armillary.query.expr import nodes, operators
+from armillary.query.expr.evaluate import Scope, make
+from armillary.query.expr.like import like, matcher
 from armillary.query.functions import FUNCTIONS
-from armillary.query.like import like, matcher
-from armillary.query.sql import ast
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity
 
 #: Python bounds the brackets in one another at 200; each level here opens at most five.
 DEPTH_MAX: Final = 30
@@ -62,7 +61,7 @@ NAMES: Final[dict[str, Any]] = {
     "between": operators.between,
     "contained": operators.contained,
     "element": operators.element,
-    "identity": operators.identity,
+    "identity": identity,
     "like": like,
     "defined": _defined,
     "object_of": _object,
@@ -127,15 +126,15 @@ class Writer:
 
     # --- the two ways to ask ---
 
-    def value(self, expr: ast.Expr) -> str:
+    def value(self, expr: nodes.Expr) -> str:
         """Text whose value is that of the expression."""
         return self.as_value(self.code(expr))
 
-    def truth(self, expr: ast.Expr, wanted: bool = True) -> str:
+    def truth(self, expr: nodes.Expr, wanted: bool = True) -> str:
         """Text that is true in Python exactly when the expression is `wanted`, and false else."""
-        if isinstance(expr, ast.Unary) and expr.operator == "NOT":
+        if isinstance(expr, nodes.Unary) and expr.operator == "NOT":
             return self.truth(expr.operand, not wanted)
-        if isinstance(expr, ast.Logical) and self._may_enter(expr):
+        if isinstance(expr, nodes.Logical) and self._may_enter(expr):
             self._depth += 1
             text = self._chain(expr, wanted)
             self._depth -= 1
@@ -149,11 +148,11 @@ class Writer:
             return code.true or _both(code.guard, code.test)
         return _both(code.guard, f"not ({code.test})")
 
-    def members(self, expr: ast.ObjectLiteral) -> list[tuple[str, str, str]]:
+    def members(self, expr: nodes.ObjectLiteral) -> list[tuple[str, str, str]]:
         """(name, first use, later uses) of each member, to be computed one after another."""
         return [(self.fixed(each.name), *self._variable(each.value)) for each in expr.members]
 
-    def _chain(self, expr: ast.Logical, wanted: bool) -> str:
+    def _chain(self, expr: nodes.Logical, wanted: bool) -> str:
         """AND is true when all are true and false when one is false; OR the other way round. No
         term after the one that settles it is looked at.
         """
@@ -168,7 +167,7 @@ class Writer:
 
     # --- dispatch ---
 
-    def code(self, expr: ast.Expr) -> Code:
+    def code(self, expr: nodes.Expr) -> Code:
         if not self._may_enter(expr):
             return self._closure(expr)
         self._depth += 1
@@ -176,35 +175,35 @@ class Writer:
         self._depth -= 1
         return code
 
-    def _may_enter(self, expr: ast.Expr) -> bool:
-        if isinstance(expr, ast.Logical) and len(expr.terms) > TERMS_MAX:
+    def _may_enter(self, expr: nodes.Expr) -> bool:
+        if isinstance(expr, nodes.Logical) and len(expr.terms) > TERMS_MAX:
             return False
         return self._depth < DEPTH_MAX
 
-    def _write(self, expr: ast.Expr) -> Code:
+    def _write(self, expr: nodes.Expr) -> Code:
         match expr:
-            case ast.Literal(value):
+            case nodes.Literal(value):
                 return Fixed(value)
-            case ast.Parameter(name):
+            case nodes.Parameter(name):
                 return Fixed(self._scope.parameters.get(name, UNDEFINED))
-            case ast.Identifier() | ast.Member():
+            case nodes.Identifier() | nodes.Member():
                 return self._path(expr)
-            case ast.Call():
+            case nodes.Call():
                 return self._call(expr)
-            case ast.Logical():
+            case nodes.Logical():
                 return self._logical(expr)
-            case ast.Conditional(test, then, otherwise):
+            case nodes.Conditional(test, then, otherwise):
                 return self._conditional(test, then, otherwise)
-            case ast.Binary("=" | "!=" | "<" | "<=" | ">" | ">="):
+            case nodes.Binary("=" | "!=" | "<" | "<=" | ">" | ">="):
                 return self._comparison(expr)
-            case ast.Binary("??", left, right):
+            case nodes.Binary("??", left, right):
                 return self._coalesce(left, right)
-            case ast.Let() | ast.Subquery() | ast.UdfCall():
+            case nodes.Let() | nodes.Subquery() | nodes.UdfCall():
                 return self._closure(expr)
             case _:
                 return self._plain(expr)
 
-    def _closure(self, expr: ast.Expr) -> Code:
+    def _closure(self, expr: nodes.Expr) -> Code:
         """What is not written out: a call of what `evaluate.py` makes of it."""
         made = make(expr, self._scope)
         if made.is_constant:
@@ -213,13 +212,13 @@ class Writer:
 
     # --- paths ---
 
-    def _path(self, expr: ast.Identifier | ast.Member) -> Code:
+    def _path(self, expr: nodes.Identifier | nodes.Member) -> Code:
         key = self._key(expr)
         if key is not None and key in self.known:
             return Text(self.known[key])
         if self._scope.computed_at(expr) is not None:
             return self._closure(expr)
-        if isinstance(expr, ast.Identifier):
+        if isinstance(expr, nodes.Identifier):
             return Text(f"row[{self._scope.names[expr.name]}]")
         base = self.code(expr.base)
         if isinstance(base, Fixed):
@@ -228,15 +227,17 @@ class Writer:
         name = self.fixed(expr.name)
         return Text(f"({again}.get({name}, U) if type({first}) is dict else U)")
 
-    def _key(self, expr: ast.Expr) -> tuple[Any, ...] | None:
+    def _key(self, expr: nodes.Expr) -> tuple[Any, ...] | None:
         """What the value of a path depends on: its slot and its names."""
         names: list[str] = []
-        while isinstance(expr, ast.Member):
+        while isinstance(expr, nodes.Member):
             names.append(expr.name)
             expr = expr.base
-        return (self._scope.names[expr.name], *names) if isinstance(expr, ast.Identifier) else None
+        return (
+            (self._scope.names[expr.name], *names) if isinstance(expr, nodes.Identifier) else None
+        )
 
-    def _variable(self, expr: ast.Expr) -> tuple[str, str]:
+    def _variable(self, expr: nodes.Expr) -> tuple[str, str]:
         """(text for the first use, text for uses after it)."""
         return self._named(self.code(expr), self._key(expr))
 
@@ -270,7 +271,7 @@ class Writer:
 
     # --- comparison ---
 
-    def _comparison(self, expr: ast.Binary) -> Code:
+    def _comparison(self, expr: nodes.Binary) -> Code:
         operator, left = expr.operator, self.code(expr.left)
         key = self._key(expr.left)
         right = self.code(expr.right)
@@ -331,7 +332,7 @@ class Writer:
 
     # --- logic ---
 
-    def _logical(self, expr: ast.Logical) -> Code:
+    def _logical(self, expr: nodes.Logical) -> Code:
         decides = expr.operator == "OR"
         codes: list[str] = []
         before: dict[tuple[Any, ...], str] | None = None
@@ -348,7 +349,7 @@ class Writer:
         agreed = " and ".join(f"{v} is {not decides}" for v in variables)
         return Text(f"({settled}{not decides} if {agreed} else U)")
 
-    def _conditional(self, test: ast.Expr, then: ast.Expr, otherwise: ast.Expr) -> Code:
+    def _conditional(self, test: nodes.Expr, then: nodes.Expr, otherwise: nodes.Expr) -> Code:
         condition = self.truth(test)
         before = dict(self.known)
         one = self.value(then)
@@ -357,7 +358,7 @@ class Writer:
         self.known = before
         return Text(f"({one} if {condition} else {other})")
 
-    def _coalesce(self, left: ast.Expr, right: ast.Expr) -> Code:
+    def _coalesce(self, left: nodes.Expr, right: nodes.Expr) -> Code:
         code = self.code(left)
         if isinstance(code, Fixed):
             return self.code(right) if code.value is UNDEFINED else code
@@ -369,7 +370,7 @@ class Writer:
 
     # --- calls ---
 
-    def _call(self, expr: ast.Call) -> Code:
+    def _call(self, expr: nodes.Call) -> Code:
         slot = self._scope.aggregates.get(expr)
         if slot is not None:
             return Text(f"row[{slot}]")
@@ -398,28 +399,28 @@ class Writer:
 
     # --- the rest ---
 
-    def _plain(self, expr: ast.Expr) -> Code:
+    def _plain(self, expr: nodes.Expr) -> Code:
         """Operators that look at all their operands, always."""
         parts = [self.code(child) for child in _operands(expr)]
         if all(isinstance(part, Fixed) for part in parts):
             return self._closure(expr)
         match expr:
-            case ast.Unary(operator):
+            case nodes.Unary(operator):
                 return Text(f"unary_{operators.UNARY[operator].__name__}({self._listed(parts)})")
-            case ast.Binary(operator):
+            case nodes.Binary(operator):
                 return Text(f"{_OPERATORS[operator]}({self._listed(parts)})")
-            case ast.Index():
+            case nodes.Index():
                 return Text(f"element({self._listed(parts)})")
-            case ast.ArrayLiteral():
+            case nodes.ArrayLiteral():
                 return Text(f"defined(({self._listed(parts)},))")
-            case ast.ObjectLiteral(members):
+            case nodes.ObjectLiteral(members):
                 names = self.fixed(tuple(each.name for each in members))
                 return Text(f"object_of({names}, ({self._listed(parts)},))")
-            case ast.Between():
+            case nodes.Between():
                 return self._negated(self._between(expr, parts), expr.negated)
-            case ast.In():
+            case nodes.In():
                 return self._negated(self._in(expr, parts), expr.negated)
-            case ast.Like():
+            case nodes.Like():
                 return self._negated(self._like(expr, parts), expr.negated)
         raise AssertionError(f"no text for {expr}")
 
@@ -433,7 +434,7 @@ class Writer:
             return Test(code.guard, f"not ({code.test})")
         return Text(f"unary_logical_not({self.as_value(code)})")
 
-    def _between(self, expr: ast.Between, parts: list[Code]) -> Code:
+    def _between(self, expr: nodes.Between, parts: list[Code]) -> Code:
         operand, low, high = parts
         if isinstance(low, Fixed) and isinstance(high, Fixed) and not isinstance(operand, Fixed):
             ends = low.value, high.value
@@ -447,7 +448,7 @@ class Writer:
                 return Test(f"type({first}) is str", f"{one} <= {v} <= {other}")
         return Text(f"between({self._listed(parts)})")
 
-    def _in(self, expr: ast.In, parts: list[Code]) -> Code:
+    def _in(self, expr: nodes.In, parts: list[Code]) -> Code:
         operand, *items = parts
         wanted = [each.value for each in items if isinstance(each, Fixed)]
         if len(wanted) < len(items):
@@ -458,10 +459,10 @@ class Writer:
             k = self.fixed(frozenset(wanted))
             true = f"type({first}) is str and {v} in {k}"
             return Test(f"{first} is not U", f"type({v}) is str and {v} in {k}", true=true)
-        k = self.fixed(frozenset(map(operators.identity, wanted)))
+        k = self.fixed(frozenset(map(identity, wanted)))
         return Test(f"{first} is not U", f"identity({v}) in {k}")
 
-    def _like(self, expr: ast.Like, parts: list[Code]) -> Code:
+    def _like(self, expr: nodes.Like, parts: list[Code]) -> Code:
         operand, pattern = parts
         escape = expr.escape or ""
         if isinstance(pattern, Fixed) and type(pattern.value) is str and len(escape) <= 1:
@@ -475,22 +476,22 @@ def _both(guard: str, test: str) -> str:
     return f"{guard} and ({test})" if guard else f"({test})"
 
 
-def _operands(expr: ast.Expr) -> tuple[ast.Expr, ...]:
+def _operands(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
     match expr:
-        case ast.Unary(_, operand):
+        case nodes.Unary(_, operand):
             return (operand,)
-        case ast.Binary(_, left, right):
+        case nodes.Binary(_, left, right):
             return left, right
-        case ast.Index(base, index):
+        case nodes.Index(base, index):
             return base, index
-        case ast.ArrayLiteral(items):
+        case nodes.ArrayLiteral(items):
             return items
-        case ast.ObjectLiteral(members):
+        case nodes.ObjectLiteral(members):
             return tuple(each.value for each in members)
-        case ast.Between(operand, low, high):
+        case nodes.Between(operand, low, high):
             return operand, low, high
-        case ast.In(operand, items):
+        case nodes.In(operand, items):
             return operand, *items
-        case ast.Like(operand, pattern):
+        case nodes.Like(operand, pattern):
             return operand, pattern
     raise AssertionError(f"{expr} has no plain operands")

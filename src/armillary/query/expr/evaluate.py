@@ -18,20 +18,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from armillary.errors import BadInput, NotSupported
 from armillary.limits import QUERY_ELEMENTS_MAX
+from armillary.query.expr import nodes
+from armillary.query.expr.like import like, matcher
+from armillary.query.expr.operators import BINARY, UNARY, between, contained, element, logical_not
+from armillary.query.expr.queries import BoundQuery
 from armillary.query.functions import FUNCTIONS, Context
-from armillary.query.like import like, matcher
-from armillary.query.operators import (
-    BINARY,
-    UNARY,
-    between,
-    contained,
-    element,
-    identity,
-    logical_not,
-)
-from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity
 
 Row: TypeAlias = list[Any]
 Expression: TypeAlias = Callable[[Row], JSON]
@@ -67,7 +59,7 @@ class Computed:
     """A property that is an expression over the item, which it calls `root`."""
 
     root: str
-    expr: ast.Expr
+    expr: nodes.Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +73,7 @@ class Scope:
     """Name → slot."""
     bound: BoundQuery | None = None
     """The query around the place: it knows the queries inside its expressions."""
-    aggregates: Mapping[ast.Call, int] = field(default_factory=dict)
+    aggregates: Mapping[nodes.Call, int] = field(default_factory=dict)
     """Aggregate → the slot that holds its result, once rows have been folded."""
     computed: Mapping[str, Computed] = field(default_factory=dict)
     items: frozenset[int] = frozenset()
@@ -92,23 +84,23 @@ class Scope:
         slot = self.frame.slot()
         return (self if name is None else replace(self, names={**self.names, name: slot})), slot
 
-    def computed_at(self, expr: ast.Expr) -> tuple[Computed, int] | None:
+    def computed_at(self, expr: nodes.Expr) -> tuple[Computed, int] | None:
         """The computed property that a path of one name speaks of, and the slot of its item."""
-        if not self.computed or not isinstance(expr, ast.Member):
+        if not self.computed or not isinstance(expr, nodes.Member):
             return None
         found = self.computed.get(expr.name)
-        if found is None or not isinstance(expr.base, ast.Identifier):
+        if found is None or not isinstance(expr.base, nodes.Identifier):
             return None
         slot = self.names[expr.base.name]
         return (found, slot) if slot in self.items else None
 
-    def context_for(self, call: ast.Call) -> Context:
+    def context_for(self, call: nodes.Call) -> Context:
         """What a function may know: the policies of the container speak of paths of its items."""
         context = self.context
         if not context.languages and not context.metrics:
             return context
         for arg in call.args[:2]:
-            path = ast.property_path(arg)
+            path = nodes.property_path(arg)
             if path is not None and self.names.get(path[0]) in self.items:
                 return context.at(path[1:])
         return context
@@ -119,28 +111,28 @@ class Made(NamedTuple):
     is_constant: bool
 
 
-def make_expression(expr: ast.Expr, scope: Scope) -> Expression:
+def make_expression(expr: nodes.Expr, scope: Scope) -> Expression:
     """Closures, until it has been used often enough to be worth compiling."""
-    from armillary.query.compile import tiered  # which is made of this module's closures
+    from armillary.query.expr.compile import tiered  # which is made of this module's closures
 
     return tiered(expr, scope)
 
 
-def make_filter(expr: ast.Expr, scope: Scope) -> Expression:
+def make_filter(expr: nodes.Expr, scope: Scope) -> Expression:
     """The same for who asks only whether it is true: false and undefined may be mixed up."""
-    from armillary.query.alternatives import make_alternatives
-    from armillary.query.compile import compile_filter, tiered
+    from armillary.query.expr.alternatives import make_alternatives
+    from armillary.query.expr.compile import compile_filter, tiered
 
     return make_alternatives(expr, scope) or tiered(expr, scope, compile_filter)
 
 
-def constant(expr: ast.Expr, scope: Scope) -> tuple[bool, JSON]:
+def constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, JSON]:
     """(whether the expression is the same for every row, its value if so)."""
     made = make(expr, scope)
     return (True, made.run([])) if made.is_constant else (False, UNDEFINED)
 
 
-def make(expr: ast.Expr, scope: Scope) -> Made:
+def make(expr: nodes.Expr, scope: Scope) -> Made:
     return _MAKERS[type(expr)](expr, scope)
 
 
@@ -161,27 +153,27 @@ def _folded(run: Expression, parts: Iterable[Made]) -> Made:
 # --- leaves and access ----------------------------------------------------------------------------
 
 
-def _literal(expr: ast.Literal, scope: Scope) -> Made:
+def _literal(expr: nodes.Literal, scope: Scope) -> Made:
     return _constant(expr.value)
 
 
-def _parameter(expr: ast.Parameter, scope: Scope) -> Made:
+def _parameter(expr: nodes.Parameter, scope: Scope) -> Made:
     """A parameter that was not given is undefined (unverified)."""
     return _constant(scope.parameters.get(expr.name, UNDEFINED))
 
 
-def _identifier(expr: ast.Identifier, scope: Scope) -> Made:
+def _identifier(expr: nodes.Identifier, scope: Scope) -> Made:
     slot = scope.names[expr.name]
     return Made(lambda row: row[slot], False)
 
 
-def _member(expr: ast.Member, scope: Scope) -> Made:
+def _member(expr: nodes.Member, scope: Scope) -> Made:
     name = expr.name
     if (computed := scope.computed_at(expr)) is not None:
         found, slot = computed
         made = make(found.expr, replace(scope, names={found.root: slot}, computed={}))
         return Made(made.run, False)
-    if isinstance(expr.base, ast.Identifier):  # nearly every path: one call less
+    if isinstance(expr.base, nodes.Identifier):  # nearly every path: one call less
         slot = scope.names[expr.base.name]
 
         def of_slot(row: Row) -> JSON:
@@ -199,7 +191,7 @@ def _member(expr: ast.Member, scope: Scope) -> Made:
     return _folded(of_value, [base])
 
 
-def _index(expr: ast.Index, scope: Scope) -> Made:
+def _index(expr: nodes.Index, scope: Scope) -> Made:
     base, index = make(expr.base, scope), make(expr.index, scope)
     value, at = base.run, index.run
     return _folded(lambda row: element(value(row), at(row)), [base, index])
@@ -208,7 +200,7 @@ def _index(expr: ast.Index, scope: Scope) -> Made:
 # --- construction ---------------------------------------------------------------------------------
 
 
-def _array(expr: ast.ArrayLiteral, scope: Scope) -> Made:
+def _array(expr: nodes.ArrayLiteral, scope: Scope) -> Made:
     parts = [make(item, scope) for item in expr.items]
     runs = [part.run for part in parts]
     return _folded(
@@ -216,7 +208,7 @@ def _array(expr: ast.ArrayLiteral, scope: Scope) -> Made:
     )
 
 
-def _object(expr: ast.ObjectLiteral, scope: Scope) -> Made:
+def _object(expr: nodes.ObjectLiteral, scope: Scope) -> Made:
     parts = [make(each.value, scope) for each in expr.members]
     runs = [(each.name, part.run) for each, part in zip(expr.members, parts, strict=True)]
 
@@ -234,13 +226,13 @@ def _object(expr: ast.ObjectLiteral, scope: Scope) -> Made:
 # --- operators ------------------------------------------------------------------------------------
 
 
-def _unary(expr: ast.Unary, scope: Scope) -> Made:
+def _unary(expr: nodes.Unary, scope: Scope) -> Made:
     operand = make(expr.operand, scope)
     apply, inner = UNARY[expr.operator], operand.run
     return _folded(lambda row: apply(inner(row)), [operand])
 
 
-def _binary(expr: ast.Binary, scope: Scope) -> Made:
+def _binary(expr: nodes.Binary, scope: Scope) -> Made:
     left, right = make(expr.left, scope), make(expr.right, scope)
     one, other = left.run, right.run
     if right.is_constant and not left.is_constant and expr.operator == "=":
@@ -265,7 +257,7 @@ def _equals(run: Expression, wanted: JSON) -> Expression:
     return equals_text
 
 
-def _logical(expr: ast.Logical, scope: Scope) -> Made:
+def _logical(expr: nodes.Logical, scope: Scope) -> Made:
     parts = [make(term, scope) for term in expr.terms]
     runs = [part.run for part in parts]
     decides = expr.operator == "OR"  # true decides an OR, false an AND
@@ -283,14 +275,14 @@ def _logical(expr: ast.Logical, scope: Scope) -> Made:
     return _folded(run, parts)
 
 
-def _between(expr: ast.Between, scope: Scope) -> Made:
+def _between(expr: nodes.Between, scope: Scope) -> Made:
     parts = [make(each, scope) for each in (expr.operand, expr.low, expr.high)]
     value, low, high = (part.run for part in parts)
     found: Expression = lambda row: between(value(row), low(row), high(row))  # noqa: E731
     return _folded(_negated(found) if expr.negated else found, parts)
 
 
-def _in(expr: ast.In, scope: Scope) -> Made:
+def _in(expr: nodes.In, scope: Scope) -> Made:
     operand = make(expr.operand, scope)
     parts = [make(item, scope) for item in expr.items]
     value, runs = operand.run, [part.run for part in parts]
@@ -307,7 +299,7 @@ def _in(expr: ast.In, scope: Scope) -> Made:
     return _folded(_negated(run) if expr.negated else run, [operand, *parts])
 
 
-def _like(expr: ast.Like, scope: Scope) -> Made:
+def _like(expr: nodes.Like, scope: Scope) -> Made:
     operand, pattern = make(expr.operand, scope), make(expr.pattern, scope)
     value, wanted, escape = operand.run, pattern.run, expr.escape
     run: Expression = lambda row: like(value(row), wanted(row), escape)  # noqa: E731
@@ -325,7 +317,7 @@ def _negated(run: Expression) -> Expression:
     return lambda row: logical_not(run(row))
 
 
-def _conditional(expr: ast.Conditional, scope: Scope) -> Made:
+def _conditional(expr: nodes.Conditional, scope: Scope) -> Made:
     parts = [make(each, scope) for each in (expr.test, expr.then, expr.otherwise)]
     test, then, otherwise = (part.run for part in parts)
     return _folded(lambda row: then(row) if test(row) is True else otherwise(row), parts)
@@ -334,7 +326,7 @@ def _conditional(expr: ast.Conditional, scope: Scope) -> Made:
 # --- calls and inner names ------------------------------------------------------------------------
 
 
-def _call(expr: ast.Call, scope: Scope) -> Made:
+def _call(expr: nodes.Call, scope: Scope) -> Made:
     if (slot := scope.aggregates.get(expr)) is not None:
         return Made(lambda row: row[slot], False)
     function = FUNCTIONS[expr.function]
@@ -354,14 +346,14 @@ def _call(expr: ast.Call, scope: Scope) -> Made:
     return _folded(run, parts) if function.deterministic else Made(run, False)
 
 
-def _udf(expr: ast.UdfCall, scope: Scope) -> Made:
+def _udf(expr: nodes.UdfCall, scope: Scope) -> Made:
     raise NotSupported(
         f"The user-defined function '{expr.name}' can't be called: user-defined functions are not "
         "supported yet."
     )
 
 
-def _let(expr: ast.Let, scope: Scope) -> Made:
+def _let(expr: nodes.Let, scope: Scope) -> Made:
     value = make(expr.value, scope)
     inner, slot = scope.named(expr.name)
     body = make(expr.body, inner)
@@ -374,29 +366,29 @@ def _let(expr: ast.Let, scope: Scope) -> Made:
     return Made(run, False)
 
 
-def _subquery(expr: ast.Subquery, scope: Scope) -> Made:
-    from armillary.query.nested import make_subquery  # the two modules need each other
+def _subquery(expr: nodes.Subquery, scope: Scope) -> Made:
+    from armillary.query.expr.nested import make_subquery  # the two modules need each other
 
     return Made(make_subquery(expr, scope), False)
 
 
 _MAKERS: Final[dict[type, Callable[[Any, Scope], Made]]] = {
-    ast.Literal: _literal,
-    ast.Parameter: _parameter,
-    ast.Identifier: _identifier,
-    ast.Member: _member,
-    ast.Index: _index,
-    ast.ArrayLiteral: _array,
-    ast.ObjectLiteral: _object,
-    ast.Unary: _unary,
-    ast.Binary: _binary,
-    ast.Logical: _logical,
-    ast.Between: _between,
-    ast.In: _in,
-    ast.Like: _like,
-    ast.Conditional: _conditional,
-    ast.Call: _call,
-    ast.UdfCall: _udf,
-    ast.Let: _let,
-    ast.Subquery: _subquery,
+    nodes.Literal: _literal,
+    nodes.Parameter: _parameter,
+    nodes.Identifier: _identifier,
+    nodes.Member: _member,
+    nodes.Index: _index,
+    nodes.ArrayLiteral: _array,
+    nodes.ObjectLiteral: _object,
+    nodes.Unary: _unary,
+    nodes.Binary: _binary,
+    nodes.Logical: _logical,
+    nodes.Between: _between,
+    nodes.In: _in,
+    nodes.Like: _like,
+    nodes.Conditional: _conditional,
+    nodes.Call: _call,
+    nodes.UdfCall: _udf,
+    nodes.Let: _let,
+    nodes.Subquery: _subquery,
 }

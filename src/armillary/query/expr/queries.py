@@ -1,11 +1,15 @@
-"""What the binder found out about a query: the AST with every name explained."""
+"""A query over values with every name resolved: what a plan and inner queries are made from.
+
+A front end makes these; nothing below looks at its syntax. `syntax` is kept for the front end, and
+so that the paths which a query can see are found by one walk over its nodes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from armillary.query.sql import ast
+from armillary.query.expr import nodes
 
 #: What one row of a source is: a whole item of the container, the value at a path, each element of
 #: an array, each row of a subquery.
@@ -18,7 +22,9 @@ class BoundSource:
     when the source is a subquery). `query` is the subquery, bound.
     """
 
-    source: ast.Source
+    syntax: nodes.Node
+    collection: nodes.Expr
+    """A path, or a subquery when `query` is given."""
     alias: str | None
     yields: Yields
     root: str | None
@@ -27,17 +33,21 @@ class BoundSource:
 
 @dataclass(frozen=True, slots=True)
 class BoundQuery:
-    """One SELECT. `parameters` and `udfs` include those of its subqueries; `aggregates` are those
-    computed over this query's own rows.
+    """`parameters` and `udfs` include those of its subqueries; `aggregates` are those computed over
+    this query's own rows.
     """
 
-    query: ast.Query
+    syntax: nodes.Node
+    output: nodes.Expr
+    where: nodes.Expr | None
+    group_by: tuple[nodes.Expr, ...]
+    distinct: bool
     sources: tuple[BoundSource, ...]
-    aggregates: tuple[ast.Call, ...]
+    aggregates: tuple[nodes.Call, ...]
     output_names: tuple[str, ...]
     parameters: tuple[str, ...]
     udfs: tuple[str, ...]
-    subqueries: tuple[tuple[ast.Subquery, BoundQuery], ...]
+    subqueries: tuple[tuple[nodes.Subquery, BoundQuery], ...]
 
     @property
     def container(self) -> str | None:
@@ -47,19 +57,19 @@ class BoundQuery:
     @property
     def is_grouped(self) -> bool:
         """Whether rows are folded into groups before SELECT; without GROUP BY into exactly one."""
-        return bool(self.aggregates or self.query.group_by)
+        return bool(self.aggregates or self.group_by)
 
     @property
     def gives_many_rows(self) -> bool:
         """Whether it may give several rows for one row around it."""
-        if self.aggregates and not self.query.group_by:
+        if self.aggregates and not self.group_by:
             return False
         return any(
             each.yields == "elements" or (each.query is not None and each.query.gives_many_rows)
             for each in self.sources
         )
 
-    def subquery(self, node: ast.Subquery) -> BoundQuery:
+    def subquery(self, node: nodes.Subquery) -> BoundQuery:
         """The bound form of a subquery that stands in an expression of this query. By identity:
         equal texts may mean different things in different places.
         """

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 import orjson
 
-from armillary.query.sql import ast
+from armillary.query.expr import nodes
 from armillary.values import JSON, UNDEFINED
 
 Decoder: TypeAlias = Callable[[bytes], JSON]
@@ -106,7 +106,7 @@ def _structs(
 
 
 def paths_in(
-    node: ast.Node, roots: frozenset[str], container: ast.Source | None = None
+    node: nodes.Node, roots: frozenset[str], container: nodes.Node | None = None
 ) -> frozenset[Path] | None:
     """The paths below the names `roots` that a query or an expression can see; None when it uses
     one of them whole. `container` is the source that only gives the item its name.
@@ -115,14 +115,14 @@ def paths_in(
     waiting = [node]
     while waiting:
         node = waiting.pop()
-        if node is container and isinstance(container.collection, ast.Identifier):
+        if node is container:
             continue
         path: list[str] = []
-        while isinstance(node, ast.Member):
+        while isinstance(node, nodes.Member):
             path.append(node.name)
             node = node.base
-        if not isinstance(node, ast.Identifier):
-            waiting.extend(ast.children(node))
+        if not isinstance(node, nodes.Identifier):
+            waiting.extend(nodes.children(node))
         elif node.name in roots:
             if not path:
                 return None

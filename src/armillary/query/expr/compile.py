@@ -24,13 +24,13 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from armillary.query.codegen import NAMES, Writer
-from armillary.query.evaluate import Expression, Row, Scope, make
-from armillary.query.sql import ast
+from armillary.query.expr import nodes
+from armillary.query.expr.codegen import NAMES, Writer
+from armillary.query.expr.evaluate import Expression, Row, Scope, make
 from armillary.values import JSON
 
 Factory: TypeAlias = Callable[..., Any]
-Compiler: TypeAlias = Callable[[ast.Expr, Scope], Expression]
+Compiler: TypeAlias = Callable[[nodes.Expr, Scope], Expression]
 
 #: Rows that closures evaluate before it pays to compile.
 ROWS_FIRST: Final = 500
@@ -40,12 +40,12 @@ TEXTS_MAX: Final = 256
 NODES_MAX: Final = 300
 
 
-def compile_expression(expr: ast.Expr, scope: Scope) -> Expression:
+def compile_expression(expr: nodes.Expr, scope: Scope) -> Expression:
     """The value of the expression for a row."""
     if _is_small(expr) or is_large(expr):
         return make(expr, scope).run
     writer = Writer(scope)
-    if isinstance(expr, ast.ObjectLiteral) and expr.members:
+    if isinstance(expr, nodes.ObjectLiteral) and expr.members:
         lines = ["made = {}"]
         for name, first, again in writer.members(expr):
             lines += [f"if {first} is not U: made[{name}] = {again}"]
@@ -55,7 +55,7 @@ def compile_expression(expr: ast.Expr, scope: Scope) -> Expression:
     return _function(lines, writer)
 
 
-def compile_filter(expr: ast.Expr, scope: Scope) -> Callable[[list[Any]], bool]:
+def compile_filter(expr: nodes.Expr, scope: Scope) -> Callable[[list[Any]], bool]:
     """Whether the expression is true for a row. False and undefined are the same here, which is
     what makes a filter cheaper than a value.
     """
@@ -66,7 +66,7 @@ def compile_filter(expr: ast.Expr, scope: Scope) -> Callable[[list[Any]], bool]:
     return _function([f"return {writer.truth(expr)}"], writer)
 
 
-def tiered(expr: ast.Expr, scope: Scope, compiled: Compiler = compile_expression) -> Expression:
+def tiered(expr: nodes.Expr, scope: Scope, compiled: Compiler = compile_expression) -> Expression:
     """Closures that are compiled once the expression has seen `ROWS_FIRST` rows."""
     closure = make(expr, scope).run
     if _is_small(expr):
@@ -77,7 +77,7 @@ def tiered(expr: ast.Expr, scope: Scope, compiled: Compiler = compile_expression
         nonlocal current, left
         if left:
             left -= 1
-            if not left and not any(isinstance(node, _IN_SLOTS) for node in ast.walk(expr)):
+            if not left and not any(isinstance(node, _IN_SLOTS) for node in nodes.walk(expr)):
                 current = compiled(expr, scope)
         return current(row)
 
@@ -106,28 +106,28 @@ def _factory(text: str) -> Factory:
     return factory
 
 
-def _is_small(expr: ast.Expr) -> bool:
+def _is_small(expr: nodes.Expr) -> bool:
     """A name, a constant, a property: one closure, and not slower than a function."""
-    if isinstance(expr, ast.Member):
-        return isinstance(expr.base, ast.Identifier)
-    return isinstance(expr, ast.Identifier | ast.Literal | ast.Parameter)
+    if isinstance(expr, nodes.Member):
+        return isinstance(expr.base, nodes.Identifier)
+    return isinstance(expr, nodes.Identifier | nodes.Literal | nodes.Parameter)
 
 
-def is_large(expr: ast.Expr) -> bool:
+def is_large(expr: nodes.Expr) -> bool:
     count = 0
-    waiting: list[ast.Node] = [expr]
+    waiting: list[nodes.Node] = [expr]
     while waiting:
         node = waiting.pop()
         count += 1
         if count > NODES_MAX:
             return True
-        if isinstance(node, ast.In) and all(isinstance(i, _PLAIN) for i in node.items):
+        if isinstance(node, nodes.In) and all(isinstance(i, _PLAIN) for i in node.items):
             waiting.append(node.operand)  # the list becomes one constant
-        elif not isinstance(node, ast.Subquery):  # which is not compiled
-            waiting.extend(ast.children(node))
+        elif not isinstance(node, nodes.Subquery):  # which is not compiled
+            waiting.extend(nodes.children(node))
     return False
 
 
-_PLAIN: Final = (ast.Literal, ast.Parameter)
+_PLAIN: Final = (nodes.Literal, nodes.Parameter)
 #: These take slots of the row when they are made: once there are rows it is too late.
-_IN_SLOTS: Final = (ast.Subquery, ast.Let)
+_IN_SLOTS: Final = (nodes.Subquery, nodes.Let)

@@ -12,12 +12,18 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from armillary.errors import BadInput
-from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression, make_filter
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import (
+    Expression,
+    Frame,
+    Row,
+    Scope,
+    make_expression,
+    make_filter,
+)
+from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.query.functions import FUNCTIONS
-from armillary.query.operators import identity
-from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery, BoundSource
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity
 
 #: Sets slots of the row, once per combination; says so by yielding.
 Step: TypeAlias = Callable[[Row], Iterator[None]]
@@ -31,29 +37,15 @@ def make_rows(bound: BoundQuery, scope: Scope, item_slot: int | None = None) -> 
     """The rows of a bound query without ORDER BY or paging. `item_slot` holds the item when its
     first source is the container.
     """
-    query = bound.query
     inner = replace(scope, bound=bound, aggregates={})
     step, inner = make_steps(bound, inner, item_slot)
-    if query.where is not None:
-        step = filtered(step, make_filter(query.where, inner))
+    if bound.where is not None:
+        step = filtered(step, make_filter(bound.where, inner))
     if bound.is_grouped:
         rows = _grouped(bound, inner, step)
     else:
-        rows = _projected(step, make_expression(output_of(bound), inner))
-    return _distinct(rows) if query.distinct else rows
-
-
-def output_of(bound: BoundQuery) -> ast.Expr:
-    """What SELECT makes, as one expression: a list of items is an object of them."""
-    select = bound.query.select
-    if isinstance(select, ast.SelectValue):
-        return select.expr
-    if isinstance(select, ast.SelectStar):
-        alias = bound.sources[0].alias
-        assert alias is not None, "the binder wants a name for `*`"
-        return ast.Identifier(alias)
-    pairs = zip(bound.output_names, select.items, strict=True)
-    return ast.ObjectLiteral(tuple(ast.Property(name, item.expr) for name, item in pairs))
+        rows = _projected(step, make_expression(bound.output, inner))
+    return _distinct(rows) if bound.distinct else rows
 
 
 # --- FROM -----------------------------------------------------------------------------------------
@@ -95,17 +87,17 @@ def _joined(before: Step, values: Rows, slot: int) -> Step:
 
 
 def _source_values(source: BoundSource, scope: Scope, item_slot: int | None) -> Rows:
-    collection = source.source.collection
+    collection = source.collection
     if source.query is not None:
         rows = make_rows(source.query, scope, item_slot)
         return _elements_of(rows, scope.frame) if source.yields == "elements" else rows
     if source.root is None:
         assert item_slot is not None, "only the outermost FROM begins with the container"
-        root = ast.path_root(collection)
+        root = nodes.path_root(collection)
         assert root is not None
         names = {**scope.names, root.name: item_slot}
         scope = replace(scope, names=names, items=scope.items | {item_slot})
-    assert not isinstance(collection, ast.Subquery)
+    assert not isinstance(collection, nodes.Subquery)
     run = make_expression(collection, scope)
     return _elements_of(_one(run), scope.frame) if source.yields == "elements" else _one(run)
 
@@ -156,10 +148,10 @@ def _grouped(bound: BoundQuery, scope: Scope, step: Step) -> Rows:
     calls = tuple(dict.fromkeys(bound.aggregates))
     makers = [new_state(call) for call in calls]
     arguments = [make_expression(call.args[0], scope) for call in calls]
-    keys = [make_expression(key, scope) for key in bound.query.group_by]
+    keys = [make_expression(key, scope) for key in bound.group_by]
     slots = [scope.frame.slot() for _ in calls]
     output = make_expression(
-        output_of(bound), replace(scope, aggregates=dict(zip(calls, slots, strict=True)))
+        bound.output, replace(scope, aggregates=dict(zip(calls, slots, strict=True)))
     )
 
     def rows(row: Row) -> Iterator[JSON]:
@@ -183,7 +175,7 @@ def _grouped(bound: BoundQuery, scope: Scope, step: Step) -> Rows:
     return rows
 
 
-def new_state(call: ast.Call) -> Callable[[], Any]:
+def new_state(call: nodes.Call) -> Callable[[], Any]:
     maker = FUNCTIONS[call.function].run
     assert maker is not None, "an aggregate has a state"
     return maker
@@ -204,7 +196,7 @@ def _distinct(rows: Rows) -> Rows:
 # --- in expressions -------------------------------------------------------------------------------
 
 
-def make_subquery(node: ast.Subquery, scope: Scope) -> Expression:
+def make_subquery(node: nodes.Subquery, scope: Scope) -> Expression:
     assert scope.bound is not None, "a query inside an expression needs the query around it"
     bound = scope.bound.subquery(node)
     if node.kind == "ALL":
@@ -221,10 +213,10 @@ def make_subquery(node: ast.Subquery, scope: Scope) -> Expression:
 
 def _all(bound: BoundQuery, scope: Scope) -> Expression:
     """No row for which the filter is false; rows for which it is undefined don't count."""
-    if bound.query.where is None:
+    if bound.where is None:
         return lambda row: True
-    violated = replace(bound.query, where=ast.Unary("NOT", bound.query.where))
-    exists = _exists(make_rows(replace(bound, query=violated), scope))
+    violated = replace(bound, where=nodes.Unary("NOT", bound.where))
+    exists = _exists(make_rows(violated, scope))
     return lambda row: not exists(row)
 
 
