@@ -116,6 +116,28 @@ class QuerySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class GremlinSettings:
+    port: Port = 8901
+    """The port of the Gremlin API; 0 picks a free one and prints it, `off` closes it."""
+    strict: bool = True
+    """Refuse what the service refuses: GraphSON 3, GraphBinary, steps that it lacks. Without it
+    they are served as far as they are built."""
+    memory: int = 512 * limits.MB
+    """Bytes that one traversal may keep for sorting, grouping and collecting."""
+    seconds: int = limits.GREMLIN_SECONDS_MAX
+    """How long one traversal may take."""
+
+    def __post_init__(self) -> None:
+        for name in ("memory", "seconds"):
+            if getattr(self, name) <= 0:
+                raise BadInput(
+                    f"gremlin.{name} is {getattr(self, name)}; it has to be a positive number."
+                )
+        if self.memory > limits.GREMLIN_MEMORY_BYTES_MAX:
+            raise BadInput(f"gremlin.memory may be {limits.GREMLIN_MEMORY_BYTES_MAX} at most.")
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     host: str = "127.0.0.1"
     """The address to listen on."""
@@ -156,12 +178,6 @@ class TableSettings:
 class MongoSettings:
     port: Port = 10255
     """The port of the MongoDB API; 0 picks a free one and prints it, `off` closes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class GremlinSettings:
-    port: Port = 8901
-    """The port of the Gremlin API; 0 picks a free one and prints it, `off` closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,6 +353,9 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_TABLE_FLAVOUR": ("table", "flavour", str),
     "ARMILLARY_MONGO_PORT": ("mongo", "port", parse_port_or_off),
     "ARMILLARY_GREMLIN_PORT": ("gremlin", "port", parse_port_or_off),
+    "ARMILLARY_GREMLIN_STRICT": ("gremlin", "strict", parse_switch),
+    "ARMILLARY_GREMLIN_MEMORY": ("gremlin", "memory", parse_bytes),
+    "ARMILLARY_GREMLIN_SECONDS": ("gremlin", "seconds", parse_count),
     "ARMILLARY_LOG_FORMAT": ("log", "format", str),
     "ARMILLARY_LOG_LEVEL": ("log", "level", str),
     "ARMILLARY_LOG_REQUESTS": ("log", "requests", parse_switch),

@@ -145,6 +145,76 @@ def wire(error: DbError) -> Reply:
     return Reply(row.status, error.sub_status, row.code, error.message)
 
 
+# --- Gremlin --------------------------------------------------------------------------------------
+
+
+class GremlinReply(NamedTuple):
+    """`status` of the response message, and what its attributes say (gremlin reference 4)."""
+
+    status: int
+    ms_status: int
+    sub_status: int
+    exception: str
+    message: str
+
+
+#: What is wrong with a script, by its kind: status and x-ms-status-code.
+GREMLIN_SCRIPT: dict[str, tuple[int, int]] = {
+    "binding": (597, 400),
+    "symbol": (597, 400),
+    "parse": (597, 400),
+    "syntax": (597, 400),
+    "runtime": (597, 1002),
+    "value": (597, 1002),
+    "unsupported": (500, 1000),
+    "malformed": (498, 1004),
+    "serialization": (599, 1001),
+    "limit": (500, 429),
+}
+#: Errors of the store that have a name and a sentence of their own in this protocol.
+GREMLIN: dict[type[DbError], tuple[int, int, str, str | None]] = {
+    Unauthorized: (401, 401, "UnauthorizedException", "Unauthorized: Invalid credentials provided"),
+    Forbidden: (500, 403, "ForbiddenException", None),
+    OwnerNotFound: (500, 404, "NotFoundException", None),
+    NotFound: (
+        500,
+        404,
+        "NotFoundException",
+        "NotFoundException: Entity with the specified id does not exist in the system.",
+    ),
+    Conflict: (
+        500,
+        409,
+        "ConflictException",
+        "Conflicting request to resource has been attempted. Retry to avoid conflicts.",
+    ),
+    PreconditionFailed: (
+        500,
+        412,
+        "PreconditionFailedException",
+        "PreconditionFailedException: One of the specified pre-condition is not met",
+    ),
+    Throttled: (500, 429, "RequestRateTooLargeException", None),
+    OutOfTime: (598, 1009, "GraphTimeoutException", None),
+    OverBudget: (500, 1003, "GraphMemoryException", None),
+}
+
+
+def gremlin_script_status(kind: str) -> tuple[int, int]:
+    return GREMLIN_SCRIPT[kind]
+
+
+def gremlin_wire(error: DbError) -> GremlinReply:
+    """Failures of the store arrive as 500, with their HTTP status in x-ms-status-code."""
+    for kind in type(error).__mro__:
+        if kind in GREMLIN:
+            status, ms_status, name, text = GREMLIN[kind]
+            return GremlinReply(status, ms_status, error.sub_status, name, text or error.message)
+    known = wire(error)
+    name = f"{known.code}Exception"
+    return GremlinReply(500, known.status, known.sub_status, name, error.message)
+
+
 # --- Table --------------------------------------------------------------------------------------
 
 
