@@ -13,6 +13,8 @@ STEPS: dict[str, str] = {
     "group.applied": "every command of the group has run, nothing committed",
     "group.committed": "the engine says the group is durable, nobody has been told",
     "group.acknowledged": "every caller of the group has been told",
+    "runs.applied": "a piece of merging runs, or of moving rows into them, is not committed yet",
+    "runs.merged": "a piece of merging runs, or of moving rows into them, is durable",
     "drop.piece": "some rows of a space that goes are gone, its fence first",
     "move.begin": "the catalog names the children of a split or merge",
     "move.claim": "the parents keep every change from now on",

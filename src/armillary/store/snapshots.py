@@ -22,6 +22,7 @@ from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.limits import SNAPSHOT_NAME_CHARACTERS_MAX, SNAPSHOTS_MAX
 from armillary.store.accounts import AccountStore
+from armillary.store.layout import PACKED
 from armillary.store.restore import restore
 
 FOLDER_NAME: Final = "snapshots"
@@ -110,7 +111,9 @@ class Snapshots:
 
 
 def _opened(path: Path) -> Engine:
-    return open_engine(path, {}) if (path / DATA_NAME).exists() else restored(path, {})
+    if (path / DATA_NAME).exists():
+        return open_engine(path, {}, packed=PACKED, keep_format=True)
+    return restored(path, {})
 
 
 def _described(path: Path) -> Snapshot:
