@@ -46,7 +46,8 @@ class OverlayWriter:
         self._changes: dict[bytes, bytes | None] = {}
         self._order: list[bytes] = []  # keys of _changes, sorted, except those in _fresh
         self._fresh: list[bytes] = []
-        self._undo: list[tuple[bytes, bytes | _Untouched | None]] = []
+        #: (key, what it was), or keys that were not there.
+        self._undo: list[tuple[bytes | list[bytes], bytes | _Untouched | None]] = []
         # A later command of the same group must see the fence its neighbour wrote.
         self.meta = base.meta
 
@@ -90,8 +91,23 @@ class OverlayWriter:
     def put(self, key: bytes, value: bytes) -> None:
         self._set(key, value)
 
+    # HOT: thirteen rows of every create. Keys that are new here are taken in as one.
     def put_many(self, rows: Iterable[Row]) -> None:
-        for key, value in rows:
+        new = dict(rows)
+        if (
+            new
+            and new.keys().isdisjoint(self._changes)
+            and META_KEY not in new
+            and b"" not in new
+            and max(map(len, new)) <= KEY_BYTES_MAX
+            and max(new)[0] < self._own_from
+        ):
+            keys = list(new)
+            self._fresh += keys
+            self._undo.append((keys, _UNTOUCHED))
+            self._changes.update(new)
+            return
+        for key, value in new.items():
             self._set(key, value)
 
     def delete(self, key: bytes) -> bool:
@@ -154,7 +170,10 @@ class OverlayWriter:
             return
         while len(self._undo) > mark:
             key, before = self._undo.pop()
-            if before is _UNTOUCHED:
+            if isinstance(key, list):
+                for one in key:
+                    del self._changes[one]
+            elif before is _UNTOUCHED:
                 del self._changes[key]
             else:
                 self._changes[key] = before

@@ -39,10 +39,10 @@ _RUN: Final = struct.Struct(">I")
 _SEQUENCE: Final = struct.Struct(">Q")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes | None]]).decode
-#: Heads of two arrays of up to 65,535 elements, and of the pair.
-_FRAME_BYTES: Final = _HEAD.size + 1 + 3 + 3
-#: What msgpack adds to a key and a value of less than 256 bytes.
-_ENTRY_BYTES: Final = 4
+#: Of a page: what a guess aims at, and what is enough.
+AIM_BYTES: Final = PAGE_BYTES * 97 // 100
+LEAST_BYTES: Final = PAGE_BYTES * 85 // 100
+GUESS_ENTRIES: Final = 64
 
 
 def run_prefix(run: int) -> bytes:
@@ -115,23 +115,30 @@ def decode_block(value: bytes, key: bytes = b"") -> Entries:
     )
 
 
-# HOT: once per entry of every flush and merge.
+# HOT: once per entry of every flush and merge: no Python code per entry, only per block. How many
+# entries fill a page is guessed from the block before and corrected by encoding again.
 def cut_blocks(
     keys: list[bytes], values: list[bytes | None], last_bound: bytes
-) -> list[tuple[bytes, bytes, int]]:
-    """(bound, value, entries) of each block, in order. All keys are below `last_bound`."""
-    blocks: list[tuple[bytes, bytes, int]] = []
-    start, size, count = 0, _FRAME_BYTES, len(keys)
-    for at in range(count):
-        value = values[at]
-        entry = len(keys[at]) + _ENTRY_BYTES + (2 if len(keys[at]) > 255 else 0)
-        if value is not None:
-            entry += len(value) + (3 if len(value) > 255 else 0)
-        if size + entry > PAGE_BYTES and at > start:
-            bound = bound_between(keys[at - 1], keys[at])
-            blocks.append((bound, encode_block(keys[start:at], values[start:at]), at - start))
-            start, size = at, _FRAME_BYTES
-        size += entry
-    if count > start:
-        blocks.append((last_bound, encode_block(keys[start:], values[start:]), count - start))
+) -> list[tuple[bytes, bytes]]:
+    """(bound, value) of each block, in order. All keys are below `last_bound`."""
+    blocks: list[tuple[bytes, bytes]] = []
+    count, start, guess = len(keys), 0, GUESS_ENTRIES
+    while start < count:
+        end = min(count, start + guess)
+        value = encode_block(keys[start:end], values[start:end])
+        while len(value) > PAGE_BYTES and end > start + 1:
+            end = start + max(1, (end - start) * AIM_BYTES // len(value))
+            value = encode_block(keys[start:end], values[start:end])
+        while end < count and len(value) < LEAST_BYTES:
+            wider = min(
+                count, start + max(end - start + 1, (end - start) * AIM_BYTES // len(value))
+            )
+            more = encode_block(keys[start:wider], values[start:wider])
+            if len(more) > PAGE_BYTES:
+                break
+            end, value = wider, more
+        guess = max(1, (end - start) * AIM_BYTES // len(value))
+        bound = last_bound if end == count else bound_between(keys[end - 1], keys[end])
+        blocks.append((bound, value))
+        start = end
     return blocks

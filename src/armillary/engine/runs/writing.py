@@ -81,7 +81,7 @@ def append(area: Area, run: Run, entries: Entries, last_bound: bytes) -> Run:
     number = run.blocks
     rows = [
         (block_key(run.number, bound, number + at), value)
-        for at, (bound, value, _) in enumerate(blocks)
+        for at, (bound, value) in enumerate(blocks)
     ]
     area.put_sorted(rows)
     return Run(run.number, run.nonce, run.entries + len(keys), number + len(blocks))
