@@ -13,6 +13,7 @@ STEPS: dict[str, str] = {
     "group.applied": "every command of the group has run, nothing committed",
     "group.committed": "the engine says the group is durable, nobody has been told",
     "group.acknowledged": "every caller of the group has been told",
+    "runs.piece": "a piece of a merge is in the transaction of a commit, which is not over",
     "runs.applied": "a piece of merging runs, or of moving rows into them, is not committed yet",
     "runs.merged": "a piece of merging runs, or of moving rows into them, is durable",
     "drop.piece": "some rows of a space that goes are gone, its fence first",

@@ -38,6 +38,8 @@ def tiny() -> Iterator[None]:
         patch.object(writing, "SMALL_ENTRIES", 2),
         patch.object(writing, "INLINE_ENTRIES", 6),
         patch.object(merging, "PIECE_ENTRIES", 4),
+        patch.object(merging, "WORK", 0),
+        patch.object(merging, "WORK_MIN", 3),
     ):
         yield
 

@@ -212,6 +212,11 @@ class LmdbStore:
         except lmdb.Error as error:
             raise translate(error) from error
 
+    def check(self, space: int) -> list[str]:
+        """What does not agree about the runs of a space, one line each. Raises SpaceGone."""
+        with self.read(space) as reader:
+            return reader.problems()
+
     def now_ms(self) -> int:
         return self.clock.now_ms()
 

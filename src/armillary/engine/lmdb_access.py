@@ -23,6 +23,7 @@ import lmdb
 
 from armillary.engine.base import META_KEY, Row, SpaceGone
 from armillary.engine.lmdb_place import TAG_BYTES, Place
+from armillary.engine.runs import checking
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import END, FIRST_OWN
 from armillary.engine.runs.cache import CACHE, BlockCache
@@ -117,6 +118,12 @@ class LmdbReader:
             area = Area(self._txn, self._place.db, self._prefix)
             self._runs = RunReader(area, known_directory(area.directory_row()), self._cache)
         return self._runs
+
+    def problems(self) -> list[str]:
+        """What does not agree about the runs of this snapshot."""
+        if not self._packed:
+            return []
+        return list(checking.problems(Area(self._txn, self._place.db, self._prefix), self._packed))
 
     def _lists(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
         if not self._packed:

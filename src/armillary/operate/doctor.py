@@ -2,6 +2,7 @@
 
     folder      the stamp can be read, the disk has room, the filesystem keeps locks
     catalog     the ranges of every container cover all hashes, each once
+    runs        blocks have their checksums, are in order, and are all listed
     containers  every row that follows from the items is there, and no other; totals agree
 
 It changes nothing, and a server may be running: each physical partition is looked at in one
@@ -17,7 +18,7 @@ from armillary.clock import new_random
 from armillary.engine.base import Engine, SpaceGone
 from armillary.engine.folder import NETWORK_FILESYSTEMS, filesystem_of
 from armillary.engine.opening import open_engine
-from armillary.errors import DbError
+from armillary.errors import DataDamaged, DbError
 from armillary.operate.copies import check_there
 from armillary.partition.ranges import range_table
 from armillary.store.accounts import AccountStore
@@ -98,7 +99,14 @@ def _space(
     engine: Engine, space: int, policies: tuple[tuple[int, bytes], ...]
 ) -> tuple[int, list[str]] | None:
     try:
+        check = getattr(engine, "check", None)  # an engine without runs has none
+        found = [] if check is None else check(space)
         with engine.read(space) as reader:
-            return unpack_meta(reader.meta).items, problems(reader, policies)
+            items = unpack_meta(reader.meta).items
+            try:
+                found += problems(reader, policies)
+            except DataDamaged as error:
+                found.append(f"its rows can't be compared with the items: {error}")
+            return items, found
     except SpaceGone:
         return None

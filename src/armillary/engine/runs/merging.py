@@ -18,6 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final
 
+from armillary import steps
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import END, decode_block, run_prefix, seek_key
 from armillary.engine.runs.directory import MERGES_MAX, SLOTS_MAX, Directory, Run, Slot
@@ -78,6 +79,7 @@ def work(area: Area, directory: Directory, entries: int) -> Directory:
             at += 1
             continue
         directory, done = merge_piece(area, directory, at, min(PIECE_ENTRIES, entries))
+        steps.reached("runs.piece")
         entries -= max(done, 1)
     return directory
 
