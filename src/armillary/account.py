@@ -36,6 +36,7 @@ from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 from armillary.store.migration import rekey as rekeying
 from armillary.store.migration.rekey import RekeyProgress, RekeyReport
+from armillary.store.rows.layout import PACKED
 from armillary.store.throughput.meter import Enforce, Meter
 from armillary.store.upkeep.housekeeper import Housekeeper, settle
 from armillary.values import JSON
@@ -74,7 +75,7 @@ def open_account(
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
-    engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
+    engine = open_engine(address, HANDLERS, durability=durability, clock=clock, packed=PACKED)
     try:
         meter = ledger = None
         if enforce != "off":

@@ -20,6 +20,7 @@ from armillary.errors import (
     BatchFailed,
     Conflict,
     ContainerFull,
+    DataDamaged,
     DbError,
     DependencyFailed,
     Fenced,
@@ -134,6 +135,7 @@ WIRE: dict[type[DbError], Wire] = {
     # Normally refused at open. If a server meets it later the data is damaged: nothing the caller
     # sent is wrong, and trying again will not help.
     FormatMismatch: INTERNAL,
+    DataDamaged: INTERNAL,
 }
 
 

@@ -144,7 +144,7 @@ class Work:
         if old is None or op.new_id_part != op.id_part:
             tx.put(layout.ID + key.epk_key + op.new_id_part, rid)
         if old is not None and op.new_id_part != op.id_part:
-            tx.delete(layout.ID + key.epk_key + op.id_part)
+            tx.delete_many((layout.ID + key.epk_key + op.id_part,))
         self._move_index_rows(was, now)
         log_put(
             tx,
@@ -162,9 +162,13 @@ class Work:
         tx, epk_key = self.tx, old.header.epk
         logical = self.logical(epk_key)
         assert logical is not None, "an item without its logical partition"
-        tx.delete(layout.DOC + old.rid)
-        tx.delete(layout.ID + epk_key + id_part(orjson.loads(old.text)["id"]))
-        tx.delete(layout.LR + epk_key + old.rid)
+        tx.delete_many(
+            (
+                layout.DOC + old.rid,
+                layout.ID + epk_key + id_part(orjson.loads(old.text)["id"]),
+                layout.LR + epk_key + old.rid,
+            )
+        )
         self._move_index_rows(was, NOTHING_INDEXED)
         log_remove(
             tx,
@@ -200,7 +204,7 @@ class Work:
             if logical.items:
                 self.tx.put(logical_key(epk_key), logical.pack())
             else:
-                self.tx.delete(logical_key(epk_key))
+                self.tx.delete_many((logical_key(epk_key),))
         if is_change:
             if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
                 self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
@@ -216,8 +220,8 @@ class Work:
 
     def _move_index_rows(self, was: Indexed, now: Indexed) -> None:
         tx, before, after = self.tx, was.entries.shape, now.entries.shape
-        for row in was.rows.keys() - now.rows.keys():
-            tx.delete(row)
+        # Without asking whether they are there: of a row in runs that would be a search.
+        tx.delete_many(was.rows.keys() - now.rows.keys())
         # A vector may change under its key; every other row is all in the key.
         tx.put_many([(row, value) for row, value in now.rows.items() if was.rows.get(row) != value])
         if before != after:
