@@ -69,6 +69,10 @@ class Hub:
         self._begin: Callable[[Request], Begun | Response | None] | None = getattr(
             service, "begin", None
         )
+        #: Optional too: in a thread, as far as it goes without waiting for others.
+        self._handle_soon: Callable[[Request], Begun | Response] = getattr(
+            service, "handle_soon", service.handle
+        )
         self._shapes = Shapes(getattr(service, "shortcuts", ()))
         self._threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self._waiting = 0
@@ -200,7 +204,13 @@ class Hub:
         return self.receiving_bytes <= self.bounds.receiving_bytes
 
     def _work(self, request: Request, done: Done) -> None:
-        response = self.handle(request)
+        try:
+            response = self._handle_soon(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            response = self._bug(request)
+        if isinstance(response, Begun):
+            response.future.add_done_callback(partial(self._told, request, response, done))
+            return
         self.loop.call_soon_threadsafe(self._worked, len(request.body), done, response)
 
     def _worked(self, size: int, done: Done, response: Response) -> None:

@@ -13,6 +13,7 @@ from armillary.store import (
     rekey_records,
     resources,
     restore,
+    script_writes,
     seeds,
     upkeep,
 )
@@ -29,6 +30,7 @@ HANDLERS: dict[str, Handler] = {
     **offers.HANDLERS,
     **resources.HANDLERS,
     **restore.HANDLERS,
+    **script_writes.HANDLERS,
     **seeds.HANDLERS,
     **rekey_records.HANDLERS,
 }

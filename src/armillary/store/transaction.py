@@ -9,7 +9,7 @@ and
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
@@ -24,6 +24,7 @@ from armillary.store.changes import log_put, log_remove
 from armillary.store.expiring import is_expired
 from armillary.store.fencing import open_meta
 from armillary.store.indexing import Entries, IndexPlan, stamp
+from armillary.store.meta import Meta
 from armillary.store.other_indexes import changed_indexes
 from armillary.store.plans import entries_of, plan_of
 from armillary.store.requests import Context, Key, Op
@@ -114,9 +115,15 @@ class Work:
     def put_item(self, key: Key, op: Op, old: Found | None, was: Indexed) -> tuple[Found, Indexed]:
         tx, meta, context = self.tx, self.meta, self.context
         assert op.entries is not None
-        rid = meta.next_rid() if old is None else old.rid
-        meta.etags += 1
-        etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
+        if old is not None:
+            rid = old.rid
+        else:
+            rid = op.rid or meta.next_rid()
+        if op.etag:
+            etag = op.etag
+        else:
+            meta.etags += 1
+            etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
         header = Header(
             lsn=self.lsn,
             previous_lsn=_previous_lsn(old, self.lsn),
@@ -206,6 +213,13 @@ class Work:
             self.meta.ts = self.ts
         self.tx.put(layout.META, self.meta.pack())
 
+    def saved(self) -> "Saved":
+        """What `restore` brings back, when an operation failed after it had begun to write."""
+        return replace(self.meta), dict(self._logical), set(self._touched)
+
+    def restore(self, saved: "Saved") -> None:
+        self.meta, self._logical, self._touched = saved
+
     # --- inside ---------------------------------------------------------------------------------
 
     @property
@@ -282,6 +296,9 @@ class Work:
             size_bytes=logical.size_bytes + body + index,
             lsn=max(logical.lsn, self.lsn) if is_change else logical.lsn,
         )
+
+
+Saved: TypeAlias = tuple[Meta, dict[bytes, LogicalPartition | None], set[bytes]]
 
 
 def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:

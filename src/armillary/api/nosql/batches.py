@@ -23,7 +23,7 @@ from armillary.api.nosql.entries import (
     results_json,
 )
 from armillary.api.nosql.hybridrow import entries_of_rows, is_hybrid_row, rows_of_results
-from armillary.api.nosql.items import patch_operation, refuse_triggers
+from armillary.api.nosql.items import patch_operation
 from armillary.api.nosql.placing import (
     Place,
     container_headers,
@@ -35,6 +35,7 @@ from armillary.api.nosql.placing import (
     session_of,
     store_of,
 )
+from armillary.api.nosql.scripts import refuse_triggers
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, DbError, DependencyFailed, PartitionKeyMismatch, TooLarge
 from armillary.store.batching import batch_error, check_batch
@@ -46,7 +47,7 @@ FAILED: Final = 207
 
 
 def run_batch(call: Call) -> Response:
-    refuse_triggers(call)
+    refuse_triggers(call, "a batch")
     store = store_of(call)
     binary = is_hybrid_row(call.request.body)
     entries = entries_of_rows(call.request.body) if binary else entries_of_json(call.json())

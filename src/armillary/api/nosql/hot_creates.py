@@ -23,9 +23,10 @@ from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, Call, answered, f
 from armillary.api.nosql.hot_containers import header_lines, known_state, known_store
 from armillary.api.nosql.hot_reads import CONTAINER_RID, NAME
 from armillary.api.nosql.hot_signing import AUTHORIZATION, DATE, HotSigning, keep
-from armillary.api.nosql.items import TRIGGER_HEADERS, written
+from armillary.api.nosql.items import written
 from armillary.api.nosql.options import KEY
 from armillary.api.nosql.placing import container_headers, placed
+from armillary.api.nosql.scripts import TRIGGER_HEADERS
 from armillary.encoding.partition_key import parse_key_header
 from armillary.errors import DbError
 from armillary.store.containers import ContainerStore, Sent
