@@ -20,6 +20,7 @@ from armillary.commands import (
     query,
     rekey,
     replay,
+    scripts,
     simulate,
 )
 from armillary.commands.complaints import EXIT_USAGE, Complaint, as_json_line, complaining
@@ -164,7 +165,7 @@ def definitions(
             typer.echo(text, nl=False)
 
 
-for group in (query, partitions, operate, rekey, demo, simulate, advise, replay, check):
+for group in (query, partitions, operate, rekey, demo, simulate, advise, replay, check, scripts):
     group.add_commands(app)
 for one in app.registered_commands:
     assert one.callback is not None

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event, Lock
-from typing import TYPE_CHECKING, Final
+from threading import Event
+from typing import Final
 
 from armillary.api.core.paths import is_database_rid
 from armillary.api.core.settings import GatewaySettings
@@ -19,6 +19,7 @@ from armillary.api.core.signing import Keyring
 from armillary.clock import Clock
 from armillary.engine.base import CATALOG_SPACE, SpaceGone
 from armillary.errors import DbError, Locked, NotFound, OwnerNotFound, Stale
+from armillary.scripts.lazy import LazyRuntime
 from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, find_container, find_database
 from armillary.store.containers import ContainerStore
@@ -26,9 +27,6 @@ from armillary.store.meta import unpack_meta
 from armillary.store.resources import find_owner
 from armillary.store.throughput import run_scaling
 from armillary.store.upkeeping import reindex
-
-if TYPE_CHECKING:
-    from armillary.scripts.runtime import Runtime
 
 log = logging.getLogger("armillary.api")
 
@@ -50,27 +48,9 @@ class Gateway:
         self._scalings = ThreadPoolExecutor(1, "scaling")
         self._indexings = ThreadPoolExecutor(1, "indexing")
         self._closing = Event()
-        self._scripts: Runtime | None = None
-        self._scripts_lock = Lock()
-
-    @property
-    def scripts(self) -> Runtime:
-        """What runs JavaScript: imported and made when the first script runs."""
-        if self._scripts is None:
-            from armillary.scripts.bounds import Bounds
-            from armillary.scripts.runtime import Runtime
-
-            settings = self.settings
-            with self._scripts_lock:
-                if self._scripts is None:
-                    self._scripts = Runtime(
-                        Bounds(
-                            settings.script_seconds,
-                            settings.script_heap_bytes,
-                            settings.script_processes,
-                        )
-                    )
-        return self._scripts
+        self.scripts = LazyRuntime(
+            settings.script_seconds, settings.script_heap_bytes, settings.script_processes
+        )
 
     def now_s(self) -> int:
         return self.engine.now_ms() // 1000
@@ -181,8 +161,7 @@ class Gateway:
 
     def close(self) -> None:
         self._closing.set()
-        if self._scripts is not None:
-            self._scripts.close()
+        self.scripts.close()
         self._indexings.shutdown(wait=True, cancel_futures=True)
         self._scalings.shutdown(wait=True, cancel_futures=True)
 

@@ -68,7 +68,7 @@ def begin_script(call: Call) -> Begun:
         if len(key) < len(store.state.definition.partition_key.paths):
             raise PartitionKeyMismatch
         future = execute_procedure(
-            call.gateway.scripts,
+            call.gateway.scripts.get(),
             store,
             script,
             key,
@@ -112,7 +112,8 @@ def begin_triggered(
         assert operation.body is not None
         key = key_of(parse_body(operation.body).item, store.state.definition.partition_key)
     with placed(call, store, key):
-        return execute_write(call.gateway.scripts, store, operation, key, triggers), key
+        runtime = call.gateway.scripts.get()
+        return execute_write(runtime, store, operation, key, triggers), key
 
 
 def finish_triggered(
