@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class World:
     def execute(self, text: str, *arguments: Any, pk: Any = "a", **options: Any) -> Executed:
         return self.begin(text, *arguments, pk=pk, **options).result()
 
-    def begin(self, text: str, *arguments: Any, pk: Any = "a", **options: Any) -> Any:
+    def begin(self, text: str, *arguments: Any, pk: Any = "a", **options: Any) -> Future[Executed]:
         return execute_procedure(
             self.runtime,
             self.container._store,

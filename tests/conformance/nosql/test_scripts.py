@@ -285,7 +285,7 @@ def test_async_over_pages(container: ContainerProxy) -> None:  # 25
 
 def test_the_procedure_that_is_always_there(container: ContainerProxy) -> None:  # 26
     found = container.scripts.execute_stored_procedure(
-        "__.sys.echo", partition_key="a", params=["foobar"]
+        "__.sys.echo", partition_key="a", params=cast(Any, ["foobar"])
     )
     assert found == "foobar"
 
