@@ -26,7 +26,7 @@ from armillary.config import Layer, sections
 from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, DeclaredScript, Place
 from armillary.declare.lines import KeyPath, key_lines, line_of
 from armillary.errors import BadInput, TooLarge
-from armillary.query.computed import check_computed
+from armillary.query.sql.computed import check_computed
 from armillary.scripts.scripts import Kind, check_script
 from armillary.store.definitions import parse_container
 

@@ -27,7 +27,6 @@ from armillary.errors import (
     Unavailable,
 )
 from armillary.query.run import run_query
-from armillary.query.sql.errors import BadQuery
 from armillary.scripts.numbers import number_of
 from armillary.scripts.overlay_store import OverlayStore
 from armillary.scripts.running import Asked, Result
@@ -202,6 +201,4 @@ def text_of(error: DbError) -> str:
     """A name that scripts look for, then the sentence."""
     if isinstance(error, NotFound):
         return f"Resource Not Found. {error.message}"
-    if isinstance(error, BadQuery):
-        return error.message
     return error.message
