@@ -17,7 +17,7 @@ from armillary.encoding.partition_key import coerce
 from armillary.scripts.bounds import Bounds
 from armillary.scripts.executing import Executed, execute_procedure
 from armillary.scripts.runtime import Runtime
-from armillary.store.resources import ResourceRecord
+from armillary.store.catalog.resources import ResourceRecord
 
 #: Short enough for a test that waits for their end, long enough for a busy machine to begin.
 QUICK = Bounds(seconds=0.2, heap_bytes=16 * 2**20)

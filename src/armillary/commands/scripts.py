@@ -171,7 +171,7 @@ def delete(
 
 @contextmanager
 def shelf_of(data: str, database: str | None, container: str | None) -> Iterator[Shelf]:
-    from armillary.commands.query_asking import find_container, open_data
+    from armillary.commands.query.asking import find_container, open_data
     from armillary.commands.remote import Remote, is_remote, path_of
     from armillary.commands.sources import pick
 

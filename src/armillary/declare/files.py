@@ -28,7 +28,7 @@ from armillary.declare.lines import KeyPath, key_lines, line_of
 from armillary.errors import BadInput, TooLarge
 from armillary.query.sql.computed import check_computed
 from armillary.scripts.scripts import Kind, check_script
-from armillary.store.definitions import parse_container
+from armillary.store.catalog.definitions import parse_container
 
 DEFAULT_NAME = "armillary.toml"
 

@@ -38,12 +38,12 @@ from armillary.scripts.context import OPERATION_TYPES, ScriptContext, alt_link_o
 from armillary.scripts.running import Ran, run
 from armillary.scripts.runtime import Runtime
 from armillary.scripts.transaction import Transaction
-from armillary.store.containers import ContainerStore, key_in
-from armillary.store.gate import Gate
-from armillary.store.preparing import Operation
-from armillary.store.requests import Done, Key
-from armillary.store.resources import ResourceRecord
-from armillary.store.state import ContainerState
+from armillary.store.catalog.resources import ResourceRecord
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.containers import ContainerStore, key_in
+from armillary.store.items.preparation import Operation
+from armillary.store.items.requests import Done, Key
+from armillary.store.throughput.gate import Gate
 from armillary.values import JSON
 
 T = TypeVar("T")

@@ -26,15 +26,15 @@ from armillary.errors import (
     TooLarge,
     Unavailable,
 )
-from armillary.query.run import run_query
+from armillary.query.run.sql import run_query
 from armillary.scripts.numbers import number_of
 from armillary.scripts.overlay_store import OverlayStore
 from armillary.scripts.running import Asked, Result
 from armillary.scripts.transaction import Transaction
-from armillary.store import paging
-from armillary.store.positions import decode_position, encode_position
-from armillary.store.preparing import Operation
-from armillary.store.requests import Done
+from armillary.store.items import paging
+from armillary.store.items.positions import decode_position, encode_position
+from armillary.store.items.preparation import Operation
+from armillary.store.items.requests import Done
 from armillary.values import JSON
 
 CREATED: Final = 201

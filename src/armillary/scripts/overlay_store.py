@@ -14,9 +14,9 @@ from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
 from armillary.scripts.transaction import Transaction
-from armillary.store.containers import ContainerStore
-from armillary.store.requests import Key
-from armillary.store.state import ContainerState
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.requests import Key
 
 T = TypeVar("T")
 

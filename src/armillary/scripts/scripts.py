@@ -17,10 +17,10 @@ from armillary.encoding.partition_key import KeyValues, coerce, key_of
 from armillary.errors import BadInput, NotFound, TooLarge
 from armillary.limits import SCRIPT_TEXT_BYTES_MAX
 from armillary.scripts.lazy import LazyRuntime
-from armillary.store.containers import ContainerStore
-from armillary.store.preparing import Operation
-from armillary.store.requests import Done
-from armillary.store.resources import ResourceRecord, ResourceStore
+from armillary.store.catalog.resources import ResourceRecord, ResourceStore
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.preparation import Operation
+from armillary.store.items.requests import Done
 from armillary.values import JSON
 
 Kind: TypeAlias = Literal["procedure", "trigger", "function"]

@@ -9,7 +9,7 @@ import threading
 
 from armillary.errors import ScriptBlocked
 from armillary.limits import SCRIPT_STRIKES_KEPT, SCRIPT_STRIKES_MAX
-from armillary.store.resources import ResourceRecord
+from armillary.store.catalog.resources import ResourceRecord
 
 
 class Strikes:

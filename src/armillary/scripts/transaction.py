@@ -26,17 +26,17 @@ from armillary.limits import SCRIPT_WRITTEN_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients, miss_ru, read_ru
 from armillary.scripts.reservations import Reservations
-from armillary.store import layout
-from armillary.store.charges import charge_of
-from armillary.store.containers import ContainerStore
-from armillary.store.fencing import check_fence
-from armillary.store.operations import run_operation
-from armillary.store.preparing import Operation, Seen, prepare, prepare_patch, seen_text
-from armillary.store.requests import Context, Done, Key, Op
-from armillary.store.rows import id_part
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.operations import run_operation
+from armillary.store.items.preparation import Operation, Seen, prepare, prepare_patch, seen_text
+from armillary.store.items.requests import Context, Done, Key, Op
+from armillary.store.items.transaction import Found, Work
+from armillary.store.rows import layout
+from armillary.store.rows.fence import check_fence
+from armillary.store.rows.secondary import id_part
 from armillary.store.script_writes import Commit, Read, read_logical_lsn
-from armillary.store.state import ContainerState
-from armillary.store.transaction import Found, Work
+from armillary.store.throughput.charges import charge_of
 from armillary.values import JSON
 
 T = TypeVar("T")

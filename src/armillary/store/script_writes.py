@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from armillary.engine.base import Handler, Reader, Row, Writer
 from armillary.errors import DbError, Fenced, Stale
-from armillary.store import layout
-from armillary.store.fencing import open_meta
-from armillary.store.meta import COUNTER_BITS
-from armillary.store.operations import run_operation
-from armillary.store.requests import Context, Done, Key, Op
-from armillary.store.rows import LogicalPartition, logical_key, unpack_logical
-from armillary.store.transaction import Work
+from armillary.store.items.operations import run_operation
+from armillary.store.items.requests import Context, Done, Key, Op
+from armillary.store.items.transaction import Work
+from armillary.store.rows import layout
+from armillary.store.rows.fence import open_meta
+from armillary.store.rows.meta import COUNTER_BITS
+from armillary.store.rows.secondary import LogicalPartition, logical_key, unpack_logical
 
 
 class Reserved(NamedTuple):

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from armillary.api.http.messages import Begun, Response
 from armillary.api.nosql.call import Call, answered, reply
-from armillary.api.nosql.placing import (
+from armillary.api.nosql.items.placing import (
     Place,
     item_headers,
     item_headers_at,
@@ -29,9 +29,9 @@ from armillary.encoding.documents import parse_body
 from armillary.encoding.partition_key import KeyValues, key_of
 from armillary.errors import BadInput, DbError, NotFound, PartitionKeyMismatch
 from armillary.limits import ITEM_BYTES_MAX
-from armillary.store.containers import ContainerStore
-from armillary.store.preparing import Operation
-from armillary.store.resources import ResourceRecord, ResourceStore
+from armillary.store.catalog.resources import ResourceRecord, ResourceStore
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.preparation import Operation
 
 if TYPE_CHECKING:
     from armillary.scripts.executing import Executed
