@@ -38,7 +38,8 @@ APART = frozenset({"advisor", "sim", "portal", "testing"})
 PROTOCOLS = frozenset({"nosql", "control", "mongo", "table", "gremlin"})
 #: Of `query`, what speaks SQL: the front end, its runner, and the plans made for official SDKs. All
 #: else (plan, expr, index access, execution) is shared by every protocol and imports no SQL.
-SPEAKS_SQL = frozenset({"sql", "run", "quick", "rewriting", "hybrid", "plan_features"})
+SPEAKS_SQL = frozenset({"sql", "gateway"})
+SPEAKS_SQL_TOO = frozenset({("run", "sql"), ("run", "quick")})
 
 
 def violations(root: Path) -> list[str]:
@@ -65,7 +66,12 @@ def _complaints(path: Path, root: Path) -> Iterator[tuple[int, str]]:
             yield line, f"{here} imports {there}, a later layer"
         elif here != there and {here, there} <= APART:
             yield line, f"{here} imports {there}; they stand apart"
-        elif here == there == "query" and inner[:1] == ["sql"] and parts[1] not in SPEAKS_SQL:
+        elif (
+            here == there == "query"
+            and inner[:1] == ["sql"]
+            and parts[1] not in SPEAKS_SQL
+            and parts[1:3] not in SPEAKS_SQL_TOO
+        ):
             yield line, f"query/{parts[1]} imports query/sql; plans have no SQL in them"
         elif here == there == "api" and inner and inner[0] in PROTOCOLS - {parts[1]}:
             yield line, f"api/{parts[1]} imports api/{inner[0]}; protocols stand apart"
@@ -165,7 +171,7 @@ def test_the_search_reads_the_whole_package() -> None:
         ("api/x.py", "import armillary.server", "api imports server"),
         ("server/x.py", "import armillary.portal", "server imports portal"),
         ("testing.py", "import armillary.cli", "testing imports cli"),
-        ("sim/x.py", "import armillary.commands.demo", "sim imports commands"),
+        ("sim/x.py", "import armillary.commands.demo.command", "sim imports commands"),
         # neighbours that stand apart
         ("advisor/x.py", "from armillary import sim", "advisor imports sim"),
         ("sim/x.py", "from ..portal import ring", "sim imports portal"),
@@ -183,11 +189,15 @@ def test_the_search_reads_the_whole_package() -> None:
         ("server/x.py", "from armillary.api.nosql.call import Call", "server imports api/nosql"),
         ("server/x.py", "from ..api import mongo", "server imports api/mongo"),
         # plans and expressions belong to no query language
-        ("query/plan.py", "from armillary.query.sql import ast", "query/plan imports query/sql"),
-        ("query/plan.py", "from .sql.binder import bind", "query/plan imports query/sql"),
+        (
+            "query/plan/nodes.py",
+            "from armillary.query.sql import ast",
+            "query/plan imports query/sql",
+        ),
+        ("query/plan/nodes.py", "from ..sql.binder import bind", "query/plan imports query/sql"),
         ("query/expr/nodes.py", "from armillary.query import sql", "query/expr imports query/sql"),
         ("query/expr/x.py", "def f():\n    from ..sql import ast", "query/expr imports query/sql"),
-        ("query/index_access.py", "import armillary.query.sql.ast", "imports query/sql"),
+        ("query/access/filters.py", "import armillary.query.sql.ast", "imports query/sql"),
         ("query/functions/x.py", "from ..sql import ast", "query/functions imports query/sql"),
         # names nobody has placed
         ("utils.py", "", "utils has no place"),
@@ -213,7 +223,7 @@ def test_a_planted_violation_is_caught(
         ("config.py", "from armillary import limits"),
         ("api/nosql/x.py", "from . import wire\nfrom .wire import y\nfrom ..errors import wire"),
         ("server/x.py", "from armillary.api.core import gateway\nfrom ..api.http import messages"),
-        ("query/run.py", "from armillary.query.sql.parser import parse"),
+        ("query/run/sql.py", "from armillary.query.sql.parser import parse"),
         ("query/sql/x.py", "from armillary.query.sql import ast\nfrom ..expr import nodes"),
         ("cli.py", "from armillary import __version__\nfrom .advisor import advise"),
         ("__init__.py", "from .store import account"),

@@ -1,0 +1,1 @@
+"""Candidates: partition keys that somebody might choose, from text, data and workload."""

@@ -1,0 +1,1 @@
+"""The same operations under several partition keys, side by side."""

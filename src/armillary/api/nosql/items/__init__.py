@@ -1,0 +1,1 @@
+"""Items on the wire: one at a time, batches, feeds, queries; and where each request belongs."""

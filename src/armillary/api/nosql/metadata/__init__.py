@@ -1,0 +1,1 @@
+"""Databases, containers, offers, users and scripts on the wire."""

@@ -1,0 +1,1 @@
+"""The engine on PostgreSQL and Citus: many servers, one database."""

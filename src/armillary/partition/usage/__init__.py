@@ -1,0 +1,1 @@
+"""What each physical partition consumed: counted as it happens, added up over processes."""

@@ -1,0 +1,2 @@
+"""Which index entries can answer a plan, and reading them. In: a filter or an order. Out: items of
+one snapshot."""

@@ -1,0 +1,1 @@
+"""Plans for official SDKs, which merge the answers of several partitions themselves."""

@@ -1,0 +1,2 @@
+"""Provisioned throughput and what operations cost: offers and their changes, the meter that admits
+and charges every operation."""
