@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from armillary.encoding.etags import etag_bytes
 from armillary.engine.base import Command, Engine
 from armillary.limits import SCRIPT_RIDS_RESERVED
+from armillary.store.items.script_writes import Reserved
 from armillary.store.rows.meta import COUNTER_BITS
-from armillary.store.script_writes import Reserved
 
 BLOCKS_MAX = 1_024
 

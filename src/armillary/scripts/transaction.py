@@ -5,7 +5,7 @@
 
 The operations are those of the store, on a writer that keeps everything in memory, so that ids,
 unique keys, sizes, time to live and indexes mean the same as anywhere else; at commit the writer
-runs the same list on the real rows, if what was read is still true (`store/script_writes.py`). The
+runs the same list on the real rows, if what was read is still true (`script_writes.py`). The
 snapshot is opened by the first operation. Nothing is locked at any time.
 """
 
@@ -31,11 +31,11 @@ from armillary.store.items.containers import ContainerStore
 from armillary.store.items.operations import run_operation
 from armillary.store.items.preparation import Operation, Seen, prepare, prepare_patch, seen_text
 from armillary.store.items.requests import Context, Done, Key, Op
+from armillary.store.items.script_writes import Commit, Read, read_logical_lsn
 from armillary.store.items.transaction import Found, Work
 from armillary.store.rows import layout
 from armillary.store.rows.fence import check_fence
 from armillary.store.rows.secondary import id_part
-from armillary.store.script_writes import Commit, Read, read_logical_lsn
 from armillary.store.throughput.charges import charge_of
 from armillary.values import JSON
 
