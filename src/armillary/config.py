@@ -138,6 +138,23 @@ class GremlinSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptSettings:
+    seconds: float = limits.SCRIPT_SECONDS
+    """How long one run of a stored procedure or trigger may take."""
+    memory: int = limits.SCRIPT_HEAP_BYTES
+    """How much memory one run may use."""
+    processes: int = limits.SCRIPT_CHILDREN
+    """How many scripts run at once in each worker, in a process of their own each."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("seconds", 0.01), ("memory", 2**20), ("processes", 1)):
+            if not getattr(self, name) >= least:
+                raise BadInput(
+                    f"scripts.{name} is {getattr(self, name)}; it has to be {least} or more."
+                )
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     host: str = "127.0.0.1"
     """The address to listen on."""
@@ -210,6 +227,7 @@ class Settings:
     throughput: ThroughputSettings = field(default_factory=ThroughputSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
+    scripts: ScriptSettings = field(default_factory=ScriptSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     table: TableSettings = field(default_factory=TableSettings)
     mongo: MongoSettings = field(default_factory=MongoSettings)
@@ -307,6 +325,13 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
+def parse_seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("it has to be a number of seconds") from None
+
+
 def parse_port(text: str) -> int:
     if not text.isdecimal() or int(text) > PORT_MAX:
         raise ValueError(f"a port is a number from 0 to {PORT_MAX}")
@@ -342,6 +367,9 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_API_TRUST_FORWARDED": ("api", "trust_forwarded", parse_switch),
     "ARMILLARY_API_ACCEPT_ENTRA": ("api", "accept_entra", parse_switch),
     "ARMILLARY_QUERY_GATEWAY_MERGE": ("query", "gateway_merge", parse_switch),
+    "ARMILLARY_SCRIPTS_SECONDS": ("scripts", "seconds", parse_seconds),
+    "ARMILLARY_SCRIPTS_MEMORY": ("scripts", "memory", parse_bytes),
+    "ARMILLARY_SCRIPTS_PROCESSES": ("scripts", "processes", parse_count),
     "ARMILLARY_SERVER_HOST": ("server", "host", str),
     "ARMILLARY_SERVER_PORT": ("server", "port", parse_port),
     "ARMILLARY_SERVER_WORKERS": ("server", "workers", str),

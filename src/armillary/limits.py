@@ -106,6 +106,34 @@ QUERY_ELEMENTS_MAX = 1_000_000  # of arrays that FROM and JOIN go through for on
 QUERY_PAGE_SECONDS = 5.0  # after which a page ends with what it has
 QUERY_SNAPSHOT_SECONDS = 1.0  # of one read transaction; a page may need several
 
+# --- scripts (scripts 2.2, 3, 7.3; the numbers without a source are ours) ---
+SCRIPT_SECONDS = 5.0  # of one run, waiting for its turn not counted
+SCRIPT_SOFT_SHARE = 0.8  # of that, after which operations are no longer accepted
+SCRIPT_STRIKE_SHARE = 0.4  # CPU time of a run that counts against its script: 2 s of 5
+SCRIPT_STRIKES_MAX = 6  # runs over their bounds before a script is blocked
+SCRIPT_STRIKES_KEPT = 10_000  # scripts whose strikes are remembered
+SCRIPT_HEAP_BYTES = 64 * MB
+SCRIPT_STACK_BYTES = 1 * MB
+SCRIPT_PROCESS_BYTES = 336 * MB  # address space of a child besides the heap
+SCRIPT_CHILDREN = 2  # processes that run scripts at once; one more may be warm
+SCRIPT_CHILD_RUNS = 2_000  # after which a child is replaced
+SCRIPT_CHILD_RSS_BYTES = 40 * MB  # or when it was ever larger than this
+SCRIPT_START_SECONDS = 10.0  # for a child to begin
+SCRIPT_FRAME_BYTES_MAX = 32 * MB  # of one answer of a child
+SCRIPT_PENDING_MAX = 10_000  # operations of one run; more are not accepted
+SCRIPT_PENDING_BYTES = 8 * MB  # of bodies queued at once
+SCRIPT_WRITTEN_BYTES_MAX = 32 * MB  # by one run
+SCRIPT_MESSAGE_CHARACTERS_MAX = 2 * MB  # of a body that a script sets
+SCRIPT_ANSWER_CHARACTERS_MAX = 4 * MB
+SCRIPT_LOG_CHARACTERS_MAX = 8 * KB  # travels in a header, percent-encoded
+SCRIPT_TEXT_BYTES_MAX = 1 * MB
+SCRIPT_RETRIES_MAX = 40  # runs of one script after conflicts with other writers; then 449
+SCRIPT_RETRY_SECONDS = 20.0  # after which no further run begins
+SCRIPTS_WAITING_MAX = 4_096  # runs waiting for their turn; more are refused with 429
+SCRIPT_RIDS_RESERVED = 1_000  # at once, for items that scripts are going to write
+FUNCTION_ROWS = 500  # rows of one call into JavaScript
+FUNCTION_BLOCK_BYTES = 4 * MB  # of arguments of such a call
+
 # --- engine ---
 KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
 GROUP_COMMANDS_MAX = 64  # commands in one commit

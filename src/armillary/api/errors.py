@@ -46,6 +46,13 @@ from armillary.errors import (
     RangeBusy,
     RangeGone,
     ReadOnlyStore,
+    ScriptBlocked,
+    ScriptConflict,
+    ScriptFailed,
+    ScriptOutOfMemory,
+    ScriptsBusy,
+    ScriptTimedOut,
+    ScriptWrongKey,
     SessionNotAvailable,
     SharedContainersFull,
     SnapshotExpired,
@@ -116,6 +123,14 @@ WIRE: dict[type[DbError], Wire] = {
     NotSplittable: Wire(400, "BadRequest"),
     SharedContainersFull: Wire(403, "Forbidden"),
     Stale: Wire(449, "RetryWith"),
+    # A script chooses the sub-status by the number of its error, never the status (scripts 0.2).
+    ScriptFailed: Wire(400, "BadRequest"),
+    ScriptOutOfMemory: Wire(400, "BadRequest"),
+    ScriptWrongKey: Wire(400, "BadRequest"),
+    ScriptBlocked: Wire(403, "Forbidden"),
+    ScriptsBusy: Wire(429, "429"),
+    ScriptConflict: Wire(449, "RetryWith"),
+    ScriptTimedOut: Wire(408, "RequestTimeout"),
     # 503 says "this did not happen": SDKs send it again, writes too.
     Unavailable: Wire(503, "ServiceUnavailable"),
     # So 503 would be a lie here. 408 is the original's word for an unknown outcome ("Write
@@ -144,7 +159,8 @@ def wire(error: DbError) -> Reply:
     the bare root says nothing a client could act on, so it is treated as a bug of ours.
     """
     row = next((WIRE[kind] for kind in type(error).__mro__ if kind in WIRE), INTERNAL)
-    return Reply(row.status, error.sub_status, row.code, error.message)
+    sub_status = error.facts.get("sub_status", error.sub_status)
+    return Reply(row.status, sub_status, row.code, error.message)
 
 
 # --- Gremlin --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ and
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
@@ -28,6 +28,7 @@ from armillary.store.items.expiry import is_expired
 from armillary.store.items.requests import Context, Key, Op
 from armillary.store.rows import layout, shapes
 from armillary.store.rows.fence import open_meta
+from armillary.store.rows.meta import Meta
 from armillary.store.rows.secondary import (
     LogicalPartition,
     expiry_key,
@@ -116,9 +117,15 @@ class Work:
     def put_item(self, key: Key, op: Op, old: Found | None, was: Indexed) -> tuple[Found, Indexed]:
         tx, meta, context = self.tx, self.meta, self.context
         assert op.entries is not None
-        rid = meta.next_rid() if old is None else old.rid
-        meta.etags += 1
-        etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
+        if old is not None:
+            rid = old.rid
+        else:
+            rid = op.rid or meta.next_rid()
+        if op.etag:
+            etag = op.etag
+        else:
+            meta.etags += 1
+            etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
         header = Header(
             lsn=self.lsn,
             previous_lsn=_previous_lsn(old, self.lsn),
@@ -212,6 +219,13 @@ class Work:
             self.meta.ts = self.ts
         self.tx.put(layout.META, self.meta.pack())
 
+    def saved(self) -> "Saved":
+        """What `restore` brings back, when an operation failed after it had begun to write."""
+        return replace(self.meta), dict(self._logical), set(self._touched)
+
+    def restore(self, saved: "Saved") -> None:
+        self.meta, self._logical, self._touched = saved
+
     # --- inside ---------------------------------------------------------------------------------
 
     @property
@@ -288,6 +302,9 @@ class Work:
             size_bytes=logical.size_bytes + body + index,
             lsn=max(logical.lsn, self.lsn) if is_change else logical.lsn,
         )
+
+
+Saved: TypeAlias = tuple[Meta, dict[bytes, LogicalPartition | None], set[bytes]]
 
 
 def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:
