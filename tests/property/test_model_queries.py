@@ -22,11 +22,12 @@ from tests.support.tagged_model import TAGGED_MODEL
 from armillary.container import Container
 from armillary.encoding import models
 from armillary.errors import BadInput, Conflict
-from armillary.query import index_read, ordered
+from armillary.query.access import choice as index_read
+from armillary.query.access import ordered
 from armillary.query.expr import nodes
-from armillary.query.pages import run_plan
-from armillary.query.plan import SortKey, simple_plan
-from armillary.store.index_path import ARRAY
+from armillary.query.plan.nodes import SortKey, simple_plan
+from armillary.query.run.pages import run_plan
+from armillary.store.index.paths import ARRAY
 from armillary.values import UNDEFINED
 
 COMPOSITES = [

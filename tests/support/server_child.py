@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from armillary.server import listen
-from armillary.server.banner import TextBanner
-from armillary.server.plan import make_plan
-from armillary.server.run import run
+from armillary.server.process.banner import TextBanner
+from armillary.server.process.plan import make_plan
+from armillary.server.process.run import run
 
 if __name__ == "__main__":
     data, workers, port = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from armillary.api.http.messages import Request, Response, Waiting
 from armillary.errors import DbError
-from armillary.store.accounts import AccountStore
+from armillary.store.catalog.accounts import AccountStore
 
 
 class EchoService:

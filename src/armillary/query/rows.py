@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armillary.encoding.documents import Header, unpack_header
-from armillary.store.reading import Stored
+from armillary.store.items.reading import Stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable
 
-from armillary.server.connection import Connection
-from armillary.server.hub import Hub, log
+from armillary.server.http.connection import Connection
+from armillary.server.http.hub import Hub, log
 
 #: Asked at the first TLS hello: on the very first start the certificate may still be in the making.
 TlsSource = Callable[[], Awaitable[ssl.SSLContext]]

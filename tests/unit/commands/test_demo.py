@@ -6,7 +6,7 @@ import orjson
 from typer.testing import CliRunner
 
 from armillary.cli import app
-from armillary.commands.demo_live import _link
+from armillary.commands.demo.live import _link
 from armillary.testing.process import start_server
 
 RUN = CliRunner()

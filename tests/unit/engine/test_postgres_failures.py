@@ -13,7 +13,7 @@ from tests.support.postgres import fresh_url, open_postgres, server_url
 
 from armillary import steps
 from armillary.engine.base import META_KEY, Command, Handler, Writer
-from armillary.engine.postgres import PostgresEngine
+from armillary.engine.postgres.engine import PostgresEngine
 from armillary.errors import DbError, StorageFull, Unavailable, WriteUncertain
 
 pytestmark = pytest.mark.postgres

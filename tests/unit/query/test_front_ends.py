@@ -15,13 +15,13 @@ from tests.support.accounts import World, open_world, store_of
 from armillary.budget import Budget
 from armillary.container import Container
 from armillary.errors import Abandoned, OutOfTime, OverBudget
+from armillary.query.access.filters import accesses
 from armillary.query.expr import nodes
-from armillary.query.index_access import accesses
-from armillary.query.pages import QueryPage, run_plan
-from armillary.query.plan import Plan, SortKey, simple_plan
-from armillary.query.program import Program
+from armillary.query.plan.nodes import Plan, SortKey, simple_plan
 from armillary.query.rows import StoredRow
-from armillary.store.index_path import ARRAY
+from armillary.query.run.pages import QueryPage, run_plan
+from armillary.query.run.program import Program
+from armillary.store.index.paths import ARRAY
 
 COUNT = 60
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from armillary.advisor.diagnostics import is_log, read_logs
+from armillary.advisor.workload.diagnostics import is_log, read_logs
 from armillary.api.http.messages import Request, Response
-from armillary.server.observing import facts_of, operation_name
+from armillary.server.http.observing import facts_of, operation_name
 
 DOCS = "/dbs/d/colls/c/docs"
 

@@ -1,7 +1,7 @@
 """Without these, a build would be told of other queries and requests than there were."""
 
 from armillary.account import open_account
-from armillary.store.usage_report import UsageReport
+from armillary.store.reports.usage import UsageReport
 
 CROSS = "SELECT * FROM c WHERE c.color = 'red'"
 SINGLE = "SELECT * FROM c WHERE c.pk = @pk"

@@ -22,9 +22,9 @@ from armillary.api.core.principals import FULL, READ_ONLY, Principal, authentica
 from armillary.api.core.signing import parse_authorization
 from armillary.api.http.messages import Request, Response
 from armillary.errors import DbError, Forbidden, NotFound, Stale, Unauthorized
-from armillary.store.controls import SharedControls
-from armillary.store.moves import Move
-from armillary.store.snapshots import Snapshots
+from armillary.store.catalog.controls import SharedControls
+from armillary.store.catalog.snapshots import Snapshots
+from armillary.store.moves.runner import Move
 
 log = logging.getLogger("armillary.control")
 

@@ -32,9 +32,9 @@ from armillary.api.http.messages import Begun, Request, Response, Shortcut
 from armillary.api.nosql.authorization import authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
 from armillary.api.nosql.cors import cors_headers, preflight
-from armillary.api.nosql.hot_creates import HotCreates
-from armillary.api.nosql.hot_queries import HotQueries
-from armillary.api.nosql.hot_reads import HotReads
+from armillary.api.nosql.fast.creates import HotCreates
+from armillary.api.nosql.fast.queries import HotQueries
+from armillary.api.nosql.fast.reads import HotReads
 from armillary.api.nosql.operation_names import container_named, operation_name
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.routes import Route, find_route
@@ -42,15 +42,15 @@ from armillary.clock import Clock, new_random
 from armillary.config import Settings
 from armillary.engine.base import Engine
 from armillary.errors import BadInput, DbError, UnknownMethod
-from armillary.partition.ledgers import open_ledger
-from armillary.partition.provisioning import PartitionLimits
+from armillary.partition.budgets.opening import open_ledger
+from armillary.partition.provisioning.partitions import PartitionLimits
 from armillary.partition.request_units import PROFILES, metadata_ru
-from armillary.partition.statistics import open_statistics
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ensure_catalog
-from armillary.store.controls import FAULTS, SharedControls
-from armillary.store.housekeeping import ROUND_SECONDS, SPARE_ROUND_SECONDS, Housekeeper
-from armillary.store.metering import Meter
+from armillary.partition.usage.statistics import open_statistics
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.controls import FAULTS, SharedControls
+from armillary.store.catalog.records import ensure_catalog
+from armillary.store.throughput.meter import Meter
+from armillary.store.upkeep.housekeeper import ROUND_SECONDS, SPARE_ROUND_SECONDS, Housekeeper
 
 log = logging.getLogger("armillary.api")
 

@@ -28,7 +28,7 @@ from armillary.query.expr.operators import BINARY, UNARY, between, contained, el
 from armillary.query.expr.queries import BoundQuery
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.rows import StoredRow
-from armillary.store.index_path import ARRAY, Path
+from armillary.store.index.paths import ARRAY, Path
 from armillary.values import JSON, UNDEFINED
 
 Row: TypeAlias = list[Any]

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from armillary.store.index_path import Path
+from armillary.store.index.paths import Path
 from armillary.values import JSON, Undefined
 
 Constant: TypeAlias = bool | int | float | str | Undefined | None

@@ -15,7 +15,7 @@ from functools import singledispatch
 from typing import Final, assert_never
 
 from armillary.query.expr import nodes
-from armillary.store.index_path import ARRAY
+from armillary.store.index.paths import ARRAY
 from armillary.values import UNDEFINED
 
 _RESERVED_WORDS = """
