@@ -3,8 +3,8 @@
     python bench/evaluate.py
 
 Prints nanoseconds per item for closures (`query/expr/evaluate.py`) and compiled text
-(`query/expr/compile.py`), for decoding whole and in part (`query/expr/decoding.py`), and microseconds for
-making either. Only the factors mean something on another machine.
+(`query/expr/compile.py`), for decoding whole and in part (`query/expr/decoding.py`), and
+microseconds for making either. Only the factors mean something on another machine.
 """
 
 from __future__ import annotations

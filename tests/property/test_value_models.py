@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.tagged_model import TAGGED_MODEL
 
+from armillary.encoding.edm_model import EDM_MODEL
+from armillary.encoding.edm_values import store_binary, store_double, store_ticks
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import Partial
@@ -23,11 +25,24 @@ SCALARS = st.none() | st.booleans() | NUMBERS | LARGE | TEXTS | LONG
 TAGGED = st.builds(lambda n: {"$n": str(n)}, st.integers(-3, 3) | LARGE) | st.builds(
     lambda n: {"$at": n}, st.integers(-3, 3)
 )
+EDM = (
+    st.builds(lambda n: {"$t": 16, "$v": n}, st.integers(-3, 3))
+    | st.builds(lambda n: {"$t": 18, "$v": str(n)}, st.integers(-3, 3) | LARGE)
+    | st.builds(lambda n: {"$t": 18, "$v": str(n)}, st.integers(2**63 - 2000, 2**63 - 1))
+    | st.builds(store_double, st.floats() | st.integers(-3, 3).map(float))
+    | st.builds(store_double, st.integers(2**62, 2**63 - 1).map(float))
+    | st.builds(lambda text: {"$t": 2, "$v": text}, TEXTS | LONG)
+    | st.builds(lambda flag: {"$t": 8, "$v": flag}, st.booleans())
+    | st.builds(store_ticks, st.integers(0, 3))
+    | st.builds(lambda one: {"$t": 5, "$v": str(one)}, st.uuids())
+    | st.builds(store_binary, st.binary(max_size=3) | st.just(b"\x00" * 300))
+)
 BRANCHES = st.lists(SCALARS, max_size=2) | st.dictionaries(st.sampled_from("ab"), SCALARS)
 CUTS = st.sampled_from([TERM_CUT_BYTES, 60, 3])
 
 MODELS = {
     "json": (JSON_MODEL, SCALARS | BRANCHES),
+    "edm": (EDM_MODEL, SCALARS | BRANCHES | EDM),
     "tagged": (TAGGED_MODEL, SCALARS | BRANCHES | TAGGED),
 }
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from armillary.api.http.messages import Request, Response
-from armillary.api.nosql.call import Call, reply, with_headers
+from armillary.api.http.messages import Request
 
 METHODS: Final = "GET, POST, PUT, PATCH, DELETE, OPTIONS, HEAD"
 AGE_SECONDS: Final = "3600"
@@ -30,12 +29,13 @@ def cors_headers(request: Request, origins: Sequence[str]) -> dict[str, str]:
     }
 
 
-def preflight(call: Call) -> Response:
-    asked = call.request.headers.get("access-control-request-headers", "")
-    headers = {
+def preflight_headers(request: Request, origins: Sequence[str]) -> dict[str, str]:
+    """What a browser wants to know before it lets a page call; nothing for strangers."""
+    if not cors_headers(request, origins):
+        return {}
+    asked = request.headers.get("access-control-request-headers", "")
+    return {
         "Access-Control-Allow-Methods": METHODS,
         "Access-Control-Allow-Headers": asked if asked.isprintable() else "",
         "Access-Control-Max-Age": AGE_SECONDS,
     }
-    allowed = cors_headers(call.request, call.gateway.settings.cors_origins)
-    return with_headers(reply(call, 200, ru=0.0), headers if allowed else {})
