@@ -17,8 +17,8 @@ from armillary.container import Container
 from armillary.errors import Abandoned, OutOfTime, OverBudget
 from armillary.query.access.filters import accesses
 from armillary.query.expr import nodes
+from armillary.query.expr.rows import StoredRow
 from armillary.query.plan.nodes import Plan, SortKey, simple_plan
-from armillary.query.rows import StoredRow
 from armillary.query.run.pages import QueryPage, run_plan
 from armillary.query.run.program import Program
 from armillary.store.index.paths import ARRAY
