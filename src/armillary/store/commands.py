@@ -8,6 +8,7 @@ from armillary.store import (
     leasing,
     move_records,
     moving,
+    notes,
     offers,
     operations,
     rekey_records,
@@ -31,5 +32,6 @@ HANDLERS: dict[str, Handler] = {
     **restore.HANDLERS,
     **seeds.HANDLERS,
     **rekey_records.HANDLERS,
+    **notes.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
