@@ -2,9 +2,9 @@
 
     python bench/evaluate.py
 
-Prints nanoseconds per item for closures (`query/evaluate.py`) and compiled text
-(`query/compile.py`), for decoding whole and in part (`query/decoding.py`), and microseconds for
-making either. Only the factors mean something on another machine.
+Prints nanoseconds per item for closures (`query/expr/evaluate.py`) and compiled text
+(`query/expr/compile.py`), for decoding whole and in part (`query/expr/decoding.py`), and
+microseconds for making either. Only the factors mean something on another machine.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 import orjson
 
-from armillary.query import compile
-from armillary.query.decoding import decoder_for
-from armillary.query.evaluate import Frame, Scope, make
+from armillary.query.expr import compile
+from armillary.query.expr.decoding import decoder_for
+from armillary.query.expr.evaluate import Frame, Scope, make
 from armillary.query.functions import Context
 from armillary.query.sql import ast
 from armillary.query.sql.parser import parse

@@ -14,9 +14,10 @@ from typing import Any
 from bench.bare_server import HEADERS
 from bench.http_load import load, repeat
 
-from armillary.api.http.messages import Request, Response
+from armillary.api.http.messages import Request, Response, Service
 from armillary.server.banner import TextBanner, say_at_once
 from armillary.server.plan import make_plan
+from armillary.server.registry import ProtocolSpec
 from armillary.server.run import run
 
 BODY_BYTES = 600
@@ -31,7 +32,7 @@ REQUEST = (
 )
 
 
-class Fixed:
+class Fixed(Service):
     def is_quick(self, request: Request) -> bool:
         return True
 
@@ -39,7 +40,19 @@ class Fixed:
         return ANSWER
 
 
-def make_service(engine: Any, settings: Any, **options: Any) -> Fixed:
+class NoAccount:
+    """What the service needs of an account: nothing."""
+
+    def defer_to(self, defer: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_nothing(engine: Any, settings: Any, **options: Any) -> NoAccount:
+    return NoAccount()
+
+
+def make_service(gateway: Any, settings: Any) -> Fixed:
     return Fixed()
 
 
@@ -50,7 +63,8 @@ def serve_fixed() -> None:
             data=Path(folder),
             engine=":memory:",
             port=0,
-            factory="bench.server:make_service",
+            opener="bench.server:open_nothing",
+            protocols=(ProtocolSpec("fixed", "http", "bench.server:make_service"),),
         )
         run(plan, TextBanner(say_at_once), print)
 

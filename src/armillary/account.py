@@ -31,7 +31,7 @@ from armillary.partition.offers import requested
 from armillary.partition.provisioning import PartitionLimits
 from armillary.partition.request_units import PROFILES
 from armillary.partition.statistics import open_statistics
-from armillary.query.computed import check_computed
+from armillary.query.sql.computed import check_computed
 from armillary.store import rekey as rekeying
 from armillary.store.accounts import AccountStore
 from armillary.store.commands import HANDLERS

@@ -129,6 +129,30 @@ class ServerSettings:
     """Further names that the server answers to on loopback."""
     allow_emulator_key: bool = False
     """Take the public key of the emulator on addresses that others can reach."""
+    account: str = "localhost"
+    """The account's name, where a client has to say it: Table and MongoDB."""
+
+
+#: Of a protocol beside NoSQL: a number, 0 for any that is free, or `off`.
+Port: TypeAlias = int | Literal["off"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    port: Port = 8902
+    """The port of the Table API; 0 picks a free one and prints it, `off` closes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MongoSettings:
+    port: Port = 10255
+    """The port of the MongoDB API; 0 picks a free one and prints it, `off` closes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GremlinSettings:
+    port: Port = 8901
+    """The port of the Gremlin API; 0 picks a free one and prints it, `off` closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +186,9 @@ class Settings:
     api: ApiSettings = field(default_factory=ApiSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
     server: ServerSettings = field(default_factory=ServerSettings)
+    table: TableSettings = field(default_factory=TableSettings)
+    mongo: MongoSettings = field(default_factory=MongoSettings)
+    gremlin: GremlinSettings = field(default_factory=GremlinSettings)
     log: LogSettings = field(default_factory=LogSettings)
 
     @classmethod
@@ -261,6 +288,14 @@ def parse_port(text: str) -> int:
     return int(text)
 
 
+def parse_port_or_off(text: str) -> Port:
+    if text.strip().lower() == "off":
+        return "off"
+    if not text.isdecimal() or int(text) > PORT_MAX:
+        raise ValueError(f"a port is a number from 0 to {PORT_MAX}, or 'off'")
+    return int(text)
+
+
 def parse_list(text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in text.split(",") if one.strip())
 
@@ -288,6 +323,10 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_SERVER_KEY_FILE": ("server", "key_file", str),
     "ARMILLARY_SERVER_ALLOW_HOSTS": ("server", "allow_hosts", parse_list),
     "ARMILLARY_SERVER_ALLOW_EMULATOR_KEY": ("server", "allow_emulator_key", parse_switch),
+    "ARMILLARY_SERVER_ACCOUNT": ("server", "account", str),
+    "ARMILLARY_TABLE_PORT": ("table", "port", parse_port_or_off),
+    "ARMILLARY_MONGO_PORT": ("mongo", "port", parse_port_or_off),
+    "ARMILLARY_GREMLIN_PORT": ("gremlin", "port", parse_port_or_off),
     "ARMILLARY_LOG_FORMAT": ("log", "format", str),
     "ARMILLARY_LOG_LEVEL": ("log", "level", str),
     "ARMILLARY_LOG_REQUESTS": ("log", "requests", parse_switch),

@@ -45,6 +45,24 @@ PAGE_ITEMS_DEFAULT = 100
 FEED_SCAN_ROWS_MAX = 20_000  # log rows looked at for one page of a change feed
 PAGE_ITEMS_MAX = 1000  # what a page holds when the caller leaves the size to us
 
+# --- tables (table 11, 12) ---
+TABLE_NAME_CHARACTERS_END = 255  # a name has fewer
+TABLE_ROW_KEY_BYTES_MAX = 255  # Cosmos DB: a row key is the id of an item
+STORAGE_KEY_BYTES_MAX = 1 * KB  # Storage: of either key, in UTF-16
+STORAGE_ENTITY_BYTES_MAX = 1 * MB
+STORAGE_VALUE_BYTES_MAX = 64 * KB  # Storage: of one property; strings in UTF-16
+TABLE_PROPERTIES_MAX = 252  # and three of the system
+TABLE_PROPERTY_CHARACTERS_MAX = 255  # of a name
+TABLE_FILTER_CHARACTERS_MAX = 15 * KB  # the target has no room for more
+TABLE_FILTER_TERMS_MAX = 500  # comparisons of one filter; ours
+TABLE_FILTER_DEPTH_MAX = 100  # of parentheses and nots; ours
+TABLE_PAGE_ENTITIES_MAX = 1_000  # Storage refuses a $top above
+TABLE_PAGE_TABLES_MAX = 1_000
+TABLE_MERGE_ROUNDS_MAX = 200  # a merge reads, then writes unless the entity changed; then again
+TABLE_POLICIES_MAX = 5  # stored access policies of one table (Storage)
+TABLE_CORS_RULES_MAX = 5
+TABLE_RETENTION_DAYS_MAX = 365
+
 # --- containers (nosql-rest 2.6) ---
 UNIQUE_KEYS_MAX = 10
 UNIQUE_KEY_PATHS_MAX = 16
@@ -129,6 +147,7 @@ MOVE_FROZEN_MS = 50  # how long it may then stand still before its writers go on
 SPLIT_POINT_ROWS = 2_000  # logical partitions looked at in one snapshot when a cut is chosen
 SPLIT_POINT_PARTS = 20_000  # sums of neighbours that are remembered meanwhile
 MOVE_BEAT_MS = 1_000  # how often a runner says that it is alive
+FORMER_RANGES_REMEMBERED = 256  # whose consumption goes on in the statistics of their descendants
 MOVES_REMEMBERED = 30  # splits and merges that are over, in the record of a container
 MOVE_SILENT_MS = 5_000  # a move whose runner was silent for this long may be taken over
 REKEY_PAGE_ITEMS = 100  # items brought to another key between two notes of how far it is
@@ -165,6 +184,7 @@ CONNECTIONS_MAX = 16_384
 FIRST_BYTE_SECONDS = 120.0  # a new connection may be silent for this long
 HANDSHAKE_SECONDS = 10.0  # TLS
 IDLE_SECONDS = 300.0  # between two requests; longer than the pools of the SDKs keep a connection
+STREAM_IDLE_SECONDS = 1_800.0  # MongoDB and Gremlin drivers keep pools of idle connections
 HEAD_SECONDS = 20.0  # from the first byte of a request to the end of its headers
 BODY_SECONDS = 60.0  # from there to the end of its body
 WRITE_SECONDS = 60.0  # without the client taking a single byte of its answer
@@ -235,3 +255,20 @@ assert HEAD_BYTES_MAX > TARGET_BYTES_MAX
 assert SYNTHETIC_CANDIDATES_MAX >= SYNTHETIC_SUFFIXES_MAX, "one group must be readable"
 assert 1 + 8 + (1 + 2 * TERM_CUT_BYTES + 2 + 8) + 8 <= KEY_BYTES_MAX, "an index key must fit"
 assert LEDGER_SLOTS > PHYSICAL_PARTITIONS_MAX, "the largest container must fit the ledger"
+
+# --- Gremlin (gremlin reference 11) ---
+GREMLIN_SCRIPT_BYTES_MAX = 64 * KB  # of one request
+GREMLIN_STEPS_MAX = 400  # calls in one script
+GREMLIN_DEPTH_MAX = 64  # nesting of steps and lists; ours: the parser recurses
+GREMLIN_SCRIPTS_KEPT_MAX = 1024  # parsed texts that are kept; ours
+GREMLIN_REPEATS_MAX = 32  # iterations of repeat()
+GREMLIN_SECONDS_MAX = 30  # of one traversal
+GREMLIN_MEMORY_BYTES_MAX = 2 * GB  # the service's bound; `[gremlin] memory` lowers it
+GREMLIN_TRAVERSER_STEPS_MAX = 200_000_000  # traversers through steps, in one traversal; ours
+GREMLIN_CHUNK_ITEMS = 64  # results of one partial response
+GREMLIN_CHUNK_BYTES_MAX = 4 * MB  # of one partial response: Python's client refuses 10 MB
+GREMLIN_MESSAGE_BYTES_MAX = 4 * MB  # of one WebSocket message from a client; ours
+GREMLIN_BATCH_TRAVERSERS = 512  # that go through the steps together; ours
+GREMLIN_WAITING_MAX = 64  # requests of one connection that wait for their turn; ours
+GREMLIN_IDLE_SECONDS_MAX = 3600  # of a connection
+GREMLIN_TOKENS_MAX = 100  # distinct resource tokens an hour

@@ -34,6 +34,7 @@ from tests.property.naive_values import (
 from armillary.query.functions import Context
 from armillary.query.sql import ast
 from armillary.query.sql.parser import parse
+from armillary.query.sql.syntax import inner_query
 from armillary.values import UNDEFINED
 
 Scope = dict[str, Any]
@@ -133,8 +134,8 @@ def collection_values(
     collection: ast.Expr, scope: Scope, world: World, container: bool
 ) -> list[Any]:
     match collection:
-        case ast.Subquery(query=query):
-            return rows_of(query, scope, world, outermost=container)
+        case ast.Subquery():
+            return rows_of(inner_query(collection), scope, world, outermost=container)
         case ast.Identifier(name=name):
             return list(world.items) if container else [scope[name]]
         case ast.Member(base=base, name=name):
@@ -365,7 +366,7 @@ def value(expr: ast.Expr, scope: Scope, world: World, group: list[Scope] | None 
 
 
 def subquery(expr: ast.Subquery, scope: Scope, world: World) -> Any:
-    query = expr.query
+    query = inner_query(expr)
     if expr.kind == "ALL":
         if query.where is None:
             return True

@@ -2,7 +2,7 @@
 
 The second opinion's half that knows values. Slow and plain on purpose: doubles for all arithmetic,
 lists of UTF-16 units for strings, a comparison function for order. Nothing is shared with
-`armillary.query.operators`; when the two disagree, one of them read the reference wrongly.
+`armillary.query.expr.operators`; when the two disagree, one of them read the reference wrongly.
 """
 
 import math

@@ -12,9 +12,9 @@ from tests.property.naive_query import FIXED, QueryFailed, World, value
 from tests.support.query_strategies import expressions, items, path, scalars, texts, values
 
 from armillary.errors import BadInput
-from armillary.query import codegen, compile
-from armillary.query.compile import compile_expression, compile_filter
-from armillary.query.evaluate import Frame, Scope, make
+from armillary.query.expr import codegen, compile
+from armillary.query.expr.compile import compile_expression, compile_filter
+from armillary.query.expr.evaluate import Frame, Scope, make
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
 from armillary.values import UNDEFINED, same

@@ -14,7 +14,7 @@ from tests.support.accounts import World, open_world
 from tests.support.query_opinions import disagreement, stored
 from tests.support.query_strategies import items, queries
 
-from armillary.query import compile
+from armillary.query.expr import compile
 from armillary.query.sql import ast
 
 NO_INDEX = {"indexingMode": "none", "automatic": False, "includedPaths": [], "excludedPaths": []}

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.property.test_compile import filters, outcome, scope_of
 from tests.support.query_strategies import expressions, items
 
-from armillary.query.decoding import decoder_for, paths_in
-from armillary.query.evaluate import make
-from armillary.query.operators import member
+from armillary.query.expr.decoding import decoder_for, paths_in
+from armillary.query.expr.evaluate import make
+from armillary.query.expr.operators import member
 from armillary.query.sql import ast
 
 names = st.sampled_from(["a", "b", "", "é", "f0", 'q"', "back\\slash", "\n", "type", "😀"])

@@ -246,9 +246,9 @@ def test_faults_signatures_and_writers_that_wait_are_for_the_long_way() -> None:
     with metered() as api:
         store_of(api)
         data = ordinary(api, b'{"id":"i","pk":"k"}')
-        api.service.shared.cells[0] = 1
+        api.gateway.shared.cells[0] = 1
         assert short(api, data, data) is None
-        api.service.shared.cells[0] = 0
+        api.gateway.shared.cells[0] = 0
         api.engine.never_waits = False  # type: ignore[misc]
         assert short(api, data, data) is None
         api.engine.never_waits = True  # type: ignore[misc]

@@ -173,11 +173,11 @@ def test_a_signature_that_was_right_once_is_computed_again(filled: Api) -> None:
 def test_faults_are_for_the_long_way(filled: Api) -> None:
     data = raw(ORDINARY, filled.signed("GET", ORDINARY) | OF_K1)
     assert short(filled, data) is not None
-    filled.service.shared.cells[0] = 1
+    filled.gateway.shared.cells[0] = 1
     try:
         assert short(filled, data) is None
     finally:
-        filled.service.shared.cells[0] = 0
+        filled.gateway.shared.cells[0] = 0
 
 
 def test_a_container_that_was_made_again_is_another(filled: Api) -> None:

@@ -16,7 +16,8 @@ from tests.support.query_strategies import items, queries
 
 from armillary.container import Container
 from armillary.errors import DbError
-from armillary.query import compile, program
+from armillary.query import program
+from armillary.query.expr import compile
 from armillary.query.sql import ast
 
 #: Of the shapes that loops are written for: simple paths, nested ones, groups, orders.

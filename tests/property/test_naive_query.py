@@ -11,10 +11,10 @@ from tests.property.naive_functions import OWN, aggregate
 from tests.property.naive_query import QueryFailed, run
 from tests.support.function_cases import FunctionCase, function_cases
 
-from armillary.query import operators
+from armillary.query.expr import operators
+from armillary.query.expr.like import like
 from armillary.query.functions import FUNCTIONS
-from armillary.query.like import like
-from armillary.values import UNDEFINED, same
+from armillary.values import UNDEFINED, identity, order_key, same
 
 numbers = st.one_of(
     st.integers(-5, 5),
@@ -71,9 +71,9 @@ def test_operators_agree(left: Any, right: Any) -> None:
 def test_order_and_identity_agree(one: Any, two: Any, three: Any) -> None:
     """ORDER BY, DISTINCT and GROUP BY of the executor rest on these two keys."""
     naive = sorted([one, two, three], key=naive_values.by_order)
-    real = sorted([one, two, three], key=operators.order_key)
+    real = sorted([one, two, three], key=order_key)
     assert all(naive_values.compare(a, b) == 0 for a, b in zip(naive, real, strict=True))
-    equal = operators.identity(one) == operators.identity(two)
+    equal = identity(one) == identity(two)
     assert equal is naive_values.is_equal(one, two)
 
 

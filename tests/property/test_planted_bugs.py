@@ -20,7 +20,7 @@ from tests.support.query_opinions import disagreement, stored
 from tests.support.query_strategies import _FUNCTIONS
 
 from armillary.container import Container
-from armillary.query import operators
+from armillary.query.expr import operators
 from armillary.query.functions import FUNCTIONS
 from armillary.query.sql import ast
 from armillary.query.sql.parser import parse

@@ -11,8 +11,8 @@ from tests.property.naive_query import QueryFailed, run
 from tests.support.query_strategies import expressions, items, queries
 
 from armillary.errors import BadInput
-from armillary.query import operators
-from armillary.query.like import like
+from armillary.query.expr import operators
+from armillary.query.expr.like import like
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
 from armillary.query.sql.parser import parse

@@ -7,12 +7,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.sql_strategies import expressions, queries
 
+from armillary.query.expr.text import RESERVED, print_expression
+from armillary.query.problems import BadQuery, QueryError
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
-from armillary.query.sql.errors import BadQuery, QueryError
-from armillary.query.sql.lexer import RESERVED, tokenize
+from armillary.query.sql.lexer import tokenize
 from armillary.query.sql.parser import parse
-from armillary.query.sql.printer import print_expression, print_query
+from armillary.query.sql.printer import print_query
 
 _PIECES = [
     *sorted(RESERVED),
@@ -61,7 +62,7 @@ def test_every_node_of_a_text_has_its_place_inside_its_parent(query: ast.Query) 
 @given(queries())
 def test_binding_a_random_query_ends_in_a_bound_query_or_a_bad_one(query: ast.Query) -> None:
     with contextlib.suppress(BadQuery):
-        assert bind(query).query is query
+        assert bind(query).syntax is query
 
 
 @settings(max_examples=500, deadline=None)

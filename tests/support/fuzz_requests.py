@@ -164,7 +164,7 @@ class Fuzzer:
 
     def send(self, world: World, request: Request, name: str) -> Response:
         began = process_time()
-        response = world.api.service.handle(request)
+        response = world.api.port.handle(request)
         took = process_time() - began
         tally = self.tally
         tally.requests += 1

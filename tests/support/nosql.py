@@ -12,8 +12,11 @@ from email.utils import formatdate
 from typing import Any
 from urllib.parse import quote
 
+from armillary.api.control.service import Controls
+from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.http.messages import Request, Response
+from armillary.api.http.mounts import Mounts
 from armillary.api.nosql.service import NosqlService
 from armillary.clock import VirtualClock, new_random
 from armillary.engine.opening import open_engine
@@ -42,7 +45,13 @@ class Api:
         self.account = AccountStore(self.engine, random=new_random(1))
         keys = (EMULATOR_KEY, SECONDARY_KEY)
         self.settings = settings or GatewaySettings(keys=keys, read_only_keys=(READ_ONLY_KEY,))
-        self.service = NosqlService(self.account, self.settings)
+        self.open()
+
+    def open(self) -> None:
+        """The services over `account`; again, when a test has put another one there."""
+        self.gateway = Gateway(self.account, self.settings)
+        self.service = NosqlService(self.gateway)
+        self.port = Mounts(self.service, (Controls(self.gateway),))
 
     def date(self, shift_s: int = 0) -> str:
         return formatdate(self.clock.now_ms() // 1000 + shift_s, usegmt=True)
@@ -84,20 +93,24 @@ class Api:
             body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         )
         all_headers = self.signed(method, target, **signing) | (headers or {})
-        return self.service.handle(Request(method, target, all_headers, raw))
+        return self.port.handle(Request(method, target, all_headers, raw))
 
     def send(
         self, method: str, target: str, headers: dict[str, str], body: bytes = b""
     ) -> Response:
         """Without a signature of ours."""
-        return self.service.handle(Request(method, target, headers, body))
+        return self.port.handle(Request(method, target, headers, body))
 
     def item(self, item: dict[str, Any], target: str = "/dbs/d/colls/c/docs") -> Response:
         return self.ask("POST", target, item)
 
     def close(self) -> None:
-        self.service.close()
+        self.shut()
         self.engine.close()
+
+    def shut(self) -> None:
+        self.port.close()
+        self.gateway.close()
 
 
 def document(response: Response) -> Any:

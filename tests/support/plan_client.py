@@ -14,8 +14,7 @@ from typing import Any
 
 from tests.property.naive_values import compare
 
-from armillary.query.operators import identity
-from armillary.values import UNDEFINED
+from armillary.values import UNDEFINED, identity
 
 FILTER = "{documentdb-formattableorderbyquery-filter}"
 #: Rows of a text on one range, given by its bounds in hex.

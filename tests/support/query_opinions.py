@@ -18,8 +18,9 @@ from tests.support.accounts import store_of
 
 from armillary.container import Container
 from armillary.errors import BadInput
+from armillary.query.expr.text import print_expression
 from armillary.query.sql import ast
-from armillary.query.sql.printer import print_expression, print_query
+from armillary.query.sql.printer import print_query
 from armillary.store.reading import Stored
 from armillary.values import same
 

@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from tests.support.service import ECHO
+
 from armillary.server import listen
 from armillary.server.banner import TextBanner
 from armillary.server.plan import make_plan
@@ -20,7 +22,8 @@ if __name__ == "__main__":
         data=Path(data),
         port=port,
         workers=workers,
-        factory="tests.support.service:make_service",
+        opener="tests.support.service:open_engine_alone",
+        protocols=(ECHO,),
     )
     say = lambda line: print(line, flush=True)  # noqa: E731
     sys.exit(run(plan, TextBanner(say), lambda line: print(line, file=sys.stderr, flush=True)))

@@ -3,17 +3,19 @@
 import json
 import os
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from random import Random
 from typing import Any, Final
 
-from armillary.api.http.messages import Request, Response, Waiting
+from armillary.api.http.messages import Request, Response, Service, Shortcut, Waiting
 from armillary.errors import DbError
+from armillary.server.registry import ProtocolSpec
 from armillary.store.accounts import AccountStore
 
 
-class EchoService:
+class EchoService(Service):
     """`/quick…` is answered on the loop, all else in a thread. `/wait/NAME` waits for `let(NAME)`,
     `/large/BYTES` answers with that many bytes, `/bug` and `/split` are bugs of the service."""
 
@@ -21,10 +23,13 @@ class EchoService:
         self.requests: list[Request] = []
         self.shortcut = EchoShortcut()
         self.later = LaterShortcut()
-        self.shortcuts = (self.shortcut, self.later)
         self.threads: set[str] = set()
         self._gates: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
+
+    @property
+    def shortcuts(self) -> Sequence[Shortcut]:
+        return (self.shortcut, self.later)
 
     def gate(self, name: str) -> threading.Event:
         with self._lock:
@@ -124,9 +129,27 @@ def echo(request: Request) -> bytes:
     ).encode()
 
 
-def make_service(engine: Any, settings: Any, **options: Any) -> EchoService:
+class EngineAlone:
+    """What a plan opens instead of an account."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+
+    def defer_to(self, defer: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_engine_alone(engine: Any, settings: Any, **options: Any) -> EngineAlone:
+    return EngineAlone(engine)
+
+
+def make_service(opened: EngineAlone, settings: Any) -> EchoService:
     """What a plan names instead of the API. `/write` goes through the engine's writer."""
-    return WritingService(engine)
+    return WritingService(opened.engine)
+
+
+ECHO = ProtocolSpec("echo", "http", "tests.support.service:make_service")
 
 
 class WritingService(EchoService):

@@ -9,8 +9,9 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from armillary.query.expr.text import RESERVED
 from armillary.query.sql import ast
-from armillary.query.sql.lexer import INT64_MAX, RESERVED
+from armillary.query.sql.lexer import INT64_MAX
 from armillary.values import UNDEFINED
 
 _NOT_NAMES = RESERVED | {"NAN", "INFINITY"}

@@ -35,9 +35,10 @@ ORDER = (
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names.split()}
 #: Neighbours that never import each other: layers of one rank, and folders inside `api`.
 APART = frozenset({"advisor", "sim", "portal", "testing"})
-PROTOCOLS = frozenset({"nosql", "mongo", "table", "gremlin"})
-#: No protocol of its own: it uses the keys, tokens and messages of one.
-ABOVE_PROTOCOLS = frozenset({"control"})
+PROTOCOLS = frozenset({"nosql", "control", "mongo", "table", "gremlin"})
+#: Of `query`, what speaks SQL: the front end, its runner, and the plans made for official SDKs. All
+#: else (plan, expr, index access, execution) is shared by every protocol and imports no SQL.
+SPEAKS_SQL = frozenset({"sql", "run", "quick", "rewriting", "hybrid", "plan_features"})
 
 
 def violations(root: Path) -> list[str]:
@@ -64,13 +65,12 @@ def _complaints(path: Path, root: Path) -> Iterator[tuple[int, str]]:
             yield line, f"{here} imports {there}, a later layer"
         elif here != there and {here, there} <= APART:
             yield line, f"{here} imports {there}; they stand apart"
-        elif (
-            here == there == "api"
-            and parts[1] not in ABOVE_PROTOCOLS
-            and inner
-            and inner[0] in PROTOCOLS - {parts[1]}
-        ):
+        elif here == there == "query" and inner[:1] == ["sql"] and parts[1] not in SPEAKS_SQL:
+            yield line, f"query/{parts[1]} imports query/sql; plans have no SQL in them"
+        elif here == there == "api" and inner and inner[0] in PROTOCOLS - {parts[1]}:
             yield line, f"api/{parts[1]} imports api/{inner[0]}; protocols stand apart"
+        elif here == "server" and there == "api" and inner and inner[0] in PROTOCOLS:
+            yield line, f"server imports api/{inner[0]}; it knows protocols by name only"
 
 
 def _imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
@@ -176,6 +176,19 @@ def test_the_search_reads_the_whole_package() -> None:
         ("api/table/x.py", "from armillary.api import gremlin", "api/table imports api/gremlin"),
         ("api/gremlin/x.py", "import armillary.api.nosql.wire", "imports api/nosql"),
         ("api/errors.py", "from .nosql import wire", "api/errors imports api/nosql"),
+        ("api/control/x.py", "from armillary.api.nosql import call", "api/control imports api/n"),
+        ("api/nosql/x.py", "from armillary.api.control import call", "api/nosql imports api/con"),
+        ("api/core/x.py", "from ..table import routes", "api/core imports api/table"),
+        ("api/http/x.py", "import armillary.api.nosql.call", "api/http imports api/nosql"),
+        ("server/x.py", "from armillary.api.nosql.call import Call", "server imports api/nosql"),
+        ("server/x.py", "from ..api import mongo", "server imports api/mongo"),
+        # plans and expressions belong to no query language
+        ("query/plan.py", "from armillary.query.sql import ast", "query/plan imports query/sql"),
+        ("query/plan.py", "from .sql.binder import bind", "query/plan imports query/sql"),
+        ("query/expr/nodes.py", "from armillary.query import sql", "query/expr imports query/sql"),
+        ("query/expr/x.py", "def f():\n    from ..sql import ast", "query/expr imports query/sql"),
+        ("query/index_access.py", "import armillary.query.sql.ast", "imports query/sql"),
+        ("query/functions/x.py", "from ..sql import ast", "query/functions imports query/sql"),
         # names nobody has placed
         ("utils.py", "", "utils has no place"),
         ("helpers/x.py", "", "helpers has no place"),
@@ -199,6 +212,9 @@ def test_a_planted_violation_is_caught(
         ("store/x.py", "from armillary import errors, limits"),
         ("config.py", "from armillary import limits"),
         ("api/nosql/x.py", "from . import wire\nfrom .wire import y\nfrom ..errors import wire"),
+        ("server/x.py", "from armillary.api.core import gateway\nfrom ..api.http import messages"),
+        ("query/run.py", "from armillary.query.sql.parser import parse"),
+        ("query/sql/x.py", "from armillary.query.sql import ast\nfrom ..expr import nodes"),
         ("cli.py", "from armillary import __version__\nfrom .advisor import advise"),
         ("__init__.py", "from .store import account"),
         ("engine/x.py", "import armillary_other.store\nfrom storebox import store"),

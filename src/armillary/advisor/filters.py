@@ -16,9 +16,9 @@ from typing import Final
 from armillary.encoding.paths import Path
 from armillary.errors import BadInput
 from armillary.limits import QUERY_KEYS_MAX
+from armillary.query.problems import BadQuery
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
-from armillary.query.sql.errors import BadQuery
 from armillary.query.sql.parser import parse
 from armillary.values import JSON, UNDEFINED
 

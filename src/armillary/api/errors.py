@@ -59,7 +59,7 @@ from armillary.errors import (
     WriteUncertain,
     WrongContainer,
 )
-from armillary.query.sql.errors import BadQuery, RefusedQuery
+from armillary.query.problems import BadQuery, RefusedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +177,226 @@ def wire(error: DbError) -> Reply:
     """
     row = next((WIRE[kind] for kind in type(error).__mro__ if kind in WIRE), INTERNAL)
     return Reply(row.status, error.sub_status, row.code, error.message)
+
+
+# --- Table --------------------------------------------------------------------------------------
+
+
+class TableWire(NamedTuple):
+    """What the Table protocol says: for Cosmos DB, and for Storage where that differs."""
+
+    status: int
+    code: str
+    text: str = ""
+    """Empty: the error's own sentence. `{0}` is its detail."""
+    storage: "TableWire | None" = None
+
+
+def _invalid(text: str) -> TableWire:
+    return TableWire(400, "InvalidInput", text, _STORAGE_INVALID)
+
+
+_STORAGE_INVALID = TableWire(400, "InvalidInput", "One of the request inputs is not valid.")
+_NOT_MET = "The update condition specified in the request was not satisfied."
+_NO_RESOURCE = "The specified resource does not exist."
+_RATE = (
+    'Message: {"Errors":["Request rate is large. More Request Units may be needed, so no changes '
+    "were made. Please retry this request later. Learn more: "
+    'http://aka.ms/cosmosdb-error-429"]}'
+)
+_FAILED_AUTHENTICATION = (
+    "Server failed to authenticate the request. Make sure the value of Authorization header is "
+    "formed correctly including the signature."
+)
+
+#: What `api/table` finds wrong with a request, by the words it uses. Facts: table 10, 11. The texts
+#: marked * make azure-data-tables raise ValueError about the name of a table.
+TABLE_PROBLEMS: dict[str, TableWire] = {
+    "input": _invalid("One of the input values is invalid."),  # *
+    "url": _invalid("Request url is invalid."),  # *
+    # Storage takes the first segment for an account that it does not know.
+    "url segments": TableWire(
+        400,
+        "InvalidInput",
+        "Request url is invalid.",  # *
+        TableWire(403, "AuthenticationFailed", _FAILED_AUTHENTICATION),
+    ),
+    "filter": _invalid("Request url is invalid."),
+    "table name character": TableWire(
+        400,
+        "InvalidInput",
+        "The table name contains an invalid character {0}.",  # *
+        TableWire(
+            400,
+            "InvalidResourceName",
+            "The specifed resource name contains invalid characters.",
+        ),
+    ),
+    "table name space": _invalid("Table name cannot end with a space."),  # *
+    "table name length": TableWire(
+        400,
+        "BadRequest",
+        "The input name is invalid. Ensure to provide a unique non-empty string less than '255' "
+        "characters.",  # *
+        TableWire(
+            400,
+            "OutOfRangeInput",
+            "The specified resource name length is not within the permissible limits.",
+        ),
+    ),
+    "keys missing": TableWire(
+        400,
+        "PropertiesNeedValue",
+        "The values are not specified for all properties in the entity.",
+    ),
+    "keys empty": TableWire(400, "PropertiesNeedValue", "PartitionKey/RowKey cannot be empty"),
+    "key characters": TableWire(
+        400,
+        "InvalidInput",
+        "One of the input values is invalid.",
+        TableWire(400, "OutOfRangeInput", "One of the request inputs is out of range."),
+    ),
+    "key length": TableWire(
+        400,
+        "KeyValueTooLarge",
+        "The size of the key exceeds the maximum: {0}.",
+        TableWire(400, "KeyValueTooLarge", "The specified key value is too large."),
+    ),
+    "property name": TableWire(
+        400,
+        "PropertyNameInvalid",
+        "The property name '{0}' is invalid.",
+        TableWire(400, "PropertyNameInvalid", "The property name is invalid."),
+    ),
+    "property name length": TableWire(
+        400,
+        "PropertyNameTooLong",
+        "The property name exceeds the maximum allowed length (255).",
+    ),
+    "property count": TableWire(
+        400,
+        "TooManyProperties",
+        "The entity contains more properties than allowed. Each entity can include up to 252 "
+        "properties to store data. Each entity also has 3 system properties.",
+    ),
+    "property size": TableWire(
+        400, "PropertyValueTooLarge", "The property value exceeds the maximum allowed size (64KB)."
+    ),
+    "entity size": TableWire(
+        400,
+        "EntityTooLarge",
+        "The size of the entity exceeds the maximum allowed size of {0}.",
+    ),
+    "condition": TableWire(412, "UpdateConditionNotSatisfied", _NOT_MET),
+    "condition missing": TableWire(
+        400, "InvalidInput", "The operation needs the header If-Match: an ETag, or *."
+    ),
+    "condition form": _invalid("One of the input values is invalid."),
+    "table exists": TableWire(
+        409,
+        "TableAlreadyExists",
+        "The specified table already exists.",
+        TableWire(409, "TableAlreadyExists", "The table specified already exists."),
+    ),
+    "table missing": TableWire(
+        404,
+        "ResourceNotFound",
+        _NO_RESOURCE,
+        TableWire(404, "TableNotFound", "The table specified does not exist."),
+    ),
+    "entity exists": TableWire(409, "EntityAlreadyExists", "The specified entity already exists."),
+    "entity missing": TableWire(404, "ResourceNotFound", _NO_RESOURCE),
+    "unauthorized": TableWire(
+        401, "Unauthorized", "", TableWire(403, "AuthenticationFailed", _FAILED_AUTHENTICATION)
+    ),
+    "permission": TableWire(
+        403,
+        "AuthorizationPermissionMismatch",
+        "This request is not authorized to perform this operation using this permission.",
+    ),
+    "read-only key": TableWire(
+        403,
+        "Forbidden",
+        "The key that signed this request reads only.",
+        TableWire(
+            403, "AuthorizationFailure", "This request is not authorized to perform this operation."
+        ),
+    ),
+    "sas keys": TableWire(
+        405,
+        "MethodNotAllowed",
+        "Shared access signature with PartitionKey or RowKey are not supported",
+    ),
+    "method": TableWire(405, "MethodNotAllowed", "The requested verb is not supported."),
+    "format": TableWire(
+        415,
+        "AtomFormatNotSupported",
+        "Atom format is not supported.",
+    ),
+    "not implemented": TableWire(
+        501, "NotImplemented", "The requested operation is not supported."
+    ),
+    "batch operations": TableWire(
+        400,
+        "InvalidInput",
+        "The batch request operation exceeds the maximum 100 changes per change set.",
+    ),
+    "batch partitions": TableWire(
+        400,
+        "CommandsInBatchActOnDifferentPartitions",
+        "All commands in a batch must operate on same entity group.",
+    ),
+    "batch duplicate": TableWire(
+        400,
+        "InvalidDuplicateRow",
+        "The batch request contains multiple changes with same row key. An entity can appear only "
+        "once in a batch request.",
+    ),
+    "batch size": TableWire(
+        413,
+        "RequestBodyTooLarge",
+        "The request body is too large and exceeds the maximum permissible limit.",
+    ),
+    "xml": TableWire(400, "InvalidXmlDocument", "XML specified is not syntactically valid. {0}"),
+}
+
+#: The same for errors of the store.
+TABLE: dict[type[DbError], TableWire] = {
+    BadInput: _invalid(""),
+    NotSupported: TABLE_PROBLEMS["not implemented"],
+    UnknownMethod: TABLE_PROBLEMS["method"],
+    Unauthorized: TABLE_PROBLEMS["unauthorized"],
+    Forbidden: TableWire(403, "Forbidden", "", TableWire(403, "AuthorizationFailure", "")),
+    TooLarge: TABLE_PROBLEMS["batch size"],
+    NotFound: TABLE_PROBLEMS["entity missing"],
+    OwnerNotFound: TABLE_PROBLEMS["table missing"],
+    Conflict: TABLE_PROBLEMS["entity exists"],
+    PreconditionFailed: TABLE_PROBLEMS["condition"],
+    Throttled: TableWire(429, "TooManyRequests", _RATE),
+    Stale: TableWire(503, "ServerBusy", "The server is busy."),
+    RangeGone: TableWire(503, "ServerBusy", "The server is busy."),
+    Unavailable: TableWire(503, "ServerBusy", "The server is busy."),
+    WriteUncertain: TableWire(500, "OperationTimedOut", ""),
+    OutOfTime: TableWire(500, "OperationTimedOut", ""),
+}
+
+TABLE_INTERNAL = TableWire(
+    500, "InternalError", "The server encountered an internal error. Please retry the request."
+)
+
+
+def table_wire(error: DbError, *, storage: bool = False) -> Reply:
+    """What the Table protocol says for `error`. What has no row of its own keeps the status and the
+    word of NoSQL, which clients of both services read the same."""
+    row = TABLE_PROBLEMS.get(error.facts.get("problem", ""))
+    if row is None:
+        kinds = type(error).__mro__
+        row = next((TABLE[kind] for kind in kinds if kind in TABLE), None)
+        general = next((WIRE[kind] for kind in kinds if kind in WIRE), INTERNAL)
+        if row is None:
+            row = TableWire(general.status, general.code)
+    if storage and row.storage is not None:
+        row = row.storage
+    detail = error.facts.get("detail", "")
+    text = row.text.replace("{0}", str(detail)) if row.text else error.message
+    return Reply(row.status, error.sub_status, row.code, text)

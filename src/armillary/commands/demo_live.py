@@ -1,20 +1,23 @@
 """The demonstration on a server: the same readings under a bad and a good key, written on and on.
 
-    telemetry/by-country   six values, one popular: hot, refused, and its partition can't be halved
+    telemetry/by-country   six values, one popular: hot, refused, full, and it can't be halved
     telemetry/by-device    four hundred values: even, and it splits as it grows
 
-Both get the same readings at the same time, through the public API. What is shown comes from the
-server's own statistics. Without a server there is one of its own, in memory, with partitions small
-enough to split within a minute; it ends with the demonstration.
+Both get the same readings at the same time, through the public API, at a rate that the good key
+serves with ease: what is refused is refused because of the key. The readings come round: after
+`READINGS_KEPT` each one replaces an older one, so that it can go on for as long as one likes. What
+is shown comes from the server's own statistics. Without a server there is one of its own, in
+memory, with partitions small enough to split within seconds; it ends with the demonstration.
 """
 
 from __future__ import annotations
 
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -27,7 +30,7 @@ from rich.text import Text
 
 from armillary.commands.demonstration import readings
 from armillary.commands.remote import Remote, path_of
-from armillary.errors import Conflict, Throttled
+from armillary.errors import Conflict, Forbidden, Throttled
 from armillary.ring.model import Ring, read
 from armillary.ring.words import amount, size
 
@@ -36,20 +39,46 @@ DATABASE: Final = "telemetry"
 KEYS: Final = (("by-country", "country"), ("by-device", "deviceId"))
 THROUGHPUT: Final = 2400
 READINGS_LIVE: Final = 600
+READINGS_KEPT: Final = 2_000
+READINGS_PER_SECOND: Final = 100
 LOOK_SECONDS: Final = 1.0
 PIECE: Final = 20
-OPTIONS: Final = ("--partition-bytes", "250KB", "--partition-ru", "1000", "--logical-bytes", "2MB")
+OPTIONS: Final = ("--partition-bytes", "250KB", "--partition-ru", "400", "--logical-bytes", "500KB")
+KEY_FULL: Final = 1014  # the sub-status of 403 for a partition key at its size limit
 
 
 @dataclass(slots=True)
 class Tally:
     done: int = 0
     refused: int = 0
+    full: int = 0
+    """Refused because the partition key is at its size limit."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """So many readings a second, whatever the machine could do; behind, it does not hurry."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _due: float = 0.0
+
+    def wait(self, readings: int) -> None:
+        now = self.now()
+        self._due = max(self._due, now) + readings / READINGS_PER_SECOND
+        self.sleep(max(0.0, self._due - now))
 
 
 def run_live(
-    address: str | None, items: int, seconds: float, *, browser: bool, as_json: bool
+    address: str | None,
+    items: int,
+    seconds: float,
+    *,
+    browser: bool,
+    as_json: bool,
+    pace: Pace | None = None,
 ) -> None:
+    pace = pace or Pace()
     console = Console(quiet=as_json)
     with _server(address) as (connection, portal), Remote(connection) as remote:
         _create(remote)
@@ -57,23 +86,30 @@ def run_live(
         console.print(f"Server      {remote.endpoint}")
         console.print(f"Bad key     {link}", soft_wrap=True)
         console.print(f"Good key    {_link(portal, KEYS[1][0])}", soft_wrap=True)
-        console.print("Ctrl-C ends it.\n")
-        console.print(f"{items:,} readings are written under both keys; then it goes on.\n")
+        console.print(
+            f"{items:,} readings, then {seconds:,.0f} seconds more, "
+            f"{READINGS_PER_SECOND} a second under both keys. Ctrl-C ends it.\n"
+        )
         tallies = {name: Tally() for name, _ in KEYS}
         stream = _endless()
-        _write(remote, stream, items, tallies)
         if browser and not as_json:
             webbrowser.open(link)
         rings = {name: _look(remote, name) for name, _ in KEYS}
         try:
             with Live(console=console, auto_refresh=False) as live:
-                end = time.monotonic() + seconds
-                while True:
+                left, end = items, pace.now() + seconds
+                while left > 0 or pace.now() < end:
                     live.update(_draw(rings, tallies), refresh=True)
-                    if time.monotonic() >= end:
-                        break
-                    _write_until(remote, stream, tallies, time.monotonic() + LOOK_SECONDS)
+                    until = pace.now() + LOOK_SECONDS
+                    while pace.now() < until and (left > 0 or pace.now() < end):
+                        number = PIECE if left <= 0 else min(PIECE, left)
+                        _write(remote, stream, number, tallies)
+                        pace.wait(number)
+                        left -= number
+                        if left == 0:
+                            end = pace.now() + seconds
                     rings = {name: _look(remote, name) for name, _ in KEYS}
+                live.update(_draw(rings, tallies), refresh=True)
         except KeyboardInterrupt:
             console.print("Stopped.")
         console.print(_moral(tallies))
@@ -117,17 +153,17 @@ def _unless_there(remote: Remote, path: str, body: Any, headers: dict[str, str])
 
 
 def _endless() -> Iterator[dict[str, Any]]:
-    run = 0
-    while True:
-        for item in readings(10_000, seed=2018 + run):
-            yield {**item, "id": f"{run}-{item['id']}", "note": "x" * 400}
-        run += 1
+    """The same readings again and again, each time with another temperature."""
+    kept = [{**item, "note": "x" * 400} for item in readings(READINGS_KEPT)]
+    for turn in count():
+        for item in kept:
+            yield {**item, "turn": turn}
 
 
 def _write(
-    remote: Remote, stream: Iterator[dict[str, Any]], count: int, tallies: dict[str, Tally]
+    remote: Remote, stream: Iterator[dict[str, Any]], number: int, tallies: dict[str, Tally]
 ) -> None:
-    for _ in range(count):
+    for _ in range(number):
         item = next(stream)
         for name, path in KEYS:
             headers = {
@@ -139,13 +175,10 @@ def _write(
                 tallies[name].done += 1
             except Throttled:
                 tallies[name].refused += 1  # that is what one came to see
-
-
-def _write_until(
-    remote: Remote, stream: Iterator[dict[str, Any]], tallies: dict[str, Tally], end: float
-) -> None:
-    while time.monotonic() < end:
-        _write(remote, stream, PIECE, tallies)
+            except Forbidden as error:
+                if error.facts.get("sub_status") != KEY_FULL:
+                    raise
+                tallies[name].full += 1  # and that is how it ends for a key that is too coarse
 
 
 def _look(remote: Remote, name: str) -> Ring:
@@ -162,6 +195,7 @@ def _facts(ring: Ring, tally: Tally) -> dict[str, Any]:
         "hottest_percent": ring.hottest.normalised,
         "written": tally.done,
         "refused": tally.refused,
+        "refused_full": tally.full,
     }
 
 
@@ -174,6 +208,7 @@ def _draw(rings: dict[str, Ring], tallies: dict[str, Tally]) -> RenderableType:
     rows = (
         ("written", [amount(tally.done) for _, tally in both]),
         ("refused with 429", [amount(tally.refused) for _, tally in both]),
+        ("refused: key is full", [amount(tally.full) for _, tally in both]),
         ("stored", [size(ring.bytes) for ring, _ in both]),
         ("physical partitions", [f"{len(ring.arcs):,}" for ring, _ in both]),
         ("fullest ÷ mean", [f"{ring.skew or 0:.2f}" for ring, _ in both]),
@@ -187,12 +222,17 @@ def _draw(rings: dict[str, Ring], tallies: dict[str, Tally]) -> RenderableType:
 
 def _moral(tallies: dict[str, Tally]) -> str:
     """What one has seen, and where to go from here."""
-    refused = {path: tallies[name].refused for name, path in KEYS}
-    said = " and ".join(f"{count:,} under /{path}" for path, count in refused.items())
-    return (
-        f"\nThe same readings: {said} were refused with 429.\n"
-        "Your own data:  armillary advise items.jsonl        which key to take\n"
-        "A server:       armillary serve                     its portal has these pages"
+    lines = ["", "The same readings, refused:"]
+    for name, path in KEYS:
+        tally = tallies[name]
+        full = f", {tally.full:,} with 403: the key is at its size limit" if tally.full else ""
+        lines.append(f"  /{path:<10} {tally.refused:,} with 429{full}")
+    return "\n".join(
+        [
+            *lines,
+            "Your own data:  armillary advise items.jsonl        which key to take",
+            "A server:       armillary serve                     its portal has these pages",
+        ]
     )
 
 

@@ -24,7 +24,7 @@ from armillary.container import OMITTED, Container
 from armillary.engine.opening import is_there
 from armillary.errors import DbError
 from armillary.limits import PAGE_ITEMS_MAX
-from armillary.query.sql.errors import BadQuery
+from armillary.query.problems import BadQuery
 from armillary.values import JSON
 
 PROMPT: Final = "query> "

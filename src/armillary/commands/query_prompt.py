@@ -26,8 +26,8 @@ from prompt_toolkit.output import Output
 from armillary.commands.query_asking import FAREWELLS
 from armillary.commands.query_remote import RemoteContainer
 from armillary.container import Container
+from armillary.query.expr.text import is_plain_name
 from armillary.query.functions import FUNCTIONS
-from armillary.query.sql.lexer import is_plain_name
 from armillary.values import JSON
 
 #: Words that begin or join clauses. Reserved words that the grammar has no place for are left out.

@@ -11,7 +11,7 @@ import orjson
 from armillary.commands.remote import Remote, path_of
 from armillary.container import OMITTED
 from armillary.errors import BadInput
-from armillary.query.sql.errors import BadQuery, QueryError
+from armillary.query.problems import BadQuery, QueryError
 from armillary.values import JSON
 
 

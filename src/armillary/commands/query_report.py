@@ -18,7 +18,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from armillary.query.sql.errors import QueryError
+from armillary.query.problems import QueryError
 from armillary.values import JSON
 
 #: What every item carries beside what its author wrote.

@@ -185,5 +185,9 @@ def _refusal(status: int, body: Any, headers: Mapping[str, str]) -> DbError:
     kind = MEANING.get(status, Unavailable)
     text = f"{status}: {text}" if text else f"The server answered {status}."
     wait = headers.get("x-ms-retry-after-ms", "")
-    facts = {"retry_after_ms": float(wait)} if wait.replace(".", "", 1).isdigit() else {}
+    facts: dict[str, float] = {}
+    if wait.replace(".", "", 1).isdigit():
+        facts["retry_after_ms"] = float(wait)
+    if (sub_status := headers.get("x-ms-substatus", "")).isdigit():
+        facts["sub_status"] = int(sub_status)
     return kind(text, **facts)

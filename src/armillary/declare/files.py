@@ -25,7 +25,7 @@ from armillary.config import Layer, sections
 from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Place
 from armillary.declare.lines import KeyPath, key_lines, line_of
 from armillary.errors import BadInput
-from armillary.query.computed import check_computed
+from armillary.query.sql.computed import check_computed
 from armillary.store.definitions import parse_container
 
 DEFAULT_NAME = "armillary.toml"

@@ -6,6 +6,7 @@
     rids           resource ids
     etags          entity tags
     terms          order-preserving index terms
+    models         what an API means by a value: comparison, terms, keys (json_model, framed_model)
     documents      the stored form of an item
 
 Nothing here reads a store or knows a container: values in, bytes or texts out. A released form

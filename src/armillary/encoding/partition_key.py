@@ -17,7 +17,7 @@ Not here: hashing, and where a key lives. Facts: nosql-rest 4.1, 4.2, 9.3; parti
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
@@ -127,17 +127,28 @@ def check_unchanged(old: PartitionKeyDefinition, new: PartitionKeyDefinition) ->
 # --- values ---------------------------------------------------------------------------------------
 
 
-def key_of(item: JSON, definition: PartitionKeyDefinition) -> KeyValues:
-    """The full key an item carries, checked. Missing properties count as UNDEFINED."""
+def key_of(
+    item: JSON,
+    definition: PartitionKeyDefinition,
+    component: Callable[[JSON], Component] | None = None,
+) -> KeyValues:
+    """The full key an item carries, checked. Missing properties count as UNDEFINED. `component` is
+    the `key` function of the container's value model; without it JSON's."""
+    read = component or scalar_key
     values: list[Component] = []
     for path in definition.paths:
-        value = extract(item, path)
-        if type(value) is list:
-            raise BadInput(
-                f"Partition key '{format_path(path)}' is invalid: it holds an array. {SUPPORTED}"
-            )
-        values.append(UNDEFINED if type(value) is dict else value)
+        try:
+            values.append(read(extract(item, path)))
+        except BadInput as error:
+            raise BadInput(f"Partition key '{format_path(path)}' is invalid: {error}") from error
     return check_key(tuple(values), definition)
+
+
+def scalar_key(value: JSON) -> Component:
+    """The key component of a JSON value."""
+    if type(value) is list:
+        raise BadInput(f"it holds an array. {SUPPORTED}")
+    return UNDEFINED if type(value) is dict else value
 
 
 def check_key(

@@ -8,8 +8,8 @@ when the module that defines the class is imported; threads only ever find finis
     decode_lease = decoder(Lease)          # at the top level of a module, once
     lease = decode_lease(row)              # anywhere
 
-Classes made while a query runs (query/decoding.py) are not known to other threads yet, and need
-none of this.
+Classes made while a query runs (query/expr/decoding.py) are not known to other threads yet, and
+need none of this.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A write group of one space is two round trips, whatever its size:
 
-    ──▶ BEGIN · lock and read the fence · read all announced keys · read all announced vias
+    ──▶ BEGIN · take the fence · read all announced keys · read all announced vias
     ◀── rows                               commands run on an overlay, no savepoints
-    ──▶ INSERT … ON CONFLICT · DELETE · COMMIT
+    ──▶ guard and write the fence · INSERT … ON CONFLICT · DELETE · COMMIT
     ◀── done                               now the callers are told
 
 The lock on the fence orders the writers of a space over all servers, and makes READ COMMITTED
@@ -19,6 +19,8 @@ cursors, LISTEN. Connections are lost at any time; see `_attempts` and
 
 from __future__ import annotations
 
+import itertools
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,7 +41,14 @@ from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, t
 from armillary.engine.postgres_address import Address
 from armillary.engine.postgres_clock import DatabaseClock
 from armillary.engine.postgres_errors import kind_of, translated
-from armillary.engine.postgres_group import announced, begin, commit, execute, fetch_rows
+from armillary.engine.postgres_group import (
+    announced,
+    begin,
+    commit,
+    execute,
+    fetch_rows,
+    uncertain_if_warned,
+)
 from armillary.engine.postgres_reader import PostgresReader
 from armillary.engine.postgres_schema import Found, prepare
 from armillary.engine.postgres_sql import BEGIN_READ, BEGIN_WRITE, COMMIT, Statements
@@ -77,10 +86,12 @@ class PostgresEngine:
         if durability == "relaxed":
             synchronous = "off"
         elif not found.synchronous:
-            synchronous = "on"  # the database's default would lose acknowledged writes
+            synchronous = "on"  # off, local and remote_write are weaker than what is promised
         # Two pools: readers that hold every connection and wait for a write must not starve it.
         self._reads = self._pool("reads", readers_max, synchronous)
         self._writes = self._pool("writes", writers, synchronous)
+        # A number for each write transaction that no other server can have.
+        self._versions = itertools.count(secrets.randbits(31) << 32)
         self.clock: Clock = DatabaseClock(self._ask)
         self._groups = Groups(
             self._run_group, threads=writers, per_space=True, name="postgres-writer"
@@ -143,7 +154,8 @@ class PostgresEngine:
         self._alone(lambda it: postgres_spaces.create(it, self._statements, space, content))
 
     def drop_space(self, space: int) -> None:
-        self._alone(lambda it: postgres_spaces.bury(it, self._statements, space))
+        version = next(self._versions)
+        self._alone(lambda it: postgres_spaces.bury(it, self._statements, space, version))
         self._sweep_space(space)
 
     def backup(self, target: Path) -> None:
@@ -177,12 +189,15 @@ class PostgresEngine:
     def _write(self, jobs: list[Job]) -> list[Outcome]:
         space = jobs[0].space
         with self._writes.connection() as connection:
-            base = begin(connection, self._statements, space, *announced(jobs, self._handlers))
+            version = next(self._versions)
+            reads = announced(jobs, self._handlers)
+            base = begin(connection, self._statements, space, version, *reads)
             steps.reached("group.begin")
             writer = OverlayWriter(base)
             outcomes = run_jobs(writer, jobs, self._handlers, fatal=(psycopg.Error,))
             steps.reached("group.applied")
-            commit(connection, self._statements, space, *writer.puts_and_deletes())
+            taken = base.meta, version
+            commit(connection, self._statements, space, taken, *writer.puts_and_deletes())
             return outcomes
 
     # --- connections ------------------------------------------------------------------------
@@ -248,7 +263,8 @@ class PostgresEngine:
                 connection.execute(BEGIN_WRITE)
                 result = work(connection)
                 try:
-                    connection.execute(COMMIT)
+                    with uncertain_if_warned(connection):
+                        connection.execute(COMMIT)
                 except psycopg.Error as error:
                     raise WriteUncertain(sqlstate=error.sqlstate) from error
                 return result

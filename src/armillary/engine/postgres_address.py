@@ -78,10 +78,12 @@ class Address:
         netloc = f"{user.partition(':')[0]}{at}{host}"
         return f"{parts.scheme}://{netloc}{parts.path}" + (f"?{urlencode(pairs)}" if pairs else "")
 
-    def conninfo(self, synchronous_commit: str | None) -> str:
+    def conninfo(self, synchronous_commit: str | None, **settings: str) -> str:
+        """`settings` are of the session; they win over everything else."""
         given: dict[str, Any] = conninfo_to_dict(self.url)
         options = [f"-c {name}={value}" for name, value in SETTINGS.items()]
         options.append(given.get("options") or "")  # later ones win: the caller may tune these
+        options += [f"-c {name}={value}" for name, value in settings.items()]
         if synchronous_commit is not None:
             options.append(f"-c synchronous_commit={synchronous_commit}")  # but not this promise
         given["options"] = " ".join(filter(None, options))

@@ -28,6 +28,8 @@ _LOST: Final = Kind(Unavailable, "The connection to the database was lost.", aga
 _BUSY: Final = Kind(Unavailable, "The database could not run this beside others.", again=True)
 
 BY_STATE: Final[dict[str, Kind]] = {
+    # `fence_guard` divides by zero when the fence is not the one that was taken; nothing else does.
+    "22012": Kind(Unavailable, "The lock on the fence was lost before the write.", again=True),
     "53100": Kind(StorageFull, "The disk of the database is full. Free some space there."),
     "53200": Kind(Unavailable, "The database is out of memory."),
     "53300": Kind(Unavailable, "The database accepts no more connections."),

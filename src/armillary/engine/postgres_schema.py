@@ -18,13 +18,27 @@ from psycopg import sql
 from armillary.engine.postgres_sql import Statements
 from armillary.errors import FormatMismatch
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 ATTEMPTS_MAX = 10
 
 Migration = Callable[[psycopg.Connection, Statements], None]
 
+
+def _add_versions(connection: psycopg.Connection, statements: Statements) -> None:
+    """The version of a fence, and where the data last was. Both are null in rows of format 1, and
+    may stay so: servers of that format go on beside newer ones until they are restarted."""
+    for text in (
+        "ALTER TABLE {rows} ADD COLUMN IF NOT EXISTS version bigint",
+        "ALTER TABLE {stamp} ADD COLUMN IF NOT EXISTS system_id bigint",
+        "ALTER TABLE {stamp} ADD COLUMN IF NOT EXISTS timeline bigint",
+    ):
+        names = {"rows": statements.rows, "stamp": statements.stamp}
+        used = {name: value for name, value in names.items() if f"{{{name}}}" in text}
+        connection.execute(sql.SQL(text).format(**used))
+
+
 #: From a version to the next. docs/formats.md lists what each one did.
-MIGRATIONS: Final[dict[int, Migration]] = {}
+MIGRATIONS: Final[dict[int, Migration]] = {1: _add_versions}
 
 #: Another server made the same object a moment ago.
 _COLLISIONS = (
@@ -43,7 +57,7 @@ class Found:
     rows: bool
     citus: bool
     synchronous: bool
-    """Whether a commit waits for the disk by default."""
+    """Whether a commit waits for the disk, here and on a synchronous standby, by default."""
 
 
 def prepare(
@@ -80,7 +94,7 @@ def look(connection: psycopg.Connection, schema: str) -> Found:
         " EXISTS (SELECT FROM pg_tables WHERE schemaname = %(schema)s"
         "         AND tablename = 'armillary_rows'),"
         " EXISTS (SELECT FROM pg_extension WHERE extname = 'citus'),"
-        " current_setting('synchronous_commit') <> 'off'",
+        " current_setting('synchronous_commit') IN ('on', 'remote_apply')",
         {"schema": schema},
     ).fetchone()
     assert row is not None
@@ -94,13 +108,14 @@ def _make(
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(statements.schema)))
     connection.execute(
         sql.SQL(
-            "CREATE TABLE {} (single boolean PRIMARY KEY CHECK (single), version int NOT NULL)"
+            "CREATE TABLE {} (single boolean PRIMARY KEY CHECK (single), version int NOT NULL,"
+            " system_id bigint, timeline bigint)"
         ).format(statements.stamp)
     )
     connection.execute(
         sql.SQL(
             "CREATE TABLE {} (space int NOT NULL, key bytea NOT NULL, value bytea NOT NULL,"
-            " PRIMARY KEY (space, key))"
+            " version bigint, PRIMARY KEY (space, key))"
         ).format(statements.rows)
     )
     connection.execute(

@@ -36,8 +36,8 @@ def create(
             connection.execute(query, arguments)
 
 
-def bury(connection: Connection, statements: Statements, space: int) -> None:
-    if connection.execute(statements["fence_lock"], (space,)).fetchone() is None:
+def bury(connection: Connection, statements: Statements, space: int, version: int) -> None:
+    if connection.execute(statements["fence_take"], (version, space)).fetchone() is None:
         return
     connection.execute(statements["tombstone_make"], (space,))
     connection.execute(statements["fence_drop"], (space,))
@@ -45,7 +45,7 @@ def bury(connection: Connection, statements: Statements, space: int) -> None:
 
 def sweep(connection: Connection, statements: Statements, space: int) -> bool:
     """Delete some rows of a buried space. True if there may be more."""
-    if connection.execute(statements["tombstone_lock"], (space,)).fetchone() is None:
+    if connection.execute(statements["tombstone_take"], (space,)).fetchone() is None:
         return False
     arguments = (space, space, DROP_CHUNK_ROWS)
     if connection.execute(statements["leftover_drop"], arguments).rowcount:

@@ -11,6 +11,14 @@ are the exceptions and are never part of a transaction).
 
 An empty key is never a user's: the interface refuses it. The partial index `armillary_fences`
 holds only these two kinds of rows, so that listing spaces does not walk the table.
+
+A writer takes the fence by an UPDATE that puts a number of its own into `version`, not by
+`SELECT … FOR UPDATE`: Citus waits for writes before it switches a moved shard over, and does not
+wait for row locks, so such a lock stays behind on the old node. `fence_guard` is the second
+protection. It is part of the write and fails (division by zero, on purpose: an error is the only
+way to stop the COMMIT that follows in the same pipeline) unless the fence has the number that this
+transaction put there. A counter would not do: two writers that both lost sight of each other would
+count to the same number.
 """
 
 from __future__ import annotations
@@ -33,8 +41,14 @@ _UPSERT = "ON CONFLICT (space, key) DO UPDATE SET value = EXCLUDED.value"
 
 _TEXTS: Final = {
     "fence": r"SELECT value FROM {rows} WHERE space = %s::int AND key = '\x00'::bytea",
-    "fence_lock": (
-        r"SELECT value FROM {rows} WHERE space = %s::int AND key = '\x00'::bytea FOR UPDATE"
+    "fence_take": (
+        "UPDATE {rows} SET version = %s::bigint"
+        r" WHERE space = %s::int AND key = '\x00'::bytea RETURNING value"
+    ),
+    "fence_guard": (
+        "WITH guarded AS (UPDATE {rows} SET value = %b::bytea"
+        r" WHERE space = %s::int AND key = '\x00'::bytea AND version = %s::bigint"
+        " AND value = %b::bytea RETURNING 1) SELECT 1 / count(*) FROM guarded"
     ),
     "get": "SELECT value FROM {rows} WHERE space = %s::int AND key = %b::bytea",
     "get_many": ("SELECT key, value FROM {rows} WHERE space = %s::int AND key = ANY(%b::bytea[])"),
@@ -72,7 +86,9 @@ _TEXTS: Final = {
         "INSERT INTO {rows} (space, key, value)"
         " VALUES (%s::int, ''::bytea, ''::bytea) ON CONFLICT (space, key) DO NOTHING"
     ),
-    "tombstone_lock": ("SELECT 1 FROM {rows} WHERE space = %s::int AND key = ''::bytea FOR UPDATE"),
+    "tombstone_take": (
+        "UPDATE {rows} SET value = value WHERE space = %s::int AND key = ''::bytea RETURNING 1"
+    ),
     "tombstone_drop": "DELETE FROM {rows} WHERE space = %s::int AND key = ''::bytea",
     "leftover_drop": (
         "DELETE FROM {rows} WHERE space = %s::int AND key = ANY(ARRAY(SELECT key FROM {rows}"

@@ -147,6 +147,21 @@ class PostgresStatistics:
     def __init__(self, url: str, now_ms: int) -> None:
         self._board = PostgresBoard(url, now_ms)
         self.recorder = Recorder(self._board)
+        self._shows = threading.Lock()
+
+    def show(self, now_ms: int) -> None:
+        """In a thread of its own: a request would wait for the database. One at a time; what comes
+        meanwhile is shown the next time."""
+        if self._shows.acquire(blocking=False):
+            thread = threading.Thread(target=self._show, args=(now_ms,), name="statistics")
+            thread.daemon = True
+            thread.start()
+
+    def _show(self, now_ms: int) -> None:
+        try:
+            self.recorder.flush(now_ms)
+        finally:
+            self._shows.release()
 
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
         self.recorder.flush(now_ms)

@@ -24,7 +24,7 @@ import threading
 from contextlib import suppress
 from typing import Final, Protocol, TypeAlias
 
-from armillary.errors import StorageFull, Unavailable
+from armillary.errors import DbError, StorageFull
 from armillary.limits import (
     COUNTER_KEYS,
     COUNTER_KEYS_SECONDS,
@@ -284,10 +284,10 @@ class Recorder:
 
     def flush(self, now_ms: int) -> None:
         """Show the keys to other processes, and the numbers where they are not seen at once. A
-        server calls this every few seconds. On a full disk, or without a connection, others see
-        what was shown before.
+        server calls this every few seconds. Where that fails (a full disk, no connection) others
+        see what was shown before: statistics fail no request.
         """
-        with suppress(StorageFull, Unavailable):
+        with suppress(DbError):
             self._board.publish(self.sketches(now_ms), now_ms)
 
     def close(self) -> None:

@@ -8,11 +8,19 @@ once more, in SQL; a test compares the two.
 The table is unlogged and its commits are not waited for: after a crash of the database every budget
 starts afresh, which costs nobody more than a second's throughput. `now_ms` must be the database's
 clock, as `PostgresEngine.now_ms` gives it.
+
+No request fails because of this table. A charge never goes there: it comes after a commit, whose
+answer must not depend on it, so debts are settled by a thread. An admission that needs a slice asks
+for it, briefly; when there is no answer, each server goes on by itself with the budget as it last
+was (`LastKnown`), and asks again a second later.
 """
 
 from __future__ import annotations
 
+import logging
+import queue
 import threading
+from time import monotonic
 from typing import Any, Final, TypeAlias
 
 import psycopg
@@ -21,6 +29,7 @@ from psycopg_pool import ConnectionPool
 
 from armillary.engine.postgres_address import Address
 from armillary.engine.postgres_errors import kind_of, translated
+from armillary.errors import DbError, Unavailable
 from armillary.limits import (
     BURST_RU_MAX,
     BURST_SECONDS,
@@ -28,11 +37,11 @@ from armillary.limits import (
     LEDGER_CONNECTIONS_MAX,
     LEDGER_SLICES_POSTGRES,
     POSTGRES_ATTEMPTS_MAX,
-    POSTGRES_CONNECT_SECONDS,
 )
 from armillary.partition.admission import BudgetState, Enforce
 from armillary.partition.ledger import Allowance, Held, fresh_state
-from armillary.partition.ledger_slices import Grant, Order, Slices
+from armillary.partition.ledger_last_known import LastKnown
+from armillary.partition.ledger_slices import Grant, HeldSlice, Order, Slices
 from armillary.partition.postgres_table import make_table
 
 ASK_MS: Final = 100  # between two questions about a used-up budget
@@ -98,6 +107,11 @@ FROM asked AS a WHERE l.key = %(key)s
 RETURNING l.granted, l.ru, l.balance, l.bank, l.used, l.second
 """
 
+#: How long an admission waits for a slice, and how long after a failure nobody asks.
+ANSWER_SECONDS: Final = 0.25
+AWAY_SECONDS: Final = 1.0
+log = logging.getLogger("armillary.ledger")
+
 Pool: TypeAlias = ConnectionPool[psycopg.Connection]
 Row: TypeAlias = tuple[Any, ...]
 
@@ -106,8 +120,8 @@ class PostgresLedger:
     def __init__(self, url: str, enforce: Enforce = "on", *, schema: str | None = None) -> None:
         self._address = Address.parse(url, schema)
         # Losing the last moments of a budget is harmless; waiting for the disk is not.
-        conninfo = self._address.conninfo("off")
-        make_table(conninfo, self._address.schema, self._statement(_TABLE))
+        conninfo = self._address.conninfo("off", statement_timeout=str(int(ANSWER_SECONDS * 1000)))
+        make_table(self._address.conninfo("off"), self._address.schema, self._statement(_TABLE))
         self._take_sql = self._statement(_TAKE)
         self._move_in_sql = self._statement(_MOVE_IN)
         self._reset_sql = self._statement(_RESET)
@@ -116,12 +130,25 @@ class PostgresLedger:
             kwargs={"autocommit": True},
             min_size=1,
             max_size=LEDGER_CONNECTIONS_MAX,
-            timeout=POSTGRES_CONNECT_SECONDS,
+            timeout=ANSWER_SECONDS,
             name="ledger",
             open=True,
         )
-        self._slices = Slices(self._take, LEDGER_SLICES_POSTGRES, ask_ms=ASK_MS, enforce=enforce)
-        self._closing = threading.Lock()
+        self._last_known = LastKnown()
+        self._away_until = 0.0
+        self._debts: queue.SimpleQueue[HeldSlice | None] = queue.SimpleQueue()
+        self._slices = Slices(
+            self._take,
+            LEDGER_SLICES_POSTGRES,
+            ask_ms=ASK_MS,
+            enforce=enforce,
+            owes=self._debts.put,
+        )
+        self._now_ms = 0
+        self._settling = threading.Lock()
+        self._settler = threading.Thread(target=self._settle, name="ledger", daemon=True)
+        self._settler.start()
+        self._closed = False
 
     @property
     def refused(self) -> int:
@@ -131,14 +158,16 @@ class PostgresLedger:
         return self._slices.admit(allowance, now_ms, low=low)
 
     def charge(self, allowance: Allowance, ru: float, now_ms: int) -> None:
+        self._now_ms = now_ms
         self._slices.charge(allowance, ru, now_ms)
 
     def held(self, allowance: Allowance, now_ms: int) -> Held | None:
         return None  # reads wait for the database, and need no shorter way to the budget
 
     def reset(self, allowance: Allowance, now_ms: int) -> None:
-        self._slices.forget(allowance)
-        self._run(self._reset_sql, {"key": allowance.key})
+        with self._settling:  # a debt that is on its way must not come after this
+            self._slices.forget(allowance)
+            self._run(self._reset_sql, {"key": allowance.key})
 
     def idle(self, now_ms: int) -> None:
         self._slices.idle(now_ms)
@@ -149,14 +178,36 @@ class PostgresLedger:
 
     def close(self) -> None:
         """Unused slices are not given back: they return with the second."""
-        with self._closing:
-            self._pool.close()
+        self._closed = True
+        self._debts.put(None)
+        self._settler.join()
+        self._pool.close()
 
     # --- statements -------------------------------------------------------------------------------
 
     def _take(self, order: Order) -> Grant:
-        granted, _, balance, _, _, second = self._row(order)
-        return Grant(granted, balance, second)
+        if self._closed:
+            raise Unavailable("The ledger is closed.")
+        if monotonic() < self._away_until:
+            return self._last_known.take(order)
+        try:
+            granted, *state = self._row(order)
+        except DbError as error:
+            self._away_until = monotonic() + AWAY_SECONDS
+            log.warning("budgets are kept by this server alone: %s", error)
+            return self._last_known.take(order)
+        known = BudgetState._make(state)
+        self._last_known.learn(order.allowance, known)
+        return Grant(granted, known.balance, known.second)
+
+    def _settle(self) -> None:
+        """The thread that takes debts to the table."""
+        while (held := self._debts.get()) is not None:
+            try:
+                with self._settling:
+                    self._slices.settle(held, self._now_ms)
+            except Exception:  # the debt stays with the slice
+                log.exception("a debt could not be settled")
 
     def _row(self, order: Order) -> Row:
         allowance = order.allowance

@@ -85,8 +85,19 @@ class HeldSlice:
 
 
 class Slices:
-    def __init__(self, take: Take, slices: int, *, ask_ms: int, enforce: Enforce = "on") -> None:
-        """`slices` of a second; `ask_ms` between two questions after there was nothing left."""
+    def __init__(
+        self,
+        take: Take,
+        slices: int,
+        *,
+        ask_ms: int,
+        enforce: Enforce = "on",
+        owes: Callable[[HeldSlice], None] | None = None,
+    ) -> None:
+        """`slices` of a second; `ask_ms` between two questions after there was nothing left.
+        `owes` is told of a debt larger than a slice, and has `settle` called soon, by another
+        thread; without it the charge itself goes to the shared state."""
+        self._owes = owes
         self.refused = 0
         self._take = take
         self._slices = slices
@@ -131,7 +142,27 @@ class Slices:
                 return  # it would have been refused: it must not become a debt of those after it
             held.left -= ru
             if held.left < -allowance.ru / self._slices:
-                self._exchange(held, now_ms, 0.0)
+                if self._owes is not None:
+                    self._owes(held)
+                else:
+                    self._exchange(held, now_ms, 0.0)
+
+    def settle(self, held: HeldSlice, now_ms: int) -> None:
+        """Take a debt to the shared state. Its lock is free meanwhile, so that nobody's answer
+        waits for that."""
+        with held.lock:
+            debt, held.left = min(0.0, held.left), max(0.0, held.left)
+            order = Order(held.allowance, now_ms, debt, held.second, 0.0)
+        if not debt:
+            return
+        try:
+            grant = self._take(order)
+        except BaseException:
+            with held.lock:
+                held.left += debt
+            raise
+        with held.lock:
+            held.balance = grant.balance
 
     def _renew(self, held: HeldSlice, second: int) -> None:
         if second > held.second or held.second > second + CLOCK_STEP_SECONDS:
@@ -157,7 +188,10 @@ class Slices:
     # --- seldom -----------------------------------------------------------------------------------
 
     def forget(self, allowance: Allowance) -> None:
-        self._held.pop(allowance.key, None)
+        held = self._held.pop(allowance.key, None)
+        if held is not None:
+            with held.lock:
+                held.left = 0.0  # a debt that waits to be settled goes too
 
     def idle(self, now_ms: int) -> None:
         """Give every unused slice back, and settle every debt."""

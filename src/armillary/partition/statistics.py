@@ -27,6 +27,11 @@ class Statistics(Protocol):
         """Others see what `recorder.flush` shows them."""
         ...
 
+    def show(self, now_ms: int) -> None:
+        """Let others see what this process has counted, now or a little later. Never fails, and
+        waits for nobody: requests call it."""
+        ...
+
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
         """Of the partitions in `ru`, each with its budget: everybody's use of them, our own
         included. One without a budget (0) is not normalised."""
@@ -43,6 +48,9 @@ class LocalStatistics:
     def __init__(self) -> None:
         self.recorder = Recorder()
 
+    def show(self, now_ms: int) -> None:
+        """Nobody else looks."""
+
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
         found = combine(self.recorder.blocks(), [self.recorder.sketches(now_ms)], now_ms, ru)
         return {partition: heat for partition, heat in found.items() if partition in ru}
@@ -57,6 +65,9 @@ class FolderStatistics:
     def __init__(self, folder: Path, now_ms: int) -> None:
         self.recorder = open_recorder(folder, now_ms)
         self._folder = folder
+
+    def show(self, now_ms: int) -> None:
+        self.recorder.flush(now_ms)
 
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
         self.recorder.flush(now_ms)

@@ -21,12 +21,11 @@ import orjson
 
 from armillary.errors import BadInput
 from armillary.limits import PAGE_BYTES_MAX, QUERY_GROUPS_MAX, QUERY_SNAPSHOT_SECONDS
-from armillary.query.evaluate import Row
+from armillary.query.expr.evaluate import Row
 from armillary.query.metrics import QueryMetrics
-from armillary.query.operators import identity
 from armillary.query.order import Place, Sortable, Sorter, digest_of
 from armillary.query.program import Program
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity
 
 Feed: TypeAlias = Iterable[tuple[bytes, Iterable[Row]]]
 Clock: TypeAlias = Callable[[], float]

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from armillary.query.expr import nodes
+from armillary.query.expr.queries import BoundSource
+from armillary.query.expr.text import print_expression
 from armillary.query.metrics import QueryMetrics
 from armillary.query.plan import Piece, Plan
-from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundSource
-from armillary.query.sql.printer import print_expression
 
 
 def explain(plan: Plan, pieces: Sequence[Piece], metrics: QueryMetrics | None = None) -> str:
@@ -84,8 +84,8 @@ def _source(source: BoundSource) -> str:
     if source.query is not None:
         return f"{source.alias or 'row'} of a query"
     joint = " in " if source.yields == "elements" else " = "
-    return f"{source.alias}{joint}{_text(source.source.collection)}"
+    return f"{source.alias}{joint}{_text(source.collection)}"
 
 
-def _text(expr: ast.Expr) -> str:
+def _text(expr: nodes.Expr) -> str:
     return print_expression(expr)

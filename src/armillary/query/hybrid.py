@@ -15,13 +15,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from armillary.query.evaluate import Scope, constant
-from armillary.query.nested import output_of
+from armillary.query.expr.evaluate import Scope, constant
+from armillary.query.expr.queries import BoundQuery
+from armillary.query.expr.text import print_expression
 from armillary.query.plan_json import HybridInfo, QueryInfo
 from armillary.query.policies import metrics_of
 from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery
-from armillary.query.sql.printer import print_expression, print_query
+from armillary.query.sql.printer import print_query
+from armillary.query.sql.syntax import syntax_of
 from armillary.query.vector_order import is_ascending
 from armillary.query.weights import fusion_weights
 from armillary.values import JSON
@@ -122,7 +123,7 @@ def _statistics(bound: BoundQuery, texts: list[tuple[ast.Expr, tuple[ast.Expr, .
     ]
     documents = ast.SelectItem(_call("COUNT", ast.Literal(1)), "documentCount")
     found = ast.SelectItem(ast.ArrayLiteral(tuple(counts)), "fullTextStatistics")
-    return print_query(ast.Query(ast.SelectList((documents, found)), bound.query.source))
+    return print_query(ast.Query(ast.SelectList((documents, found)), syntax_of(bound).source))
 
 
 def _call(name: str, *args: ast.Expr) -> ast.Call:
@@ -144,8 +145,8 @@ class _Writer:
     def ordered(self, one: _Component) -> QueryInfo:
         """In the form of ORDER BY, so that clients can page through it."""
         item = ast.ArrayLiteral((_object(item=one.score),))
-        payload = _object(payload=output_of(self.bound), componentScores=self._scores())
-        query = self.bound.query
+        payload = _object(payload=self.bound.output, componentScores=self._scores())
+        query = syntax_of(self.bound)
         where = _FILTER if query.where is None else ast.Logical("AND", (query.where, _FILTER))
         select = (
             ast.SelectItem(self._rid()),
@@ -164,10 +165,10 @@ class _Writer:
         """Without that form, for clients that take each component whole."""
         select = (
             ast.SelectItem(self._rid()),
-            ast.SelectItem(output_of(self.bound), "payload"),
+            ast.SelectItem(self.bound.output, "payload"),
             ast.SelectItem(self._scores(), "componentScores"),
         )
-        return QueryInfo(self._text(one, select, self.bound.query.where))
+        return QueryInfo(self._text(one, select, syntax_of(self.bound).where))
 
     def _rid(self) -> ast.Expr:
         alias = self.bound.sources[0].alias
@@ -187,7 +188,7 @@ class _Writer:
         top = None if self.rows is None else ast.Top(ast.Literal(self.rows))
         return print_query(
             replace(
-                self.bound.query,
+                syntax_of(self.bound),
                 select=ast.SelectList(select),
                 where=where,
                 order_by=order,

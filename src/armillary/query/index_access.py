@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from armillary.query import term_ranges as ranges
-from armillary.query.evaluate import Scope, constant
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Scope, constant
+from armillary.query.expr.queries import BoundQuery
 from armillary.query.plan import Plan, conjuncts
 from armillary.query.special_access import (
     SPATIAL_TESTS,
@@ -26,8 +28,6 @@ from armillary.query.special_access import (
     every,
     near,
 )
-from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery
 from armillary.query.term_ranges import Ranges, Terms, is_term
 from armillary.store import layout
 from armillary.store.index_path import ARRAY, Path
@@ -155,9 +155,9 @@ def _places(bound: BoundQuery) -> dict[str, Path]:
                 return {}
             places.pop(source.alias or "", None)
             continue
-        collection = source.source.collection
+        collection = source.collection
         if source.root is None:
-            root = ast.path_root(collection)
+            root = nodes.path_root(collection)
             assert root is not None
             path = path_at(collection, {root.name: ()})
         else:
@@ -170,13 +170,13 @@ def _places(bound: BoundQuery) -> dict[str, Path]:
     return places
 
 
-def path_at(expr: ast.Expr, places: Places) -> Path | None:
+def path_at(expr: nodes.Expr, places: Places) -> Path | None:
     """The indexed path that an expression speaks of, if it is one."""
     names: list[str] = []
-    while isinstance(expr, ast.Member):
+    while isinstance(expr, nodes.Member):
         names.append(expr.name)
         expr = expr.base
-    if not isinstance(expr, ast.Identifier) or expr.name not in places:
+    if not isinstance(expr, nodes.Identifier) or expr.name not in places:
         return None
     return (*places[expr.name], *reversed(names))
 
@@ -198,42 +198,42 @@ class _Reading:
     scope: Scope
     bound: BoundQuery
 
-    def access(self, expr: ast.Expr, places: Places) -> Access | None:
+    def access(self, expr: nodes.Expr, places: Places) -> Access | None:
         match expr:
-            case ast.Logical("AND", terms):
+            case nodes.Logical("AND", terms):
                 return self._both(terms, places)
-            case ast.Logical("OR", terms):
+            case nodes.Logical("OR", terms):
                 return self._either([self.access(term, places) for term in terms])
-            case ast.Binary(operator, left, right) if operator in _FLIPPED:
+            case nodes.Binary(operator, left, right) if operator in _FLIPPED:
                 return self._comparison(operator, left, right, places)
-            case ast.Unary("NOT", ast.Binary(operator, left, right)) if operator in _NEGATED:
+            case nodes.Unary("NOT", nodes.Binary(operator, left, right)) if operator in _NEGATED:
                 return self._comparison(_NEGATED[operator], left, right, places)
-            case ast.Unary("NOT", operand):
+            case nodes.Unary("NOT", operand):
                 return self._terms(operand, ranges.equal_to(False), places)
-            case ast.In(operand, items, negated):
+            case nodes.In(operand, items, negated):
                 values = self._constants(items)
                 if values is None:
                     return None
                 found = ranges.none_of(values) if negated else ranges.one_of(values)
                 return self._terms(operand, found, places)
-            case ast.Between(operand, low, high, False):
+            case nodes.Between(operand, low, high, False):
                 bounds = self._constants((low, high))
                 if bounds is None:
                     return None
                 return self._terms(operand, ranges.between(*bounds), places)
-            case ast.Like(operand, pattern, escape, negated):
+            case nodes.Like(operand, pattern, escape, negated):
                 return self._like(operand, pattern, escape or "", negated, places)
-            case ast.Call():
+            case nodes.Call():
                 return self._call(expr, places)
-            case ast.Subquery("EXISTS"):
+            case nodes.Subquery("EXISTS"):
                 return self._exists(expr, places)
-            case ast.Identifier() | ast.Member():
+            case nodes.Identifier() | nodes.Member():
                 return self._terms(expr, ranges.equal_to(True), places)
         return None
 
     # --- combinations ---
 
-    def _both(self, terms: Sequence[ast.Expr], places: Places) -> Access | None:
+    def _both(self, terms: Sequence[nodes.Expr], places: Places) -> Access | None:
         parts = [self.access(term, places) for term in terms]
         found = tuple(part for part in parts if part is not None)
         if not found:
@@ -256,27 +256,27 @@ class _Reading:
 
     # --- one path against constants ---
 
-    def _terms(self, operand: ast.Expr, terms: Terms, places: Places) -> Lookup | None:
+    def _terms(self, operand: nodes.Expr, terms: Terms, places: Places) -> Lookup | None:
         path = path_at(operand, places)
         if not path:
             return None
         found, exact = terms
         return Lookup(path, found, exact and (ARRAY not in path or self._is_inner(operand)))
 
-    def _is_inner(self, operand: ast.Expr) -> bool:
+    def _is_inner(self, operand: nodes.Expr) -> bool:
         """Whether an element belongs to a query inside the filter rather than to a joined row."""
-        root = ast.path_root(operand)
+        root = nodes.path_root(operand)
         return root is not None and all(root.name != each.alias for each in self.bound.sources)
 
     def _comparison(
-        self, operator: str, left: ast.Expr, right: ast.Expr, places: Places
+        self, operator: str, left: nodes.Expr, right: nodes.Expr, places: Places
     ) -> Access | None:
         for one, other, sign in ((left, right, operator), (right, left, _FLIPPED[operator])):
             values = self._constants((other,))
             if values is None:
                 continue
             (value,) = values
-            if isinstance(one, ast.Call) and one.function == "STDISTANCE" and sign in ("<", "<="):
+            if isinstance(one, nodes.Call) and one.function == "STDISTANCE" and sign in ("<", "<="):
                 return self._near(one, value, places)
             if path_at(one, places) is None:
                 continue
@@ -290,7 +290,7 @@ class _Reading:
         return None
 
     def _like(
-        self, operand: ast.Expr, pattern: ast.Expr, escape: str, negated: bool, places: Places
+        self, operand: nodes.Expr, pattern: nodes.Expr, escape: str, negated: bool, places: Places
     ) -> Access | None:
         values = self._constants((pattern,))
         if values is None or len(escape) > 1:
@@ -306,12 +306,12 @@ class _Reading:
         found, exact = ranges.beginning_with(beginning)
         return self._terms(operand, (found, exact and rest == "anything"), places)
 
-    def _constants(self, exprs: Sequence[ast.Expr]) -> list[JSON] | None:
+    def _constants(self, exprs: Sequence[nodes.Expr]) -> list[JSON] | None:
         values: list[JSON] = []
         for expr in exprs:
-            if isinstance(expr, ast.Literal | ast.Parameter):
+            if isinstance(expr, nodes.Literal | nodes.Parameter):
                 pass  # nearly every constant: no need to look inside
-            elif any(isinstance(node, _VARYING) for node in ast.walk(expr)):
+            elif any(isinstance(node, _VARYING) for node in nodes.walk(expr)):
                 return None
             known, value = constant(expr, self.scope)
             if not known or not ranges.can_compare(value):
@@ -321,14 +321,14 @@ class _Reading:
 
     # --- functions ---
 
-    def _call(self, call: ast.Call, places: Places) -> Access | None:
+    def _call(self, call: nodes.Call, places: Places) -> Access | None:
         name = call.function
         if name in ranges.TYPE_TESTS:
             return self._terms(call.args[0], (ranges.TYPE_TESTS[name], True), places)
         reader = _CALLS.get(name)
         return None if reader is None else reader(self, call, places)
 
-    def _starts_with(self, call: ast.Call, places: Places) -> Access | None:
+    def _starts_with(self, call: nodes.Call, places: Places) -> Access | None:
         values = self._constants(call.args[1:])
         if values is None:
             return None
@@ -339,19 +339,19 @@ class _Reading:
             return self._terms(call.args[0], ((ranges.STRINGS,), False), places)
         return self._terms(call.args[0], ranges.beginning_with(prefix), places)
 
-    def _string_equals(self, call: ast.Call, places: Places) -> Access | None:
+    def _string_equals(self, call: nodes.Call, places: Places) -> Access | None:
         values = self._constants(call.args[1:])
         if values is None or len(values) != 1 or not isinstance(values[0], str):
             return None
         return self._terms(call.args[0], ranges.equal_to(values[0]), places)
 
-    def _any_string(self, call: ast.Call, places: Places) -> Access | None:
+    def _any_string(self, call: nodes.Call, places: Places) -> Access | None:
         return self._terms(call.args[0], ((ranges.STRINGS,), False), places)
 
-    def _touches(self, call: ast.Call, places: Places) -> Access | None:
+    def _touches(self, call: nodes.Call, places: Places) -> Access | None:
         return self._near(call, 0, places)
 
-    def _near(self, call: ast.Call, distance: JSON, places: Places) -> Access | None:
+    def _near(self, call: nodes.Call, distance: JSON, places: Places) -> Access | None:
         """One argument is a path, the other a shape."""
         if type(distance) not in (int, float) or len(call.args) != 2:
             return None
@@ -361,7 +361,7 @@ class _Reading:
                 return near(path, values[0], distance, self.scope.context.geography)
         return None
 
-    def _contains_words(self, call: ast.Call, places: Places) -> Access | None:
+    def _contains_words(self, call: nodes.Call, places: Places) -> Access | None:
         path, values = path_at(call.args[0], places), self._constants(call.args[1:])
         if not path or ARRAY in path or values is None:
             return None
@@ -380,7 +380,7 @@ class _Reading:
             return Lookup(path, (), True, layout.FX)
         return lookups[0] if len(lookups) == 1 else Both(tuple(lookups))
 
-    def _array_contains(self, call: ast.Call, places: Places) -> Access | None:
+    def _array_contains(self, call: nodes.Call, places: Places) -> Access | None:
         listed = self._constants(call.args[:1])
         if listed is not None and len(call.args) == 2:
             if not isinstance(listed[0], list):
@@ -395,13 +395,13 @@ class _Reading:
             return self._element(call.args[0], ((ranges.equal_to({})[0]), False), places)
         return self._element(call.args[0], ranges.equal_to(value), places)
 
-    def _array_contains_any(self, call: ast.Call, places: Places) -> Access | None:
+    def _array_contains_any(self, call: nodes.Call, places: Places) -> Access | None:
         values = self._constants(call.args[1:])
         if values is None:
             return None
         return self._element(call.args[0], ranges.one_of(values), places)
 
-    def _array_contains_all(self, call: ast.Call, places: Places) -> Access | None:
+    def _array_contains_all(self, call: nodes.Call, places: Places) -> Access | None:
         values = self._constants(call.args[1:])
         if values is None:
             return None
@@ -411,7 +411,7 @@ class _Reading:
             return None
         return Both(found, all(part.exact for part in found))
 
-    def _element(self, array: ast.Expr, terms: Terms, places: Places) -> Lookup | None:
+    def _element(self, array: nodes.Expr, terms: Terms, places: Places) -> Lookup | None:
         path = path_at(array, places)
         if not path:
             return None
@@ -421,7 +421,7 @@ class _Reading:
 
     # --- inner queries ---
 
-    def _exists(self, node: ast.Subquery, places: Places) -> Access | None:
+    def _exists(self, node: nodes.Subquery, places: Places) -> Access | None:
         """EXISTS over the elements of an array. Exact when one condition on the element is all
         there is, and when a row can't be undefined.
         """
@@ -429,26 +429,22 @@ class _Reading:
         if bound.is_grouped or len(bound.sources) != 1 or bound.sources[0].query is not None:
             return None
         source = bound.sources[0]
-        path = path_at(source.source.collection, places)
+        path = path_at(source.collection, places)
         if path is None or source.yields != "elements" or source.alias is None:
             return None
         inner = {**places, source.alias: (*path, ARRAY)}
-        query = bound.query
-        if query.where is None:
+        if bound.where is None:
             return None
-        terms = list(conjuncts(query.where))
+        terms = list(conjuncts(bound.where))
         reading = _Reading(self.scope, bound)
         found = [access for term in terms if (access := self._inner(reading, term, inner))]
         if not found:
             return None
-        select = query.select
-        certain = isinstance(select, ast.SelectStar | ast.SelectList) or (
-            isinstance(select.expr, ast.Literal) and select.expr.value is not UNDEFINED
-        )
-        certain = certain or (
-            isinstance(select, ast.SelectValue)
-            and isinstance(select.expr, ast.Identifier)
-            and select.expr.name == source.alias
+        output = bound.output
+        certain = (
+            isinstance(output, nodes.ObjectLiteral)
+            or (isinstance(output, nodes.Literal) and output.value is not UNDEFINED)
+            or (isinstance(output, nodes.Identifier) and output.name == source.alias)
         )
         first = found[0]
         if len(terms) == 1 and isinstance(first, Lookup):
@@ -458,7 +454,7 @@ class _Reading:
             return replace(first, exact=exact)
         return Both(tuple(found))
 
-    def _inner(self, reading: _Reading, term: ast.Expr, places: Places) -> Access | None:
+    def _inner(self, reading: _Reading, term: nodes.Expr, places: Places) -> Access | None:
         outer = _Reading(reading.scope, _no_sources(reading.bound))
         return outer.access(term, places)
 
@@ -468,8 +464,8 @@ def _no_sources(bound: BoundQuery) -> BoundQuery:
     return replace(bound, sources=())
 
 
-_VARYING = ast.Identifier | ast.Subquery | ast.UdfCall | ast.Let
-_CALLS: Final[dict[str, Callable[[Any, ast.Call, Places], Access | None]]] = {
+_VARYING = nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let
+_CALLS: Final[dict[str, Callable[[Any, nodes.Call, Places], Access | None]]] = {
     "STARTSWITH": _Reading._starts_with,
     "STRINGEQUALS": _Reading._string_equals,
     "CONTAINS": _Reading._any_string,

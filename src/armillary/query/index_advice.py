@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from armillary.query.evaluate import Frame, Scope
+from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
 from armillary.query.index_access import Access, Lookup, accesses, path_at
 from armillary.query.plan import Plan

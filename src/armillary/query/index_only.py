@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
 from armillary.encoding.terms import ARRAY_TERM, Partial, decode_term
-from armillary.query.evaluate import Scope, constant
 from armillary.query.execute import StoreView
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.index_access import Access, Lookup, exact_filter, path_at
 from armillary.query.index_read import (
     count_items,
@@ -31,7 +32,6 @@ from armillary.query.index_read import (
     nothing_expired,
 )
 from armillary.query.plan import Plan
-from armillary.query.sql import ast
 from armillary.query.term_ranges import ANYTHING, Range, Ranges
 from armillary.query.text_statistics import TextPart, measured, text_part
 from armillary.store import layout
@@ -69,7 +69,7 @@ def shortcut(plan: Plan, scope: Scope) -> Shortcut | None:
     return Shortcut(tuple(parts), access)
 
 
-def _part(call: ast.Call, plan: Plan, access: Access | None, scope: Scope) -> Part | None:
+def _part(call: nodes.Call, plan: Plan, access: Access | None, scope: Scope) -> Part | None:
     alias = plan.bound.container
     assert alias is not None
     path = path_at(call.args[0], {alias: ()})
@@ -77,7 +77,7 @@ def _part(call: ast.Call, plan: Plan, access: Access | None, scope: Scope) -> Pa
         if path == ():
             return "COUNT", ()
         if path is None:
-            varying = any(isinstance(n, ast.Identifier) for n in ast.walk(call.args[0]))
+            varying = any(isinstance(n, nodes.Identifier) for n in nodes.walk(call.args[0]))
             known, value = (False, None) if varying else constant(call.args[0], scope)
             return ("COUNT", ()) if known and value is not UNDEFINED else None
         if access is None:

@@ -27,9 +27,9 @@ from armillary.encoding.partition_key import (
 )
 from armillary.errors import BadInput
 from armillary.limits import QUERY_KEYS_MAX
-from armillary.query.evaluate import Scope, constant
-from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Scope, constant
+from armillary.query.expr.queries import BoundQuery
 from armillary.values import JSON, UNDEFINED
 
 
@@ -77,10 +77,10 @@ def key_ranges(
     inner = bound.sources[0].query
     if inner is not None:
         return key_ranges(inner, scope, definition)
-    if bound.query.where is None:
+    if bound.where is None:
         return [EVERYTHING]
     reader = _Reader(bound.container, definition, scope)
-    found = reader.read(bound.query.where)
+    found = reader.read(bound.where)
     if found is None:
         return [EVERYTHING]
     return _ranges(found, definition) if found else [ANYWHERE]
@@ -126,43 +126,43 @@ class _Reader:
     definition: PartitionKeyDefinition
     scope: Scope
 
-    def read(self, expr: ast.Expr) -> Alternatives:
+    def read(self, expr: nodes.Expr) -> Alternatives:
         known, value = _constant(expr, self.scope)
         if known:
             return None if value is True else []
         match expr:
-            case ast.Logical("AND", terms):
+            case nodes.Logical("AND", terms):
                 return reduce(_both, map(self.read, terms), None)
-            case ast.Logical("OR", terms):
+            case nodes.Logical("OR", terms):
                 return _any([self.read(term) for term in terms])
-            case ast.Binary("=", left, right):
+            case nodes.Binary("=", left, right):
                 found = self._equal(left, right)
                 return self._equal(right, left) if found is None else found
-            case ast.In(operand, items, False):
+            case nodes.In(operand, items, False):
                 return _any([self._equal(operand, item) for item in items])
-            case ast.Like(operand, pattern, escape, False):
+            case nodes.Like(operand, pattern, escape, False):
                 return self._like(operand, pattern, escape)
-            case ast.Unary("NOT", operand):
+            case nodes.Unary("NOT", operand):
                 return self._is(operand, False)
         return self._is(expr, True)
 
-    def _level(self, expr: ast.Expr) -> int | None:
+    def _level(self, expr: nodes.Expr) -> int | None:
         names: list[str] = []
-        while isinstance(expr, ast.Member):
+        while isinstance(expr, nodes.Member):
             names.append(expr.name)
             expr = expr.base
-        if self.definition.system_key or not isinstance(expr, ast.Identifier):
+        if self.definition.system_key or not isinstance(expr, nodes.Identifier):
             return None
         path = tuple(reversed(names))
         if expr.name != self.alias or path not in self.definition.paths:
             return None
         return self.definition.paths.index(path)
 
-    def _is(self, expr: ast.Expr, value: JSON) -> Alternatives:
+    def _is(self, expr: nodes.Expr, value: JSON) -> Alternatives:
         level = self._level(expr)
         return None if level is None else [{level: value}]
 
-    def _equal(self, path: ast.Expr, other: ast.Expr) -> Alternatives:
+    def _equal(self, path: nodes.Expr, other: nodes.Expr) -> Alternatives:
         level = self._level(path)
         known, value = _constant(other, self.scope)
         if level is None or not known:
@@ -172,7 +172,7 @@ class _Reader:
             return []
         return [{level: value}]
 
-    def _like(self, path: ast.Expr, pattern: ast.Expr, escape: str | None) -> Alternatives:
+    def _like(self, path: nodes.Expr, pattern: nodes.Expr, escape: str | None) -> Alternatives:
         level = self._level(path)
         known, value = _constant(pattern, self.scope)
         if level is None or not known or type(value) is not str:
@@ -216,8 +216,8 @@ def _without_wildcards(pattern: str, escape: str | None) -> str | None:
     return "".join(text)
 
 
-def _constant(expr: ast.Expr, scope: Scope) -> tuple[bool, JSON]:
-    varying = ast.Identifier | ast.Subquery | ast.UdfCall | ast.Let
-    if any(isinstance(node, varying) for node in ast.walk(expr)):
+def _constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, JSON]:
+    varying = nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let
+    if any(isinstance(node, varying) for node in nodes.walk(expr)):
         return False, UNDEFINED
     return constant(expr, scope)

@@ -33,13 +33,13 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from armillary.encoding.documents import EPK_AT, EPK_LENGTH_AT
-from armillary.query.codegen import CHECKS, TEXT_TESTS, Fixed, Writer
-from armillary.query.compile import function_of, is_large
-from armillary.query.decoding import Path, parts_for, paths_in
-from armillary.query.evaluate import Scope
+from armillary.query.expr import nodes
+from armillary.query.expr.codegen import CHECKS, TEXT_TESTS, Fixed, Writer
+from armillary.query.expr.compile import function_of, is_large
+from armillary.query.expr.decoding import Path, parts_for, paths_in
+from armillary.query.expr.evaluate import Scope
 from armillary.query.functions import FUNCTIONS
 from armillary.query.plan import Plan
-from armillary.query.sql import ast
 from armillary.values import UNDEFINED
 
 #: (key with its kind in front, stored document)
@@ -62,7 +62,7 @@ def may_loop(plan: Plan) -> bool:
     source = plan.sources[0]
     if source.yields != "item" or source.alias is None:
         return False
-    if not isinstance(source.source.collection, ast.Identifier):
+    if not isinstance(source.collection, nodes.Identifier):
         return False
     return not plan.bound.subqueries and not plan.bound.udfs
 
@@ -71,19 +71,19 @@ def is_quick(plan: Plan) -> bool:
     """Whether no item can take long: only then are many looked at between two looks at the
     clock.
     """
-    return not any(_is_call(node) for each in _parts(plan) for node in ast.walk(each))
+    return not any(_is_call(node) for each in _parts(plan) for node in nodes.walk(each))
 
 
-def _is_call(node: ast.Node) -> bool:
+def _is_call(node: nodes.Node) -> bool:
     """Of something that may take long for one item, a pattern above all."""
-    if isinstance(node, ast.Call):
+    if isinstance(node, nodes.Call):
         function = FUNCTIONS[node.function]
         is_plain = node.function in CHECKS or node.function in TEXT_TESTS
         return function.kind == "scalar" and not is_plain
-    return isinstance(node, ast.Like)
+    return isinstance(node, nodes.Like)
 
 
-def _parts(plan: Plan) -> list[ast.Expr]:
+def _parts(plan: Plan) -> list[nodes.Expr]:
     parts = [plan.output, *(key.expr for key in plan.order)]
     if plan.where is not None:
         parts.append(plan.where)
@@ -97,13 +97,13 @@ def _parts(plan: Plan) -> list[ast.Expr]:
 
 def loop_of_rows(plan: Plan, scope: Scope) -> Loop | None:
     """Gives (key, value), or (key, JSON) when what is selected is the item itself."""
-    gives_item = isinstance(plan.output, ast.Identifier)
+    gives_item = isinstance(plan.output, nodes.Identifier)
     writing = _Writing.begun(plan, scope, [] if gives_item else [plan.output])
     if writing is None:
         return None
     if gives_item:
         writing.add("keep((key, text))")
-    elif isinstance(plan.output, ast.ObjectLiteral) and plan.output.members:
+    elif isinstance(plan.output, nodes.ObjectLiteral) and plan.output.members:
         writing.add("made = {}")
         for name, first, again in writing.writer.members(plan.output):
             writing.add(f"if {first} is not U: made[{name}] = {again}")
@@ -159,7 +159,7 @@ def loop_of_groups(plan: Plan, scope: Scope) -> GroupLoop | None:
     return made
 
 
-def _added(function: str, number: int, argument: ast.Expr, writer: Writer) -> Iterable[str]:
+def _added(function: str, number: int, argument: nodes.Expr, writer: Writer) -> Iterable[str]:
     """A value added to a state, as `functions/aggregates.py` does it."""
     code = writer.code(argument)
     if function == "COUNT" and isinstance(code, Fixed):
@@ -196,7 +196,7 @@ class _Writing:
         self._lines += lines
 
     @classmethod
-    def begun(cls, plan: Plan, scope: Scope, rest: Sequence[ast.Expr]) -> _Writing | None:
+    def begun(cls, plan: Plan, scope: Scope, rest: Sequence[nodes.Expr]) -> _Writing | None:
         alias = plan.sources[0].alias
         assert alias is not None
         if any(map(is_large, _parts(plan))):

@@ -32,13 +32,12 @@ from armillary.query.continuation import REFUSED, Begun
 from armillary.query.execute import Source, StoreView, View
 from armillary.query.index_only import answer, shortcut
 from armillary.query.metrics import QueryMetrics
-from armillary.query.operators import identity
 from armillary.query.order import Place, Sortable, Sorter, digest_of
 from armillary.query.ordered import Fetched, fetch_ordered
 from armillary.query.plan import Piece
 from armillary.query.program import Program
 from armillary.query.scanning import scan_groups, scan_rows
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity
 
 ORDERED_ROWS_MAX = 1000  # fetched from one part at once
 

@@ -16,21 +16,21 @@ from armillary.encoding.hashing import prefix_range
 from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.errors import BadInput
 from armillary.limits import QUERY_KEYS_MAX
-from armillary.query.evaluate import Scope, constant
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.plan import Piece, Plan, conjuncts, fact
-from armillary.query.sql import ast
 from armillary.store.definitions import ContainerDefinition
 from armillary.store.state import make_key
 from armillary.values import JSON, UNDEFINED
 
 
-def path_of(expr: ast.Expr, root: str) -> tuple[str, ...] | None:
+def path_of(expr: nodes.Expr, root: str) -> tuple[str, ...] | None:
     """The names of a path that begins at `root`: `c.a["b"]` → a, b."""
     names: list[str] = []
-    while isinstance(expr, ast.Member):
+    while isinstance(expr, nodes.Member):
         names.append(expr.name)
         expr = expr.base
-    if isinstance(expr, ast.Identifier) and expr.name == root and names:
+    if isinstance(expr, nodes.Identifier) and expr.name == root and names:
         return tuple(reversed(names))
     return None
 
@@ -72,7 +72,7 @@ def narrow(plan: Plan, scope: Scope, definition: ContainerDefinition) -> list[Pi
     return _pieces(allowed, definition)
 
 
-def _terms(plan: Plan) -> tuple[list[ast.Expr], list[ast.Expr]]:
+def _terms(plan: Plan) -> tuple[list[nodes.Expr], list[nodes.Expr]]:
     """The conjuncts of the filter, and those of them that speak of no name."""
     terms = list(conjuncts(plan.where))
     return terms, [term for term in terms if _is_plain(term)]
@@ -97,7 +97,7 @@ def _pieces(allowed: list[list[JSON]], definition: ContainerDefinition) -> list[
 
 
 def _values_of(
-    path: tuple[str, ...], terms: list[ast.Expr], alias: str, scope: Scope
+    path: tuple[str, ...], terms: list[nodes.Expr], alias: str, scope: Scope
 ) -> list[JSON] | None:
     """The values that one conjunct leaves for a path, None when none says anything."""
     for term in terms:
@@ -107,28 +107,30 @@ def _values_of(
     return None
 
 
-def _equal_to(term: ast.Expr, path: tuple[str, ...], alias: str, scope: Scope) -> list[JSON] | None:
+def _equal_to(
+    term: nodes.Expr, path: tuple[str, ...], alias: str, scope: Scope
+) -> list[JSON] | None:
     match term:
-        case ast.Binary("=", left, right):
+        case nodes.Binary("=", left, right):
             for one, other in ((left, right), (right, left)):
                 if path_of(one, alias) == path:
                     return _constants([other], scope)
-        case ast.In(operand, items, False) if path_of(operand, alias) == path:
+        case nodes.In(operand, items, False) if path_of(operand, alias) == path:
             return _constants(items, scope)
-        case ast.Logical("OR", terms):
+        case nodes.Logical("OR", terms):
             alternatives = [_equal_to(each, path, alias, scope) for each in terms]
             if all(each is not None for each in alternatives):
                 return [value for each in alternatives for value in each or ()]
-        case ast.Logical("AND", terms):
+        case nodes.Logical("AND", terms):
             return _values_of(path, list(terms), alias, scope)
         case _ if path_of(term, alias) == path:
             return [True]
-        case ast.Unary("NOT", operand) if path_of(operand, alias) == path:
+        case nodes.Unary("NOT", operand) if path_of(operand, alias) == path:
             return [False]
     return None
 
 
-def _constants(exprs: list[ast.Expr] | tuple[ast.Expr, ...], scope: Scope) -> list[JSON] | None:
+def _constants(exprs: list[nodes.Expr] | tuple[nodes.Expr, ...], scope: Scope) -> list[JSON] | None:
     values: list[JSON] = []
     for expr in exprs:
         if not _is_plain(expr):
@@ -140,9 +142,9 @@ def _constants(exprs: list[ast.Expr] | tuple[ast.Expr, ...], scope: Scope) -> li
     return values
 
 
-def _is_plain(expr: ast.Expr) -> bool:
+def _is_plain(expr: nodes.Expr) -> bool:
     """Whether it speaks of no name: only then can it be computed without a row."""
-    if isinstance(expr, ast.Literal | ast.Parameter):
+    if isinstance(expr, nodes.Literal | nodes.Parameter):
         return True
-    varying = ast.Identifier | ast.Subquery | ast.UdfCall | ast.Let
-    return not any(isinstance(node, varying) for node in ast.walk(expr))
+    varying = nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let
+    return not any(isinstance(node, varying) for node in nodes.walk(expr))

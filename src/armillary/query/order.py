@@ -15,8 +15,7 @@ from functools import total_ordering
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
-from armillary.query.operators import order_key
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, order_key
 
 #: What Python compares.
 Sortable: TypeAlias = tuple[Any, ...]

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
-from armillary.query.evaluate import Computed
-from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery, BoundSource
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Computed
+from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.store.requests import Key
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    expr: ast.Expr
+    expr: nodes.Expr
     descending: bool = False
 
 
@@ -44,15 +44,15 @@ class SortKey:
 class Rank:
     """Best first by a score that needs to know all rows: full text, vectors, or both fused."""
 
-    score: ast.Call
+    score: nodes.Call
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
     """Rows become groups. No keys: exactly one group, even of nothing."""
 
-    keys: tuple[ast.Expr, ...]
-    aggregates: tuple[ast.Call, ...]
+    keys: tuple[nodes.Expr, ...]
+    aggregates: tuple[nodes.Call, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class Plan:
     """
 
     bound: BoundQuery
-    output: ast.Expr
-    where: ast.Expr | None = None
+    output: nodes.Expr
+    where: nodes.Expr | None = None
     order: tuple[SortKey, ...] = ()
     rank: Rank | None = None
     fold: Fold | None = None
@@ -101,9 +101,9 @@ def fact(plan: Plan, name: str, find: Callable[[Plan], T]) -> T:
     return found
 
 
-def conjuncts(where: ast.Expr | None) -> Iterator[ast.Expr]:
+def conjuncts(where: nodes.Expr | None) -> Iterator[nodes.Expr]:
     """`a AND (b AND c)` → a, b, c."""
-    if isinstance(where, ast.Logical) and where.operator == "AND":
+    if isinstance(where, nodes.Logical) and where.operator == "AND":
         for term in where.terms:
             yield from conjuncts(term)
     elif where is not None:
@@ -111,8 +111,8 @@ def conjuncts(where: ast.Expr | None) -> Iterator[ast.Expr]:
 
 
 def simple_plan(
-    where: ast.Expr | None = None,
-    output: ast.Expr | None = None,
+    where: nodes.Expr | None = None,
+    output: nodes.Expr | None = None,
     *,
     name: str = "c",
     order: tuple[SortKey, ...] = (),
@@ -120,8 +120,9 @@ def simple_plan(
     limit: int | None = None,
 ) -> Plan:
     """Items of the container, which expressions call `name`, that pass a filter."""
-    root = ast.Identifier(name)
-    source = BoundSource(ast.Source(root), name, "item", None)
-    query = ast.Query(ast.SelectValue(output or root), ast.From((source.source,)), where)
-    bound = BoundQuery(query, (source,), (), (), (), (), ())
-    return Plan(bound, output or root, where, order, offset=offset, limit=limit)
+    root = nodes.Identifier(name)
+    made = output or root
+    source = BoundSource(root, root, name, "item", None)
+    seen = nodes.ArrayLiteral((made, *([] if where is None else [where])))
+    bound = BoundQuery(seen, made, where, (), False, (source,), (), (), (), (), ())
+    return Plan(bound, made, where, order, offset=offset, limit=limit)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+from armillary.query.expr.queries import BoundQuery
+from armillary.query.problems import QueryError, RefusedQuery
 from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery
-from armillary.query.sql.errors import QueryError, RefusedQuery
+from armillary.query.sql.syntax import syntax_of
 
 UNSUPPORTED: Final = (
     "Query contains 1 or more unsupported features. Upgrade your SDK to a version that does "
@@ -23,7 +24,7 @@ def needs_plan(bound: BoundQuery) -> bool:
     """Whether partial answers can't just be put one after another: over several partitions the
     client has to merge them (400/1004).
     """
-    query = bound.query
+    query = syntax_of(bound)
     clauses = (query.order_by, query.top, query.page)
     return (
         bound.is_grouped
@@ -35,7 +36,7 @@ def needs_plan(bound: BoundQuery) -> bool:
 
 def needed_features(bound: BoundQuery) -> list[str]:
     """In the words of `x-ms-cosmos-supported-query-features`."""
-    query = bound.query
+    query = syntax_of(bound)
     is_value = isinstance(query.select, ast.SelectValue)
     names = {call.function for call in bound.aggregates}
     items = query.order_by.items if isinstance(query.order_by, ast.OrderBy) else ()
@@ -85,4 +86,4 @@ def blocking(bound: BoundQuery) -> BoundQuery | None:
     inner = bound.sources[0].query if bound.sources else None
     if inner is None:
         return None
-    return inner if inner.is_grouped or inner.query.distinct else blocking(inner)
+    return inner if inner.is_grouped or inner.distinct else blocking(inner)

@@ -12,8 +12,19 @@ from functools import cached_property
 from typing import Any
 
 from armillary.query.computed import widened
-from armillary.query.decoding import Decoder, Path, decoder_for, paths_in
-from armillary.query.evaluate import Expression, Frame, Row, Scope, make_expression, make_filter
+from armillary.query.expr import nodes
+from armillary.query.expr.decoding import Decoder, Path, decoder_for, paths_in
+from armillary.query.expr.evaluate import (
+    Expression,
+    Frame,
+    Row,
+    Scope,
+    make_expression,
+    make_filter,
+)
+from armillary.query.expr.nested import filtered, make_steps, new_state
+from armillary.query.expr.output import output
+from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.index_access import accesses
 from armillary.query.loops import (
@@ -25,11 +36,7 @@ from armillary.query.loops import (
     loop_of_rows,
     may_loop,
 )
-from armillary.query.nested import filtered, make_steps, new_state
-from armillary.query.output import output
 from armillary.query.plan import Plan, fact
-from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery, BoundSource
 from armillary.values import JSON
 
 ELEMENTS_BETWEEN_LOOKS = 10_000  # at the clock; most items have none
@@ -156,7 +163,7 @@ class _Facts:
         """One row for each item: nothing is joined or cut out."""
         self.is_plain = self.is_simple and _is_item(plan.sources[0])
         """And that row is about the item itself, under a name."""
-        self.gives_item = self.is_simple and isinstance(plan.output, ast.Identifier)
+        self.gives_item = self.is_simple and isinstance(plan.output, nodes.Identifier)
         wanted = widened(_wanted(plan), plan.computed)
         self.decode = decoder_for(wanted)
         self.filter_decode: Decoder | None = None
@@ -184,7 +191,7 @@ def container_names(bound: BoundQuery) -> frozenset[str]:
     first = bound.sources[0]
     if first.query is not None:
         return container_names(first.query)
-    root = ast.path_root(first.source.collection)
+    root = nodes.path_root(first.collection)
     names = {root.name} if root is not None else set()
     if first.yields == "item" and first.alias is not None:
         names.add(first.alias)
@@ -203,7 +210,7 @@ def _wanted(plan: Plan) -> frozenset[Path] | None:
     return wanted
 
 
-def _arguments(plan: Plan) -> tuple[ast.Expr, ...]:
+def _arguments(plan: Plan) -> tuple[nodes.Expr, ...]:
     return () if plan.fold is None else plan.fold.aggregates
 
 
@@ -211,20 +218,23 @@ def item_paths(bound: BoundQuery) -> frozenset[Path] | None:
     """The paths that a query can see, or None for the whole item. A name that is used again for
     something else only adds paths that nobody asks for.
     """
-    if any(isinstance(node, ast.SelectStar) for node in ast.walk(bound.query)):
+    if any(isinstance(node, nodes.WholeItem) for node in nodes.walk(bound.syntax)):
         return None
-    return paths_in(bound.query, container_names(bound), _container_source(bound))
+    return paths_in(bound.syntax, container_names(bound), _container_source(bound))
 
 
-def _container_source(bound: BoundQuery) -> ast.Source | None:
+def _container_source(bound: BoundQuery) -> nodes.Node | None:
+    """The node that only gives the item its name."""
     if not bound.sources:
         return None
     first = bound.sources[0]
-    return _container_source(first.query) if first.query is not None else first.source
+    if first.query is not None:
+        return _container_source(first.query)
+    return first.syntax if isinstance(first.collection, nodes.Identifier) else None
 
 
 def _is_item(source: BoundSource) -> bool:
-    is_container = isinstance(source.source.collection, ast.Identifier) and source.query is None
+    is_container = isinstance(source.collection, nodes.Identifier) and source.query is None
     return is_container and source.root is None and source.alias is not None
 
 
@@ -232,18 +242,18 @@ def _as_it_is(value: JSON) -> JSON:
     return value
 
 
-def _is_stored(expr: ast.Expr) -> bool:
+def _is_stored(expr: nodes.Expr) -> bool:
     """Whether its value, or all its members, lie in items just so: they need no walk."""
-    if isinstance(expr, ast.ObjectLiteral):
+    if isinstance(expr, nodes.ObjectLiteral):
         return all(_is_stored(each.value) for each in expr.members)
-    while isinstance(expr, ast.Member):
+    while isinstance(expr, nodes.Member):
         expr = expr.base
-    return isinstance(expr, ast.Identifier)
+    return isinstance(expr, nodes.Identifier)
 
 
-def _calls(expr: ast.Expr) -> int:
+def _calls(expr: nodes.Expr) -> int:
     """Calls of functions, which are charged for."""
     return sum(
-        isinstance(node, ast.Call) and FUNCTIONS[node.function].kind == "scalar"
-        for node in ast.walk(expr)
+        isinstance(node, nodes.Call) and FUNCTIONS[node.function].kind == "scalar"
+        for node in nodes.walk(expr)
     )

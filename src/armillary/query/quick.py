@@ -20,13 +20,13 @@ from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT
 from armillary.engine.base import Engine, SpaceGone
 from armillary.limits import PAGE_BYTES_MAX
 from armillary.partition.ranges import Range
-from armillary.query.computed import computed_of
+from armillary.query.expr import nodes
 from armillary.query.index_access import path_at
 from armillary.query.index_read import FEW
 from armillary.query.plan import Plan
 from armillary.query.rewriting import needs_plan
 from armillary.query.run import bound_query, plan_of
-from armillary.query.sql import ast
+from armillary.query.sql.computed import computed_of
 from armillary.query.term_ranges import can_compare, compared_to, equal_to
 from armillary.store import layout
 from armillary.store.expiring import TTL_OFF
@@ -79,7 +79,7 @@ def quick_of(text: str, state: ContainerState) -> Quick | None:
     if not state.plan.covers(path):
         return None
     prefix = layout.IX + path_hash(path)
-    if isinstance(value, ast.Parameter):
+    if isinstance(value, nodes.Parameter):
         return Quick(prefix, operator, value.name, None)
     return Quick(prefix, operator, "", value.value)
 
@@ -91,7 +91,7 @@ def _is_plain(plan: Plan) -> bool:
         and plan.sources[0].yields == "item"
         and plan.sources[0].root is None
         and plan.bound.container is not None
-        and plan.output == ast.Identifier(plan.bound.container)
+        and plan.output == nodes.Identifier(plan.bound.container)
         and not (plan.order or plan.rank or plan.fold or plan.distinct or plan.offset)
         and plan.limit is None
     )
@@ -99,16 +99,16 @@ def _is_plain(plan: Plan) -> bool:
 
 def _comparison(
     plan: Plan,
-) -> tuple[tuple[str, ...], str, ast.Parameter | ast.Literal] | None:
+) -> tuple[tuple[str, ...], str, nodes.Parameter | nodes.Literal] | None:
     where = plan.where
-    if not isinstance(where, ast.Binary) or where.operator not in FLIPPED:
+    if not isinstance(where, nodes.Binary) or where.operator not in FLIPPED:
         return None
     operator, one, other = str(where.operator), where.left, where.right
-    if isinstance(one, ast.Parameter | ast.Literal):
+    if isinstance(one, nodes.Parameter | nodes.Literal):
         operator, one, other = FLIPPED[operator], other, one
     assert plan.bound.container is not None
     path = path_at(one, {plan.bound.container: ()})
-    if not path or not isinstance(other, ast.Parameter | ast.Literal):
+    if not path or not isinstance(other, nodes.Parameter | nodes.Literal):
         return None
     names = tuple(each for each in path if isinstance(each, str))
     return (names, operator, other) if len(names) == len(path) else None

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from armillary.query.evaluate import Frame, Scope, constant
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Frame, Scope, constant
 from armillary.query.functions import Context
 from armillary.query.functions.full_text import fuse
 from armillary.query.plan import Fold, Plan, SortKey
-from armillary.query.sql import ast
 from armillary.query.vector_order import is_ascending
 from armillary.query.weights import fusion_weights
 from armillary.values import JSON, UNDEFINED
@@ -47,17 +47,17 @@ def ranked(plan: Plan, asking: Asking) -> tuple[Plan, Mapping[str, JSON]]:
         return plan, asking.parameters
     score = plan.rank.score
     if score.function != "RRF":
-        key = SortKey(ast.Unary("-", _score(plan, score, asking)))
+        key = SortKey(nodes.Unary("-", _score(plan, score, asking)))
         return replace(plan, rank=None, order=(key,)), asking.parameters
     factors = fusion_weights(score, Scope(Frame(), asking.parameters, asking.context))
-    components = [arg for arg in score.args if isinstance(arg, ast.Call)]
-    rid = ast.Member(ast.Identifier(_alias(plan)), "_rid")
-    output = ast.ArrayLiteral((rid, *(_score(plan, each, asking) for each in components)))
+    components = [arg for arg in score.args if isinstance(arg, nodes.Call)]
+    rid = nodes.Member(nodes.Identifier(_alias(plan)), "_rid")
+    output = nodes.ArrayLiteral((rid, *(_score(plan, each, asking) for each in components)))
     gathered = asking.rows(replace(plan, rank=None, output=output, offset=0, limit=None))
     columns = [[row[number + 1] for row in gathered] for number in range(len(components))]
     fused = fuse(columns, factors) if gathered else []
     scores = {row[0]: value for row, value in zip(gathered, fused, strict=True)}
-    key = SortKey(ast.Unary("-", ast.Index(ast.Parameter(SCORES), rid)))
+    key = SortKey(nodes.Unary("-", nodes.Index(nodes.Parameter(SCORES), rid)))
     return replace(plan, rank=None, order=(key,)), {**asking.parameters, SCORES: scores}
 
 
@@ -67,44 +67,44 @@ def _alias(plan: Plan) -> str:
     return alias
 
 
-def _score(plan: Plan, call: ast.Call, asking: Asking) -> ast.Expr:
+def _score(plan: Plan, call: nodes.Call, asking: Asking) -> nodes.Expr:
     """A number for each row, larger is better."""
     if call.function == "VECTORDISTANCE":
         scope = Scope(Frame(), asking.parameters, asking.context)
         is_smaller_better = is_ascending(call, scope, _alias(plan), asking.context.metrics)
-        closeness = ast.Unary("-", call) if is_smaller_better else call
-        return ast.Binary("??", closeness, ast.Literal(FARTHEST))
+        closeness = nodes.Unary("-", call) if is_smaller_better else call
+        return nodes.Binary("??", closeness, nodes.Literal(FARTHEST))
     path, *terms = call.args
     words = [_constant(term, asking) for term in terms]
     if len(words) == 1 and isinstance(words[0], list):
         words = words[0]
     listed = [_literal(word) for word in words]
     count, total, hits = _statistics(plan, path, listed, asking)
-    known = ast.Call(
+    known = nodes.Call(
         "_FullTextScore",
         (
             path,
-            ast.ArrayLiteral(tuple(listed)),
-            ast.Literal(count),
-            ast.Literal(total),
-            ast.ArrayLiteral(tuple(ast.Literal(each) for each in hits)),
+            nodes.ArrayLiteral(tuple(listed)),
+            nodes.Literal(count),
+            nodes.Literal(total),
+            nodes.ArrayLiteral(tuple(nodes.Literal(each) for each in hits)),
         ),
     )
-    return ast.Binary("??", known, ast.Literal(NO_SCORE))
+    return nodes.Binary("??", known, nodes.Literal(NO_SCORE))
 
 
 def _statistics(
-    plan: Plan, path: ast.Expr, terms: list[ast.Expr], asking: Asking
+    plan: Plan, path: nodes.Expr, terms: list[nodes.Expr], asking: Asking
 ) -> tuple[int, int, list[int]]:
     """How many items there are, how many words they have, and how many hold each term; of all
     items, whether they pass the filter or not.
     """
-    words = ast.Call("_FullTextWordCount", (path,))
-    holders = [ast.Call("FullTextContains", (path, term)) for term in terms]
+    words = nodes.Call("_FullTextWordCount", (path,))
+    holders = [nodes.Call("FullTextContains", (path, term)) for term in terms]
     aggregates = (
-        ast.Call("COUNT", (ast.Literal(1),)),
-        ast.Call("SUM", (words,)),
-        *(ast.Call("COUNTIF", (holder,)) for holder in holders),
+        nodes.Call("COUNT", (nodes.Literal(1),)),
+        nodes.Call("SUM", (words,)),
+        *(nodes.Call("COUNTIF", (holder,)) for holder in holders),
     )
     fold = Fold((), tuple(dict.fromkeys(aggregates)))
     everything = replace(
@@ -115,15 +115,15 @@ def _statistics(
     return int(count), int(total), [int(each) for each in hits]
 
 
-def _constant(expr: ast.Expr, asking: Asking) -> Any:
+def _constant(expr: nodes.Expr, asking: Asking) -> Any:
     known, value = constant(expr, Scope(Frame(), asking.parameters, asking.context))
     return value if known else UNDEFINED
 
 
-def _literal(value: JSON) -> ast.Expr:
+def _literal(value: JSON) -> nodes.Expr:
     if isinstance(value, dict):
-        members = (ast.Property(name, _literal(inner)) for name, inner in value.items())
-        return ast.ObjectLiteral(tuple(members))
+        members = (nodes.Property(name, _literal(inner)) for name, inner in value.items())
+        return nodes.ObjectLiteral(tuple(members))
     if isinstance(value, list):
-        return ast.ArrayLiteral(tuple(map(_literal, value)))
-    return ast.Literal(value)
+        return nodes.ArrayLiteral(tuple(map(_literal, value)))
+    return nodes.Literal(value)

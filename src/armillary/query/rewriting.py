@@ -20,11 +20,12 @@ from typing import Final
 
 from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition
 from armillary.limits import QUERY_COUNT_MAX
-from armillary.query.evaluate import Frame, Scope
+from armillary.query.expr.evaluate import Frame, Scope
+from armillary.query.expr.queries import BoundQuery
+from armillary.query.expr.text import print_expression
 from armillary.query.functions import Context
 from armillary.query.hybrid import hybrid_info
 from armillary.query.key_ranges import is_point, key_range, key_ranges
-from armillary.query.nested import output_of
 from armillary.query.plan_features import (
     blocking,
     check_features,
@@ -33,12 +34,12 @@ from armillary.query.plan_features import (
     refused,
 )
 from armillary.query.plan_json import AGGREGATE_NAMES, DistinctType, QueryInfo, plan_document
-from armillary.query.planning import count_of
 from armillary.query.policies import metrics_of
 from armillary.query.sql import ast
 from armillary.query.sql.aggregates import is_aggregate
-from armillary.query.sql.bound import BoundQuery
-from armillary.query.sql.printer import print_expression, print_query
+from armillary.query.sql.planning import count_of
+from armillary.query.sql.printer import print_query
+from armillary.query.sql.syntax import syntax_of
 from armillary.query.vector_order import is_ascending
 from armillary.values import JSON
 
@@ -69,9 +70,9 @@ def query_plan(
     if features is not None:
         check_features(bound, features)
     ranges = key_ranges(bound, scope, definition) if key is None else [key_range(key, definition)]
-    if isinstance(bound.query.order_by, ast.OrderByRank):
-        rank = bound.query.order_by
-        skip, take = _page(bound.query, scope)
+    rank = syntax_of(bound).order_by
+    if isinstance(rank, ast.OrderByRank):
+        skip, take = _page(syntax_of(bound), scope)
         hybrid = hybrid_info(bound, rank, scope, skip, take, features or (), vector_policy)
         return plan_document(hybrid, ranges)
     info = _Rewriter(bound, scope, is_point(ranges), vector_policy).info()
@@ -94,7 +95,7 @@ class _Rewriter:
     vector_policy: JSON
 
     def info(self) -> QueryInfo:
-        bound, query = self.bound, self.bound.query
+        bound, query = self.bound, syntax_of(self.bound)
         if blocking(bound) is not None:
             return self._distinct_count()
         if bound.is_grouped:
@@ -114,7 +115,7 @@ class _Rewriter:
         the number of rows; else each partition gives as many as could be needed.
         """
         info, text = made
-        query = self.bound.query
+        query = syntax_of(self.bound)
         top = None if query.top is None else count_of(query.top.count, "TOP", self.scope)
         offset, limit = _offset_limit(query, self.scope)
         if always:
@@ -132,10 +133,10 @@ class _Rewriter:
     # --- ORDER BY ---
 
     def _ordered(self, info: QueryInfo) -> QueryInfo:
-        query, order = self.bound.query, self.bound.query.order_by
+        query, order = syntax_of(self.bound), syntax_of(self.bound).order_by
         assert isinstance(order, ast.OrderBy), "ranks have plans of their own"
         where = FILTER if query.where is None else ast.Logical("AND", (query.where, FILTER))
-        payload = output_of(self.bound)
+        payload = self.bound.output
         if isinstance(query.select, ast.SelectValue) and not self._is_item(payload):
             where = ast.Logical("AND", (where, ast.Call("IS_DEFINED", (payload,))))
         text = replace(
@@ -165,7 +166,7 @@ class _Rewriter:
 
     def _distinct_type(self, order: ast.OrderBy) -> DistinctType:
         """Equal rows come one after another when the rows are made of the first sort keys."""
-        query = self.bound.query
+        query = syntax_of(self.bound)
         if not query.distinct:
             return "None"
         if isinstance(query.select, ast.SelectStar):
@@ -180,7 +181,7 @@ class _Rewriter:
     # --- aggregates and GROUP BY ---
 
     def _folded(self) -> tuple[QueryInfo, ast.Query]:
-        query = self.bound.query
+        query = syntax_of(self.bound)
         if query.group_by and (query.distinct or query.order_by is not None):
             word = "DISTINCT" if query.distinct else "ORDER BY"
             raise refused(f"'{word}' is not supported together with GROUP BY.")
@@ -227,9 +228,9 @@ class _Rewriter:
         """SELECT VALUE COUNT(1) FROM (SELECT DISTINCT …): the partitions give what is distinct, the
         client counts it. No recorded plan shows the text (unverified).
         """
-        query, inner = self.bound.query, self.bound.sources[0].query
+        query, inner = syntax_of(self.bound), self.bound.sources[0].query
         is_plain = query == ast.Query(query.select, query.source) and len(self.bound.sources) == 1
-        if inner is None or not inner.query.distinct or inner.is_grouped or not is_plain:
+        if inner is None or not inner.distinct or inner.is_grouped or not is_plain:
             raise refused("A query over a subquery that groups can't be merged from partitions.")
         match query.select:
             case ast.SelectValue(expr):
@@ -242,7 +243,7 @@ class _Rewriter:
         if not counts_rows or not isinstance(expr.args[0], ast.Literal):  # type: ignore[union-attr]
             raise refused("Only COUNT(1) can be merged from a subquery with DISTINCT.")
         return QueryInfo(
-            print_query(inner.query),
+            print_query(syntax_of(inner)),
             distinct="Unordered",
             has_select_value=isinstance(query.select, ast.SelectValue),
             distinct_count_alias=alias,

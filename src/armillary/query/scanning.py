@@ -20,7 +20,6 @@ import orjson
 from armillary.encoding.documents import BODY_BYTES
 from armillary.errors import DbError
 from armillary.limits import QUERY_SNAPSHOT_SECONDS
-from armillary.query import compile
 from armillary.query.consume import (
     Clock,
     Feed,
@@ -34,12 +33,12 @@ from armillary.query.consume import (
     take_rows,
 )
 from armillary.query.execute import StoreView, View
+from armillary.query.expr import compile
 from armillary.query.loops import GroupLoop, Loop, Stored
 from armillary.query.metrics import QueryMetrics
-from armillary.query.operators import identity, order_key
 from armillary.query.order import Sortable, Sorter
 from armillary.query.program import Program
-from armillary.values import JSON
+from armillary.values import JSON, identity, order_key
 
 KNOWN_MAX = 20_000  # groups that a loop finds by itself before it begins anew
 ROWS_SPARE = 256  # kept beyond a page before the last are thrown out

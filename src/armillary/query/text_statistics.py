@@ -18,14 +18,14 @@ import orjson
 
 from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT
 from armillary.encoding.paths import extract
-from armillary.query.evaluate import Scope, constant
 from armillary.query.execute import StoreView
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.functions import Context
 from armillary.query.functions.full_text import contains, wanted_term
 from armillary.query.index_read import other_index
 from armillary.query.index_rids import RID_BYTES
 from armillary.query.special_access import Range, words
-from armillary.query.sql import ast
 from armillary.store import layout
 from armillary.store.index_path import path_hash
 from armillary.store.other_indexes import COUNT, WORDS, TextIndex
@@ -44,17 +44,19 @@ class TextPart:
     is_total: bool = False
 
 
-def text_part(call: ast.Call, alias: str, scope: Scope) -> TextPart | None:
+def text_part(call: nodes.Call, alias: str, scope: Scope) -> TextPart | None:
     test = call.args[0]
-    if not isinstance(test, ast.Call) or (call.function, test.function) not in _ASKED:
+    if not isinstance(test, nodes.Call) or (call.function, test.function) not in _ASKED:
         return None
-    path = ast.property_path(test.args[0])
+    path = nodes.property_path(test.args[0])
     if path is None or path[0] != alias or len(path) == 1:
         return None
     context = scope.context.at(path[1:])
     if call.function == "SUM":
         return TextPart(path[1:], context, is_total=True)
-    if any(isinstance(node, ast.Identifier | ast.Subquery) for node in ast.walk(test.args[1])):
+    if any(
+        isinstance(node, nodes.Identifier | nodes.Subquery) for node in nodes.walk(test.args[1])
+    ):
         return None
     known, term = constant(test.args[1], scope)
     return TextPart(path[1:], context, term) if known and not wanted_term(term)[1] else None

@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from armillary.query.evaluate import Frame, Scope, constant
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Frame, Scope, constant
 from armillary.query.functions import Context
 from armillary.query.functions.vectors import metric_of
 from armillary.query.plan import Plan, SortKey
-from armillary.query.sql import ast
 from armillary.values import JSON
 
 
 def is_ascending(
-    call: ast.Call, scope: Scope, container: str | None, metrics: Mapping[tuple[str, ...], str]
+    call: nodes.Call, scope: Scope, container: str | None, metrics: Mapping[tuple[str, ...], str]
 ) -> bool:
     """`container` is the name of the item, `metrics` what its paths are compared by."""
     if len(call.args) > 3:
         options = _options(call.args[3], scope)
         if isinstance(options, dict) and "distanceFunction" in options:
             return metric_of(options) == "euclidean"
-    paths = (ast.property_path(arg) for arg in call.args[:2])
+    paths = (nodes.property_path(arg) for arg in call.args[:2])
     found = (metrics.get(path[1:]) for path in paths if path and path[0] == container)
     return next((each for each in found if each is not None), "cosine") == "euclidean"
 
 
-def _options(expr: ast.Expr, scope: Scope) -> JSON:
-    if any(isinstance(node, ast.Identifier | ast.Subquery) for node in ast.walk(expr)):
+def _options(expr: nodes.Expr, scope: Scope) -> JSON:
+    if any(isinstance(node, nodes.Identifier | nodes.Subquery) for node in nodes.walk(expr)):
         return None  # they differ from row to row; there is one direction
     return constant(expr, scope)[1]
 
@@ -44,7 +44,7 @@ def directed(plan: Plan, parameters: Mapping[str, JSON], context: Context) -> Pl
     metrics = {} if plan.base is not None else context.metrics
 
     def turned(key: SortKey) -> SortKey:
-        if not isinstance(key.expr, ast.Call) or key.expr.function != "VECTORDISTANCE":
+        if not isinstance(key.expr, nodes.Call) or key.expr.function != "VECTORDISTANCE":
             return key
         return replace(
             key, descending=not is_ascending(key.expr, scope, plan.bound.container, metrics)

@@ -21,14 +21,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from armillary.query.consume import OrderedRow, ordered_rows
-from armillary.query.evaluate import Scope, constant
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.functions.vectors import is_vector, metric_of
 from armillary.query.index_access import path_at
 from armillary.query.index_read import other_index
 from armillary.query.index_rids import RID_BYTES
 from armillary.query.order import Place, Sorter
 from armillary.query.program import Program
-from armillary.query.sql import ast
 from armillary.store import layout
 from armillary.store.index_path import Path, path_hash, path_text
 from armillary.store.other_indexes import NO_VECTOR, VectorIndex
@@ -92,7 +92,7 @@ def _wanted(program: Program) -> Wanted | None:
     if len(plan.order) != 1 or alias is None or plan.base is not None:
         return None
     call = plan.order[0].expr
-    if not isinstance(call, ast.Call) or call.function != "VECTORDISTANCE":
+    if not isinstance(call, nodes.Call) or call.function != "VECTORDISTANCE":
         return None
     options: Any = {}
     for number, arg in enumerate(call.args[2:]):
@@ -109,8 +109,8 @@ def _wanted(program: Program) -> Wanted | None:
     return None
 
 
-def _constant(expr: ast.Expr, scope: Scope) -> tuple[bool, Any]:
-    if any(isinstance(node, ast.Identifier | ast.Subquery) for node in ast.walk(expr)):
+def _constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, Any]:
+    if any(isinstance(node, nodes.Identifier | nodes.Subquery) for node in nodes.walk(expr)):
         return False, UNDEFINED
     return constant(expr, scope)
 

@@ -1,4 +1,4 @@
-"""What stands behind the connections of one worker: an engine and the service over it.
+"""What is behind the connections of one worker: an engine, the account, and its protocols.
 
 On a folder, one writer process writes for all workers, also when there is only one: writes then do
 not fight with reads for the interpreter's lock (design.md, section 3). Whoever started the writer
@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import importlib
 import logging
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import wait
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from armillary.api.core.streams import StreamService
 from armillary.api.http.messages import Service
 from armillary.config import LogSettings
 from armillary.engine.base import Engine
 from armillary.engine.writer_process import WriterAddress, WriterProcess
 from armillary.errors import Unavailable
 from armillary.server.plan import Plan
+from armillary.server.registry import ProtocolSpec
+from armillary.server.serving import Listener
+
+if TYPE_CHECKING:
+    from armillary.server.observing import Observer
 
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
 RESTARTS_MAX = 5
@@ -38,40 +46,76 @@ def start_writer(plan: Plan) -> WriterProcess | None:
 
 
 class Backend:
-    """Engine and service of one worker. `first` does the work that one process does for all."""
+    """The engine of one worker, the account over it, and a service for each protocol, made when it
+    is asked for. `first` does the work that one process does for all."""
 
     def __init__(self, plan: Plan, address: WriterAddress | None, *, first: bool) -> None:
+        self._plan = plan
         self.engine = _open(plan, address)
+        self._services: dict[str, Service | StreamService] = {}
+        self._lock = threading.Lock()
         try:
             if first and plan.databases:
                 _declare(plan, self.engine)
-            make = load(plan.factory)
-            service: Service = make(self.engine, plan.settings, keys=plan.keys, first=first)
-            self.service, self._end_traces = _observed(service, plan.settings.log)
+            self.gateway = load(plan.opener)(
+                self.engine, plan.settings, keys=plan.keys, first=first
+            )
+            self.observer, self._end_traces = _observer(plan.settings.log)
         except BaseException:
             self.engine.close()
             raise
 
+    def service(self, spec: ProtocolSpec) -> Service | StreamService:
+        """Takes as long as its libraries take to import, the first time."""
+        with self._lock:
+            found = self._services.get(spec.name)
+            if found is None:
+                found = self._services[spec.name] = self._make(spec)
+            return found
+
+    def listeners(self, bound: Mapping[str, list[socket.socket]]) -> list[Listener]:
+        """For the sockets of each protocol. The first protocol of the plan is loaded at once."""
+        main = self._plan.protocols[0]
+        return [
+            Listener(spec.name, bound[spec.name], partial(self.service, spec), spec is main)
+            for spec in self._plan.protocols
+            if spec.name in bound
+        ]
+
+    def defer_to(self, defer: Callable[[Callable[[], None]], object] | None) -> None:
+        self.gateway.defer_to(defer)
+
     def close(self) -> None:
-        close = getattr(self.service, "close", None)
-        if close is not None:
-            close()
+        for service in self._services.values():
+            service.close()
+        self.gateway.close()
         self._end_traces()
         self.engine.close()
 
+    def _make(self, spec: ProtocolSpec) -> Service | StreamService:
+        made: Service | StreamService = load(spec.factory)(self.gateway, self._plan.settings)
+        if not spec.mounted:
+            return made
+        from armillary.api.http.mounts import Mounts
 
-def _observed(service: Service, asked: LogSettings) -> tuple[Service, Callable[[], None]]:
-    """Watched, if anybody asked for that."""
+        assert isinstance(made, Service)
+        others = [load(one)(self.gateway, self._plan.settings) for one in spec.mounted]
+        return Mounts(made, others)
+
+
+def _observer(asked: LogSettings) -> tuple[Observer | None, Callable[[], None]]:
+    """What watches requests, if the settings ask for that."""
     if not (asked.requests or asked.traces):
-        return service, lambda: None
-    from armillary.server.observing import Observed
+        return None, lambda: None
+    from armillary.server.observing import Observer
 
     if not asked.traces:
-        return Observed(service, logged=True), lambda: None
+        return Observer(logged=True), lambda: None
     from armillary.server.tracing import open_tracer
 
     tracer, end = open_tracer()
-    return Observed(service, logged=asked.requests, tracer=tracer), end
+    log.warning("traces are on: requests take the general path, fast paths are off")
+    return Observer(logged=asked.requests, tracer=tracer), end
 
 
 def _open(plan: Plan, address: WriterAddress | None) -> Engine:

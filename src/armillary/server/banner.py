@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.server.hosts import is_loopback
@@ -25,10 +26,21 @@ from armillary.version import VERSION
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Up:
+    """Where a server answers."""
+
+    address: str
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """Of the protocols beside the first."""
+    off: Mapping[str, str] = field(default_factory=dict)
+    """Why one is not served."""
+
+
 class Banner(Protocol):
     def starting(self, plan: Plan) -> None: ...
 
-    def ready(self, plan: Plan, address: str, portal_link: str) -> None: ...
+    def ready(self, plan: Plan, up: Up, portal_link: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +50,8 @@ class TextBanner:
     def starting(self, plan: Plan) -> None:
         self.say(f"Armillary {VERSION} · {place_of(plan)}")
 
-    def ready(self, plan: Plan, address: str, portal_link: str) -> None:
+    def ready(self, plan: Plan, up: Up, portal_link: str) -> None:
+        address = up.address
         shown = EMULATOR_KEY
         remark = "the public key of the emulator; only this machine can connect"
         if plan.keys:
@@ -51,6 +64,7 @@ class TextBanner:
             ("Key", shown if not plan.keys else "your own, from ARMILLARY_KEY or the key file"),
             *([("", remark)] if remark else []),
             ("SDKs", f"AccountEndpoint={address}/;AccountKey={shown};"),
+            *others(plan, up, shown),
             ("Portal", portal_link),
             ("Data", data_text(plan)),
             ("Stop", "Ctrl-C"),
@@ -69,13 +83,33 @@ class JsonBanner:
     def starting(self, plan: Plan) -> None:
         """Nothing: one line is all."""
 
-    def ready(self, plan: Plan, address: str, portal_link: str) -> None:
+    def ready(self, plan: Plan, up: Up, portal_link: str) -> None:
+        address = up.address
         found: dict[str, object] = {"endpoint": f"{address}/", "pid": os.getpid()}
+        found["ports"] = dict(up.ports)
         if not plan.keys:
             found["key"] = EMULATOR_KEY
             found["connection_string"] = f"AccountEndpoint={address}/;AccountKey={EMULATOR_KEY};"
         found["portal"] = portal_link
         self.say(json.dumps(found))
+
+
+def others(plan: Plan, up: Up, key: str) -> list[tuple[str, str]]:
+    """A line for each protocol beside NoSQL: how a client connects, or why it can't."""
+    rows = []
+    for spec in plan.protocols[1:]:
+        if spec.name in up.off:
+            rows.append((spec.title, f"off: {up.off[spec.name]}"))
+        elif spec.name in up.ports:
+            facts = {
+                "port": up.ports[spec.name],
+                "key": key,
+                "key_quoted": quote(key, safe="<> "),
+                "account": plan.settings.server.account,
+                "ca": str(Path(plan.data).resolve() / "tls" / "cert.pem"),
+            }
+            rows += [(spec.title, line.format(**facts)) for line in spec.shown]
+    return rows
 
 
 def say_at_once(line: str) -> None:

@@ -19,6 +19,7 @@ class Bounds:
     first_byte_s: float = limits.FIRST_BYTE_SECONDS
     handshake_s: float = limits.HANDSHAKE_SECONDS
     idle_s: float = limits.IDLE_SECONDS
+    stream_idle_s: float = limits.STREAM_IDLE_SECONDS
     head_s: float = limits.HEAD_SECONDS
     body_s: float = limits.BODY_SECONDS
     write_s: float = limits.WRITE_SECONDS

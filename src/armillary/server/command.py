@@ -24,7 +24,7 @@ from armillary.server.banner import JsonBanner, TextBanner, say_at_once
 from armillary.server.plan import KEY_VARIABLE, MEMORY, make_plan
 from armillary.server.run import EXIT_USAGE, run
 
-ABOUT = "Serve the NoSQL API over HTTP and HTTPS on one port, until SIGTERM or Ctrl-C."
+ABOUT = "Serve the account over its protocols, each on a port with and without TLS, until SIGTERM."
 EXAMPLES = """examples:
   armillary serve
   armillary serve --data :memory: --port 0
@@ -39,6 +39,13 @@ SETTINGS = {
         "ARMILLARY_PARTITION_LOGICAL_BYTES",
         "what one partition key value may hold",
     ),
+}
+
+#: The same, for the ports of the protocols beside NoSQL.
+PORTS = {
+    "--table-port": ("ARMILLARY_TABLE_PORT", "Table; 0: a free one; off (default: 8902)"),
+    "--mongo-port": ("ARMILLARY_MONGO_PORT", "MongoDB; 0: a free one; off (default: 10255)"),
+    "--gremlin-port": ("ARMILLARY_GREMLIN_PORT", "Gremlin; 0: a free one; off (default: 8901)"),
 }
 
 #: Setting → its flag, for the others.
@@ -95,7 +102,7 @@ def parser(
         action="store_true",
         help="end when standard input does: with the test runner that started it",
     )
-    for flag, (variable, what) in SETTINGS.items():
+    for flag, (variable, what) in {**SETTINGS, **PORTS}.items():
         add(flag, type=_checked(variable), dest=variable, metavar="N", help=f"{what} ({variable})")
     return options
 
@@ -152,7 +159,7 @@ def _stop_with_stdin() -> None:
 
 def _given_settings(given: argparse.Namespace) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for variable, _ in SETTINGS.values():
+    for variable, _ in {**SETTINGS, **PORTS}.values():
         section, key, _ = VARIABLES[variable]
         if (value := getattr(given, variable)) is not None:
             found.setdefault(section, {})[key] = value

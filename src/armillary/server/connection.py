@@ -64,7 +64,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(self._bounds.write_buffer_bytes)
-        self._hub.enter(self)
+        self._hub.pool.enter(self)
         self._set_deadline()
         if self._hub.draining:
             self.drain()
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._pipeline.forget_waiting()
         self._reader.close()
         self._hold(0)
-        self._hub.leave(self)
+        self._hub.pool.leave(self)
 
     def data_received(self, data: bytes) -> None:
         phase = self._phase
@@ -128,8 +128,9 @@ class Connection(asyncio.Protocol):
             found = shape.match(data)
             if found is None:
                 continue
-            if shape.waits and not hub.has_room(len(data)):
+            if shape.waits and not hub.pool.has_room(len(data)):
                 return False
+            began = 0.0 if hub.observer is None else hub.observer.stopwatch()
             try:
                 answer = shape.answer(
                     hub.dates.bytes_at(int(time.time())), *found.group(*shape.order)
@@ -143,21 +144,23 @@ class Connection(asyncio.Protocol):
             if isinstance(answer, bytes):
                 self.deadline = hub.loop.time() + self._bounds.idle_s
                 transport.write(answer)
+                if hub.observer is not None:
+                    hub.note_bytes(data, answer, began)
             else:
-                self._wait(answer, data)
+                self._wait(answer, data, began)
             return True
         return False
 
-    def _wait(self, waiting: Waiting, data: bytes) -> None:
+    def _wait(self, waiting: Waiting, data: bytes, began: float) -> None:
         """HOT: it has begun; whatever comes meanwhile goes into the pipeline behind it."""
         self._pipeline.add(Incoming(Request("POST", "", {}, data), keep_alive=True, old=False))
         slot = self._pipeline.start()
         assert slot is not None
-        self._hub.wait_for(waiting, len(data), partial(self._waited, slot, waiting))
+        self._hub.wait_for(waiting, len(data), partial(self._waited, slot, waiting, began))
         self._phase = BUSY
         self.deadline = math.inf
 
-    def _waited(self, slot: Slot, waiting: Waiting) -> None:
+    def _waited(self, slot: Slot, waiting: Waiting, began: float) -> None:
         hub, data = self._hub, slot.incoming.request.body
         try:
             answer = waiting.finish(hub.dates.bytes_at(int(time.time())))
@@ -170,6 +173,8 @@ class Connection(asyncio.Protocol):
             slot.incoming = event
             hub.otherwise(waiting, event.request, partial(self._answered_later, slot))
             return
+        if hub.observer is not None:
+            hub.note_bytes(data, answer, began)
         transport = self._transport
         if transport is None:
             return  # the client went away
@@ -392,7 +397,7 @@ class Connection(asyncio.Protocol):
     def _hold(self, body_bytes: int) -> None:
         change = body_bytes - self._held_bytes
         self._held_bytes = body_bytes
-        if not self._hub.hold(change) and change > 0 and self._refusal is None:
+        if not self._hub.pool.hold(change) and change > 0 and self._refusal is None:
             self._reader.close()
             self._hold(0)
             self._refusal = says(503, "Too much is coming in at once. Try again in a moment.")

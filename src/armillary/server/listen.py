@@ -1,30 +1,36 @@
-"""Sockets: binding them, and telling HTTP from HTTPS on one port.
+"""Sockets: binding them, and telling TLS from plain bytes on one port, for every protocol.
 
-    accept ──▶ look at the first byte, without taking it (MSG_PEEK)
-                 0x16      a TLS hello: the transport does TLS     ──▶ Connection(secure)
-                 else      plain HTTP                              ──▶ Connection
+    accept ──▶ look at the first bytes, without taking them (MSG_PEEK)
+                 16 03 0x …   a TLS hello: the transport does TLS     ──▶ endpoint, secure
+                 else         plain                                   ──▶ endpoint
 
 The look happens before the transport is made, so that TLS is the transport's business alone. It
-waits for the byte without holding up anybody else, and not for ever.
+waits for the bytes without blocking other clients, and not for ever. One byte is not enough: a
+MongoDB message of 278 bytes begins with 16 too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import socket
 import ssl
 import sys
 from collections.abc import Awaitable, Callable
 
-from armillary.server.connection import Connection
-from armillary.server.hub import Hub, log
+from armillary.server.endpoints import Endpoint
+from armillary.server.pool import Pool
+
+log = logging.getLogger("armillary.server")
 
 #: Asked at the first TLS hello: on the very first start the certificate may still be in the making.
 TlsSource = Callable[[], Awaitable[ssl.SSLContext]]
 
 BACKLOG = 4096
-TLS_HELLO = b"\x16"
+TLS_HELLO_BYTES = 5  # type, version, length of the first record
+TLS_RECORD_BYTES_MAX = 16_384 + 2_048
+PEEK_SECONDS = 0.01  # between two looks at a first record that comes in pieces
 ACCEPTS_MAX = 64  # per turn of the loop
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 OUT_OF_FILES_SECONDS = 0.25
@@ -43,18 +49,20 @@ class PortBusy(Exception):
 # --- binding ------------------------------------------------------------------------------------
 
 
-def bind(host: str, port: int, *, shared: bool = False, listen: bool = True) -> list[socket.socket]:
+def bind(
+    host: str, port: int, *, shared: bool = False, listen: bool = True, flag: str = "--port"
+) -> list[socket.socket]:
     """Sockets on `host`; on both loopbacks if it is the usual one, because `localhost` means
     either. Port 0 picks a free one. `shared` lets others of us bind the same port as well; without
-    `listen` the port is only held."""
+    `listen` the port is only held. `flag` chooses another one, for the message."""
     attempts = ATTEMPTS_MAX if port == 0 else 1
     for attempt in range(attempts):
-        first = _bind_one(host, port, shared, listen)
+        first = _bind_one(host, port, shared, listen, flag)
         chosen = first.getsockname()[1]
         if host not in ("127.0.0.1", "localhost"):
             return [first]
         try:
-            return [first, _bind_one("::1", chosen, shared, listen)]
+            return [first, _bind_one("::1", chosen, shared, listen, flag)]
         except PortBusy:
             first.close()
             if attempt == attempts - 1:
@@ -67,7 +75,7 @@ def bind(host: str, port: int, *, shared: bool = False, listen: bool = True) -> 
     raise AssertionError("unreachable")
 
 
-def _bind_one(host: str, port: int, shared: bool, listen: bool) -> socket.socket:
+def _bind_one(host: str, port: int, shared: bool, listen: bool, flag: str) -> socket.socket:
     if host == "localhost":
         host = "127.0.0.1"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -89,17 +97,17 @@ def _bind_one(host: str, port: int, shared: bool, listen: bool) -> socket.socket
         if error.errno == errno.EADDRINUSE:
             raise PortBusy(
                 f"Port {port} of {host} is in use. Stop the program that listens there, or choose "
-                f"another port: armillary serve --port {port + 1 if port < 65535 else 0} "
+                f"another port: armillary serve {flag} {port + 1 if port < 65535 else 0} "
                 "(0 picks a free one)."
             ) from error
         raise
     return listener
 
 
-def check_free(host: str, port: int) -> int:
+def check_free(host: str, port: int, flag: str = "--port") -> int:
     """The port, chosen if it was 0. Bound alone for a moment: a shared binding would succeed beside
     another server of the same user, and the two would take turns answering."""
-    sockets = bind(host, port)
+    sockets = bind(host, port, flag=flag)
     chosen = int(sockets[0].getsockname()[1])
     for one in sockets:
         one.close()
@@ -117,23 +125,26 @@ def address_of(sockets: list[socket.socket]) -> str:
 # --- accepting ----------------------------------------------------------------------------------
 
 
-class Doorman:
-    """Accepts from sockets and makes connections of what comes."""
+class Acceptor:
+    """Accepts from the sockets of one port and connects what comes to its endpoint."""
 
-    def __init__(self, hub: Hub, sockets: list[socket.socket], tls: TlsSource | None) -> None:
-        self.hub = hub
+    def __init__(
+        self, pool: Pool, endpoint: Endpoint, sockets: list[socket.socket], tls: TlsSource | None
+    ) -> None:
+        self.pool = pool
+        self._endpoint = endpoint
         self._tls = tls
         self._sockets = sockets
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
         for listener in sockets:
-            hub.loop.add_reader(listener, self._accept, listener)
+            pool.loop.add_reader(listener, self._accept, listener)
 
     def close(self) -> None:
-        """No more guests, but those who are at the door come in."""
+        """No more clients, but those in the backlog are accepted."""
         self._closed = True
         for listener in self._sockets:
-            self.hub.loop.remove_reader(listener)
+            self.pool.loop.remove_reader(listener)
             while self._accept_one(listener):
                 pass
             listener.close()
@@ -161,26 +172,26 @@ class Doorman:
                 self._rest(listener)
                 return False
             return error.errno == errno.ECONNABORTED  # that one left; there may be others
-        if self.hub.is_full():
-            log.warning("a connection was refused: there are %d", len(self.hub.guests))
+        if self.pool.is_full():
+            log.warning("a connection was refused: there are %d", len(self.pool.peers))
             client.close()
             return True
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        Newcomer(self, client)
+        Handshake(self, client)
         return True
 
     def _rest(self, listener: socket.socket) -> None:
         """The listener stays readable; without a rest we would spin."""
-        self.hub.loop.remove_reader(listener)
-        self.hub.loop.call_later(OUT_OF_FILES_SECONDS, self._resume, listener)
+        self.pool.loop.remove_reader(listener)
+        self.pool.loop.call_later(OUT_OF_FILES_SECONDS, self._resume, listener)
 
     def _resume(self, listener: socket.socket) -> None:
         if not self._closed:
-            self.hub.loop.add_reader(listener, self._accept, listener)
+            self.pool.loop.add_reader(listener, self._accept, listener)
 
-    def welcome(self, client: socket.socket, *, secure: bool) -> None:
-        task = self.hub.loop.create_task(self._connect(client, secure))
+    def connect(self, client: socket.socket, *, secure: bool) -> None:
+        task = self.pool.loop.create_task(self._connect(client, secure))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -189,53 +200,74 @@ class Doorman:
             if secure and self._tls is None:
                 raise ConnectionRefusedError("this server speaks no TLS")
             context = await self._tls() if secure and self._tls is not None else None
-            await self.hub.loop.connect_accepted_socket(
-                lambda: Connection(self.hub, secure=secure),
+            make = await self._endpoint.connect(client, secure=secure)
+            await self.pool.loop.connect_accepted_socket(
+                make,
                 client,
                 ssl=context,
-                ssl_handshake_timeout=self.hub.bounds.handshake_s if secure else None,
+                ssl_handshake_timeout=self.pool.bounds.handshake_s if secure else None,
                 # A client that keeps its connection idle does not answer our goodbye.
                 ssl_shutdown_timeout=TLS_GOODBYE_SECONDS if secure else None,
             )
         except (OSError, TimeoutError) as error:  # ssl.SSLError is an OSError
             log.debug("a connection came to nothing: %s", error)
             client.close()
+        except Exception:
+            log.exception("a protocol could not be loaded")
+            client.close()
 
 
-class Newcomer:
-    """An accepted socket that has not said anything yet."""
+class Handshake:
+    """An accepted socket that has not sent anything yet."""
 
-    def __init__(self, doorman: Doorman, client: socket.socket) -> None:
-        self._doorman = doorman
+    def __init__(self, acceptor: Acceptor, client: socket.socket) -> None:
+        self._acceptor = acceptor
         self._client = client
-        hub = doorman.hub
-        self.deadline = hub.loop.time() + hub.bounds.first_byte_s
+        pool = acceptor.pool
+        self.deadline = pool.loop.time() + pool.bounds.first_byte_s
         self._watched = False
+        self._timer: asyncio.TimerHandle | None = None
         self._gone = False
         self._look()
         if not self._gone:
+            self._watch()
+            pool.enter(self)
+
+    def _watch(self) -> None:
+        if self._timer is None:
             self._watched = True
-            hub.loop.add_reader(client, self._look)
-            hub.enter(self)
+            self._acceptor.pool.loop.add_reader(self._client, self._look)
 
     def _look(self) -> None:
         try:
-            first = self._client.recv(1, socket.MSG_PEEK)
+            first = self._client.recv(TLS_HELLO_BYTES, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             first = b""
+        secure = is_tls(first)
+        if secure is None:
+            # What is there stays readable, so waiting for the rest by a reader would spin.
+            self._unwatch()
+            self._timer = self._acceptor.pool.loop.call_later(PEEK_SECONDS, self._look)
+            return
         self._leave()
         if first:
-            self._doorman.welcome(self._client, secure=first == TLS_HELLO)
+            self._acceptor.connect(self._client, secure=secure)
         else:
             self._client.close()
 
+    def _unwatch(self) -> None:
+        if self._watched:
+            self._watched = False
+            self._acceptor.pool.loop.remove_reader(self._client)
+        if self._timer is not None:
+            self._timer.cancel()
+
     def _leave(self) -> None:
         self._gone = True
-        if self._watched:
-            self._doorman.hub.loop.remove_reader(self._client)
-            self._doorman.hub.leave(self)
+        self._unwatch()
+        self._acceptor.pool.leave(self)
 
     def expire(self, now: float) -> None:
         self.abort()
@@ -246,3 +278,13 @@ class Newcomer:
     def abort(self) -> None:
         self._leave()
         self._client.close()
+
+
+def is_tls(first: bytes) -> bool | None:
+    """Whether a stream that begins so is TLS; None: too little of it is known."""
+    begin = b"\x16\x03"
+    if not first or first[:2] != begin[: len(first[:2])]:
+        return False
+    if len(first) < TLS_HELLO_BYTES:
+        return None if len(first) < 3 or 1 <= first[2] <= 4 else False
+    return 1 <= first[2] <= 4 and 0 < int.from_bytes(first[3:5], "big") <= TLS_RECORD_BYTES_MAX

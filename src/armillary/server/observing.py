@@ -1,83 +1,106 @@
 """Requests, seen from outside: one line in the log each, and one span of a trace. Only when asked
 for; otherwise the service stands alone and nothing is measured.
 
-The names of the line are those of the original's log table `CDBDataPlaneRequests`.
+What the line says is in `api/core/request_log.py`.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Final, TypeAlias
 
-from armillary.api.http.messages import Request, Response, Service
-
-log = logging.getLogger("armillary.requests")
+from armillary.api.core.request_log import Facts, log_request
+from armillary.api.http.messages import Begun, Request, Response, Service
 
 #: Begins the span of a request, and is given its response at the end.
-Facts: TypeAlias = dict[str, str | int | float]
 Tracer: TypeAlias = Callable[[Request], AbstractContextManager[Callable[[Facts], None]]]
 
 HEADERS: Final = {
     "ActivityId": "x-ms-activity-id",
     "PartitionId": "x-ms-documentdb-partitionkeyrangeid",
 }
-
-
 PARTITION_KEY: Final = "x-ms-documentdb-partitionkey"
-#: What the headers of a POST make of it; the first that is true.
-POSTS: Final = (
-    ("x-ms-cosmos-is-query-plan-request", "QueryPlan"),
-    ("x-ms-documentdb-isquery", "Query"),
-    ("x-ms-cosmos-is-batch-request", "Batch"),
-    ("x-ms-documentdb-is-upsert", "Upsert"),
-)
-#: Of one item.
-METHODS: Final = {"GET": "Read", "PUT": "Replace", "PATCH": "Patch", "DELETE": "Delete"}
 
 
-class Observed:
-    """A service that is watched."""
+class Observer:
+    """Watches what a port answers. Fast paths stay on for the log: what went from bytes to bytes is
+    read again for its line. A span needs the whole call inside it, so a tracer switches them off
+    (`keeps_fast_paths`), which the server says when it starts."""
 
     def __init__(
         self,
-        service: Service,
         *,
         logged: bool,
         tracer: Tracer | None = None,
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._service = service
         self._logged = logged
         self._tracer = tracer
-        self._stopwatch = stopwatch
+        self.stopwatch = stopwatch
 
-    def is_quick(self, request: Request) -> bool:
-        return self._service.is_quick(request)
+    @property
+    def keeps_fast_paths(self) -> bool:
+        return self._tracer is None
 
-    def handle(self, request: Request) -> Response:
+    def handle(self, service: Service, request: Request) -> Response:
         if self._tracer is None:
-            return self._timed(request)[0]
+            return self._timed(service, request)[0]
         with self._tracer(request) as end:
-            response, facts = self._timed(request)
+            response, facts = self._timed(service, request)
             end(facts)
             return response
 
-    def close(self) -> None:
-        close: Any = getattr(self._service, "close", None)
-        if close is not None:
-            close()
+    def begin(self, service: Service, request: Request) -> Begun | Response | None:
+        if self._tracer is not None:
+            return None
+        began = self.stopwatch()
+        begun = service.begin(request)
+        if isinstance(begun, Begun):
+            return Begun(begun.future, partial(self._finish, service, request, begun, began))
+        if begun is not None:
+            self._note(service, request, begun, began)
+        return begun
 
-    def _timed(self, request: Request) -> tuple[Response, Facts]:
-        began = self._stopwatch()
-        response = self._service.handle(request)
-        facts = facts_of(request, response, (self._stopwatch() - began) * 1000.0)
+    def note_bytes(self, service: Service, data: bytes, answer: bytes, began: float) -> None:
+        """A request that was answered from bytes to bytes."""
+        (method, target, _), headers, body = _taken_apart(data)
+        (_, status, _), answered, answer_body = _taken_apart(answer)
+        names = {name.lower(): text for name, text in answered.items()}
+        request = Request(method, target, {k.lower(): v for k, v in headers.items()}, body)
+        self._note(service, request, Response(int(status), names, answer_body), began)
+
+    def _finish(
+        self, service: Service, request: Request, begun: Begun, began: float
+    ) -> Response | None:
+        response = begun.finish()
+        if response is not None:
+            self._note(service, request, response, began)
+        return response
+
+    def _timed(self, service: Service, request: Request) -> tuple[Response, Facts]:
+        began = self.stopwatch()
+        response = service.handle(request)
+        return response, self._note(service, request, response, began)
+
+    def _note(self, service: Service, request: Request, response: Response, began: float) -> Facts:
+        facts = facts_of(request, response, (self.stopwatch() - began) * 1000.0)
+        operation = service.operation_name(request)
+        if operation is not None:
+            facts["OperationName"] = operation
         if self._logged:
-            shown = f"{facts['Method']} {facts['Path']} {response.status}"
-            log.info("%s in %s ms", shown, facts["DurationMs"], extra={"facts": facts})
-        return response, facts
+            log_request(facts)
+        return facts
+
+
+def _taken_apart(data: bytes) -> tuple[list[str], dict[str, str], bytes]:
+    """The three words of the first line, the headers, the body."""
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    pairs = (line.partition(": ") for line in lines)
+    return first.split(" ", 2), {name: text for name, _, text in pairs}, body
 
 
 def facts_of(request: Request, response: Response, duration_ms: float) -> Facts:
@@ -90,9 +113,6 @@ def facts_of(request: Request, response: Response, duration_ms: float) -> Facts:
         "ResponseLength": len(response.body),
         "UserAgent": request.headers.get("user-agent", ""),
     }
-    operation = operation_name(request)
-    if operation is not None:
-        facts["OperationName"] = operation
     if PARTITION_KEY in request.headers:
         facts["PartitionKey"] = request.headers[PARTITION_KEY]
     charge = response.headers.get("x-ms-request-charge")
@@ -102,18 +122,3 @@ def facts_of(request: Request, response: Response, duration_ms: float) -> Facts:
         if header in response.headers:
             facts[name] = response.headers[header]
     return facts
-
-
-def operation_name(request: Request) -> str | None:
-    """As the original's logs call it; None for what is not about items."""
-    parts = request.target.partition("?")[0].strip("/").split("/")
-    if len(parts) not in (5, 6) or parts[4] != "docs":
-        return None
-    if request.method == "POST":
-        headers = request.headers
-        return next((name for header, name in POSTS if _is_true(headers.get(header))), "Create")
-    return METHODS.get(request.method) if len(parts) == 6 else "ReadFeed"
-
-
-def _is_true(text: str | None) -> bool:
-    return text is not None and text.lower() == "true"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,11 +17,12 @@ from armillary.errors import BadInput
 from armillary.limits import WORKERS_MAX
 from armillary.server.bounds import Bounds
 from armillary.server.hosts import is_loopback
+from armillary.server.registry import NOSQL, OTHERS, ProtocolSpec, port_of
 from armillary.server.serving import Front
 
-#: Makes the service of a worker: `make_service(engine, settings, keys=…, first=…)`, where the first
-#: worker does what is done once for all. A `close` of the service is called at the end.
-FACTORY = "armillary.api.nosql.service:make_service"
+#: Opens the account of a worker: `open_gateway(engine, settings, keys=…, first=…)`, where the first
+#: worker does what is done once for all.
+OPENER = "armillary.api.core.opening:open_gateway"
 KEY_VARIABLE = "ARMILLARY_KEY"
 MEMORY = ":memory:"
 NO_LAYER: Layer = {}
@@ -39,7 +40,12 @@ class Plan:
     """Empty: the well-known key of the emulator."""
     settings: Settings
     front: Front
-    factory: str = FACTORY
+    opener: str = OPENER
+    protocols: tuple[ProtocolSpec, ...] = (NOSQL,)
+    """The first is on `port`; the ports of the others are in `ports`."""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    asked_ports: frozenset[str] = frozenset()
+    """Protocols whose port somebody chose: if it is taken, the server does not start."""
     databases: tuple[DeclaredDatabase, ...] = ()
     """What is to exist before the server is ready."""
 
@@ -63,7 +69,8 @@ def make_plan(
     flags: Layer = NO_LAYER,
     config: Path | None = None,
     folder: Path | None = None,
-    factory: str = FACTORY,
+    opener: str = OPENER,
+    protocols: tuple[ProtocolSpec, ...] = (NOSQL, *OTHERS),
     bounds: Bounds | None = None,
 ) -> Plan:
     """None is a flag that was not given. `config`: the file that was asked for; without one, the
@@ -79,7 +86,8 @@ def make_plan(
     }
     server_flags = {"server": {key: value for key, value in given.items() if value is not None}}
     variables = read_environment(environ)
-    settings = Settings.of(file, variables, flags, server_flags)
+    layers = (file, variables, flags, server_flags)
+    settings = Settings.of(*layers)
     if engine is None:
         urls = (layer.get("engine", {}).get("url") for layer in (variables, file))
         engine = next(filter(None, urls), str(data))
@@ -92,6 +100,9 @@ def make_plan(
             f"public. Give it a key of its own: {KEY_VARIABLE}=… or --key-file FILE. One can be "
             "made with: openssl rand -base64 64. To take the public key: --allow-emulator-key"
         )
+    asked = frozenset(
+        one.name for one in protocols if any("port" in at.get(one.name, {}) for at in layers)
+    )
     count = worker_count(server.workers)
     if engine == MEMORY and count > 1:
         raise BadInput(f"{MEMORY} is the memory of one process: --workers has to be 1.")
@@ -110,9 +121,25 @@ def make_plan(
         keys,
         settings,
         front,
-        factory=factory,
+        opener=opener,
+        protocols=protocols,
+        ports=_ports(settings, protocols[1:], asked),
+        asked_ports=asked,
         databases=databases,
     )
+
+
+def _ports(
+    settings: Settings, others: Sequence[ProtocolSpec], asked: frozenset[str]
+) -> dict[str, int]:
+    """Beside a server on any free port, protocols that nobody chose a port for take any too."""
+    found: dict[str, int] = {}
+    for spec in others:
+        port = port_of(spec, settings)
+        if port == "off" or (spec.missing() is not None and spec.name not in asked):
+            continue
+        found[spec.name] = 0 if settings.server.port == 0 and spec.name not in asked else port
+    return found
 
 
 def _configuration(

@@ -54,7 +54,7 @@ class Spliced(asyncio.Protocol):
         assert self._transport is not None
         self._transport.set_protocol(self)
         self._transport.pause_reading()
-        self._hub.enter(self)
+        self._hub.pool.enter(self)
         first = self._requests.begin(request, rest_bytes)
         self._connecting = self._hub.loop.create_task(self._connect(first))
 
@@ -94,7 +94,7 @@ class Spliced(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self._hub.leave(self)
+        self._hub.pool.leave(self)
         self._drop_upstream()
 
     def pause_writing(self) -> None:
@@ -154,7 +154,7 @@ class Spliced(asyncio.Protocol):
         transport = self._transport
         assert transport is not None
         self._transport = None
-        self._hub.leave(self)
+        self._hub.pool.leave(self)
         self._drop_upstream()
         connection = self._back()
         transport.set_protocol(connection)

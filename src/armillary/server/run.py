@@ -28,10 +28,11 @@ from armillary.engine.writer_process import WriterProcess
 from armillary.errors import DbError
 from armillary.server import logs
 from armillary.server.backend import Backend, WriterWatch, load, start_writer
-from armillary.server.banner import Banner, Say
+from armillary.server.banner import Banner, Say, Up
 from armillary.server.listen import PortBusy, address_of, bind, check_free
 from armillary.server.plan import Plan
 from armillary.server.portal_keeper import PortalKeeper, key_of
+from armillary.server.ports import bind_others, free_others, ports_of
 from armillary.server.serving import serve
 from armillary.server.tls import MakeFailed, ensure, names_for
 from armillary.version import VERSION
@@ -62,6 +63,8 @@ def run(plan: Plan, banner: Banner, complain: Say) -> int:
 def _run_one(plan: Plan, banner: Banner) -> int:
     sockets = bind(plan.host, plan.port)
     address = address_of(sockets)
+    others = bind_others(plan)
+    bound = {plan.protocols[0].name: sockets, **others.sockets}
     keeper = _keep_portal(plan)
     front = replace(plan.front, portal=keeper.door)
     failed = threading.Event()
@@ -74,15 +77,24 @@ def _run_one(plan: Plan, banner: Banner) -> int:
     with ExitStack() as stack:
         stack.callback(keeper.close)
         starting = _begin_writer(plan, stack)
-        load(plan.factory)  # the long imports, while the writer process does its own
+        # The long imports, while the writer process does its own.
+        load(plan.opener)
+        load(plan.protocols[0].factory)
         writer = starting.result()
         if writer is not None:
             stack.callback(WriterWatch(writer, give_up).close)
         backend = Backend(plan, writer.address if writer is not None else None, first=True)
         stack.callback(backend.close)
-        stack.enter_context(run_file(plan.data, address))
+        up = Up(address, ports_of(others.sockets), others.off)
+        stack.enter_context(run_file(plan.data, up))
         keeper.start(address)
-        serve(backend.service, sockets, front, ready=partial(_ready, banner, plan, keeper, address))
+        serve(
+            backend.listeners(bound),
+            front,
+            ready=partial(_ready, banner, plan, keeper, up),
+            defer_to=backend.defer_to,
+            observer=backend.observer,
+        )
     return EXIT_FAILED if failed.is_set() else 0
 
 
@@ -103,6 +115,7 @@ def _run_many(plan: Plan, banner: Banner) -> int:
     from armillary.server.workers import Supervisor
 
     plan = replace(plan, port=check_free(plan.host, plan.port))
+    plan, off = free_others(plan)
     # Once, here: workers that find none at the same time would make several.
     ensure(plan.data, names_for(plan.front.hosts), in_child=True)
     keeper = _keep_portal(plan)
@@ -110,8 +123,9 @@ def _run_many(plan: Plan, banner: Banner) -> int:
         stack.callback(keeper.close)
         supervisor = Supervisor(replace(plan, front=replace(plan.front, portal=keeper.door)))
         keeper.start(supervisor.address)
-        stack.enter_context(run_file(plan.data, supervisor.address))
-        supervisor.run(partial(_ready, banner, plan, keeper, supervisor.address))
+        up = Up(supervisor.address, plan.ports, off)
+        stack.enter_context(run_file(plan.data, up))
+        supervisor.run(partial(_ready, banner, plan, keeper, up))
     return EXIT_FAILED if supervisor.failed else 0
 
 
@@ -119,15 +133,20 @@ def _keep_portal(plan: Plan) -> PortalKeeper:
     return PortalKeeper(plan.data, key_of(plan.keys, EMULATOR_KEY))
 
 
-def _ready(banner: Banner, plan: Plan, keeper: PortalKeeper, address: str) -> None:
-    banner.ready(plan, address, keeper.door.link(address))
+def _ready(banner: Banner, plan: Plan, keeper: PortalKeeper, up: Up) -> None:
+    banner.ready(plan, up, keeper.door.link(up.address))
 
 
 @contextmanager
-def run_file(data: Path, address: str) -> Iterator[None]:
+def run_file(data: Path, up: Up) -> Iterator[None]:
     """Who serves this folder and where, for tools that look for a server."""
     path = data / RUN_NAME
-    ours = {"pid": os.getpid(), "address": address, "version": VERSION}
+    ours = {
+        "pid": os.getpid(),
+        "address": up.address,
+        "version": VERSION,
+        "ports": dict(up.ports),
+    }
     data.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{RUN_NAME}.{os.getpid()}.new")
     temporary.write_text(json.dumps(ours) + "\n", "utf-8")

@@ -1,6 +1,6 @@
 """One worker: an event loop that serves until it is told to stop, then drains.
 
-sockets + service ──▶ serve() ──▶ ready() … SIGTERM, SIGINT or the end of the lifeline
+listeners ──▶ serve() ──▶ ready() … SIGTERM, SIGINT or the end of the lifeline
                                           … no new connections, answers under way go out
 """
 
@@ -12,19 +12,23 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
+from typing import TypeAlias
 
 from armillary.api.http.messages import Service
 from armillary.server import tls
 from armillary.server.bounds import Bounds
+from armillary.server.endpoints import Endpoint, HttpEndpoint, LazyEndpoint, Loader
 from armillary.server.hosts import HostCheck
-from armillary.server.hub import Hub, log
-from armillary.server.listen import Doorman
+from armillary.server.hub import Hub
+from armillary.server.listen import Acceptor
 from armillary.server.loops import new_loop
+from armillary.server.observing import Observer
+from armillary.server.pool import Pool, log
 from armillary.server.portal_door import PortalDoor
 
 FILES_RESERVED = 256  # for everything that is not a connection
@@ -44,21 +48,46 @@ class Front:
     portal: PortalDoor | None = None
 
 
+Defer: TypeAlias = Callable[[Callable[[Callable[[], None]], object] | None], None]
+
+
+def _ignore(defer: object) -> None:
+    """Nothing begins on the loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A port of this worker: its sockets, and what is behind them."""
+
+    name: str
+    sockets: list[socket.socket]
+    load: Loader
+    eager: bool = False
+    """Loaded before the server is ready, not for its first client."""
+
+    @property
+    def port(self) -> int:
+        return int(self.sockets[0].getsockname()[1])
+
+
 def serve(
-    service: Service,
-    sockets: list[socket.socket],
+    listeners: Sequence[Listener],
     front: Front,
     *,
     ready: Callable[[], None],
     lifeline: Pipe | None = None,
+    defer_to: Defer = _ignore,
+    observer: Observer | None = None,
 ) -> None:
-    """Serve until told to stop. With a `lifeline` (a worker process) its end is what tells."""
+    """Serve until told to stop. With a `lifeline` (a worker process) its end is what tells.
+    `defer_to` is told of the loop: what begins on it may go to the writer together."""
     sys.setswitchinterval(SWITCH_SECONDS)
     front = replace(front, bounds=within_files(front.bounds))
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
-        loop.run_until_complete(_serve(loop, service, sockets, front, ready, lifeline))
+        work = _serve(loop, listeners, front, ready, lifeline, defer_to, observer)
+        loop.run_until_complete(work)
         loop.run_until_complete(loop.shutdown_default_executor())
     finally:
         asyncio.set_event_loop(None)
@@ -67,11 +96,12 @@ def serve(
 
 async def _serve(
     loop: asyncio.AbstractEventLoop,
-    service: Service,
-    sockets: list[socket.socket],
+    listeners: Sequence[Listener],
     front: Front,
     ready: Callable[[], None],
     lifeline: Pipe | None,
+    defer_to: Defer,
+    observer: Observer | None,
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -83,35 +113,59 @@ async def _serve(
         else:
             loop.add_signal_handler(number, stop.set)
     if lifeline is not None:
-        loop.add_reader(lifeline.fileno(), stop.set)
-    hub = Hub(
-        service,
-        loop,
-        bounds=front.bounds,
-        hosts=HostCheck(front.hosts, enforce=front.check_hosts),
-        portal=front.portal,
-    )
-    defer_to = getattr(service, "defer_to", _ignore)
+        handle = lifeline.fileno()
+
+        def end() -> None:
+            loop.remove_reader(handle)  # what has closed stays readable
+            stop.set()
+
+        loop.add_reader(handle, end)
+    await serve_until(stop, listeners, front, ready, defer_to=defer_to, observer=observer)
+    if lifeline is not None:
+        loop.remove_reader(handle)
+
+
+async def serve_until(
+    stop: asyncio.Event,
+    listeners: Sequence[Listener],
+    front: Front,
+    ready: Callable[[], None],
+    *,
+    defer_to: Defer = _ignore,
+    observer: Observer | None = None,
+) -> None:
+    """On the running loop."""
+    loop = asyncio.get_running_loop()
+    pool = Pool(loop, front.bounds)
     defer_to(loop.call_soon)
     tls_source = TlsSource(loop, front)
-    doorman = Doorman(hub, sockets, tls_source.get)
+    acceptors = []
+    for one in listeners:
+        pool.protocols[one.name] = one.port
+        endpoint = _endpoint(one, pool, front, observer)
+        acceptors.append(Acceptor(pool, endpoint, one.sockets, tls_source.get))
     # What is there now stays: no need to look at it at every collection.
     gc.collect()
     gc.freeze()
     ready()
     tls_source.begin()
     await stop.wait()
-    if lifeline is not None:
-        loop.remove_reader(lifeline.fileno())
-    doorman.close()
-    await doorman.settle(front.bounds.linger_s)
-    await hub.drain()
+    for acceptor in acceptors:
+        acceptor.close()
+    for acceptor in acceptors:
+        await acceptor.settle(front.bounds.linger_s)
+    await pool.drain()
     defer_to(None)
     tls_source.cancel()
 
 
-def _ignore(defer: object) -> None:
-    """A service that begins nothing on the loop."""
+def _endpoint(listener: Listener, pool: Pool, front: Front, observer: Observer | None) -> Endpoint:
+    hosts = HostCheck(front.hosts, enforce=front.check_hosts)
+    if not listener.eager:
+        return LazyEndpoint(pool, listener.load, hosts, observer)
+    service = listener.load()
+    assert isinstance(service, Service)
+    return HttpEndpoint(Hub(service, pool, hosts=hosts, portal=front.portal, observer=observer))
 
 
 class TlsSource:

@@ -26,13 +26,13 @@ class Stream:
         self._seconds = seconds
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
-        hub.streams += 1
+        hub.pool.streams += 1
         self._ask()
 
     def stop(self) -> None:
         if not self._stopped:
             self._stopped = True
-            self._hub.streams -= 1
+            self._hub.pool.streams -= 1
             if self._timer is not None:
                 self._timer.cancel()
 

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cryptography.x509 import GeneralName
@@ -124,7 +124,13 @@ def context_of(certificate: Certificate) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(certificate.server_pem)
     context.set_alpn_protocols(["http/1.1"])
+    context.sni_callback = _remember_name
     return context
+
+
+def _remember_name(connection: Any, name: str | None, context: ssl.SSLContext) -> None:
+    """What the client calls us: MongoDB tells it where the replica set is."""
+    connection.asked_name = name
 
 
 def make(certificate: Certificate, names: list[str], now_s: float) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from armillary.api.core.request_log import Facts
 from armillary.api.http.messages import Request
 from armillary.errors import NotSupported
-from armillary.server.observing import Facts, Tracer
+from armillary.server.observing import Tracer
 from armillary.version import VERSION
 
 #: Ours → the name that OpenTelemetry has for it.

@@ -22,14 +22,16 @@ from contextlib import suppress
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
+from typing import TypeAlias
 
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.writer_process import WriterAddress
 from armillary.errors import DbError, Unavailable
 from armillary.server import listen, logs
 from armillary.server.backend import Backend, WriterWatch, start_writer
-from armillary.server.listen import address_of, bind
+from armillary.server.listen import address_of
 from armillary.server.plan import Plan
+from armillary.server.ports import bind_all
 from armillary.server.serving import serve
 
 START_SECONDS_MAX = 30.0
@@ -40,12 +42,14 @@ KILL_AFTER_SECONDS = 10.0  # beyond the drain
 
 log = logging.getLogger("armillary.server")
 
+Sockets: TypeAlias = dict[str, list[socket.socket]]
+
 
 def serve_worker(
     plan: Plan,
     number: int,
     address: WriterAddress | None,
-    shared: list[socket.socket] | None,
+    shared: Sockets | None,
     lifeline: Pipe,
 ) -> None:
     """The main function of a worker process."""
@@ -58,13 +62,14 @@ def serve_worker(
             raise SystemExit(EXIT_REFUSED) from error
         raise
     try:
-        sockets = shared or bind(plan.host, plan.port, shared=True)
+        sockets = shared or bind_all(plan, shared=True, listen=True)
         serve(
-            backend.service,
-            sockets,
+            backend.listeners(sockets),
             plan.front,
             ready=lambda: _tell(lifeline, None),
             lifeline=lifeline,
+            defer_to=backend.defer_to,
+            observer=backend.observer,
         )
     finally:
         backend.close()
@@ -81,7 +86,7 @@ class Worker:
         plan: Plan,
         number: int,
         address: WriterAddress | None,
-        shared: list[socket.socket] | None,
+        shared: Sockets | None,
     ) -> None:
         self.number = number
         spawn = multiprocessing.get_context("spawn")
@@ -118,9 +123,9 @@ class Supervisor:
         self._stopping = False
         # Held for as long as we live, so that nobody takes the port while a worker is replaced.
         balanced = listen.CAN_BALANCE
-        self._held = bind(plan.host, plan.port, shared=balanced, listen=not balanced)
+        self._held = bind_all(plan, shared=balanced, listen=not balanced)
         self._shared = None if balanced else self._held
-        self.address = address_of(self._held)
+        self.address = address_of(self._held[plan.protocols[0].name])
 
     def run(self, ready: Callable[[], None]) -> None:
         """Returns when told to stop and everything has ended."""
@@ -142,8 +147,9 @@ class Supervisor:
                 watch.close()
             if writer is not None:
                 writer.stop()
-            for one in self._held:
-                one.close()
+            for sockets in self._held.values():
+                for one in sockets:
+                    one.close()
 
     def _spawn(self, number: int) -> Worker:
         return Worker(self._plan, number, self._address, self._shared)

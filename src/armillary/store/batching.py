@@ -9,7 +9,7 @@ so that the caller hears which one it was and the ones before it had their turn.
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -17,10 +17,13 @@ from armillary.encoding.documents import check_id
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, DbError, TooLarge
 from armillary.limits import BATCH_BYTES_MAX, BATCH_OPERATIONS_MAX
-from armillary.store.preparing import Operation, Seen, prepare, prepare_patch
+from armillary.store.preparing import Operation, Seen, prepare, prepare_patch, required
 from armillary.store.requests import Failed, Op, from_refusal, to_refusal
 from armillary.store.rows import id_part
 from armillary.store.state import ContainerState
+from armillary.values import UNDEFINED
+
+WITH_BODY: Final = frozenset({"create", "upsert", "replace"})
 
 
 def check_batch(operations: Sequence[Operation]) -> None:
@@ -32,6 +35,19 @@ def check_batch(operations: Sequence[Operation]) -> None:
 
 def batch_error(failed: Failed) -> DbError:
     return from_refusal(failed.refusal)
+
+
+def batch_key(
+    state: ContainerState, operations: Sequence[Operation], given: KeyValues, random: Random
+) -> KeyValues:
+    """The logical partition of a batch: as given, or, where the client leaves a synthetic key to
+    the server, that of the first operation with a body. The others are compared with it later."""
+    if state.definition.synthetic_key is None or given != (UNDEFINED,):
+        return given
+    for operation in operations:
+        if operation.kind in WITH_BODY:
+            return prepare(state, operation, None, random).key
+    return required(None)
 
 
 def batch_ops(

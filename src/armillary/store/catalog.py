@@ -113,6 +113,14 @@ class PastMove:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerRange:
+    """A range that was split or merged: under the number of its space lies what it consumed."""
+
+    ordinal: int
+    space: int
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerRecord:
     id: str
     rid: str
@@ -136,6 +144,8 @@ class ContainerRecord:
     """Rises with every beginning and take-over of a move."""
     past_moves: tuple[PastMove, ...] = ()
     """The latest, oldest first. For people: nothing depends on it."""
+    former: tuple[FormerRange, ...] = ()
+    """The latest, oldest first. For statistics: nothing else depends on it."""
     fixed: bool = False
     """It has a partition key and one physical partition for ever; without a key it has too."""
 

@@ -30,7 +30,7 @@ from armillary.errors import (
 )
 from armillary.limits import FROZEN_WAIT_MS
 from armillary.partition.ranges import Range
-from armillary.store.batching import batch_ops, check_batch
+from armillary.store.batching import batch_key, batch_ops, check_batch
 from armillary.store.fencing import check_fence
 from armillary.store.gate import Gate
 from armillary.store.meta import unpack_meta
@@ -394,6 +394,7 @@ class ContainerStore:
     def batch(self, operations: Sequence[Operation], given: KeyValues) -> list[Done] | Failed:
         """All or nothing, in one logical partition. Facts: nosql-rest 6.5."""
         check_batch(operations)
+        given = batch_key(self.state, operations, given, self._random)
 
         def attempt(state: ContainerState, owner: Range, key: Key) -> list[Done] | Failed:
             def see(item_id: str) -> Seen:

@@ -16,6 +16,7 @@ import mmap
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -26,7 +27,7 @@ from armillary.clock import put_ahead
 from armillary.encoding.records import converter, decoder
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer
 from armillary.engine.turnstile import FileLock
-from armillary.errors import BadInput
+from armillary.errors import BadInput, DbError
 from armillary.limits import CLOCK_AHEAD_MS_MAX, CONTROLS_POLL_MS
 
 CONTROLS: Final = b"\xd1"
@@ -201,11 +202,13 @@ class SharedControls:
         self.sync()
 
     def poll(self) -> None:
-        """Where nobody else writes our cells."""
+        """Where nobody else writes our cells. Without the database the last known controls hold:
+        a request that needs it hears of that by itself."""
         now = time.monotonic()
         if now - self._looked_at >= CONTROLS_POLL_MS / 1000:
             self._looked_at = now
-            self.sync()
+            with suppress(DbError):
+                self.sync()
 
     def sync(self) -> None:
         """The cells as the catalog says. Read under the lock: whoever comes last has the newest."""

@@ -22,16 +22,18 @@ from typing import Final, Literal, NoReturn, TypeAlias
 import orjson
 
 from armillary.engine.base import CATALOG_SPACE, Engine
-from armillary.errors import MetadataThrottled, Throttled
+from armillary.errors import DbError, MetadataThrottled, Throttled, Unavailable
 from armillary.limits import METADATA_RU
 from armillary.partition.consumption import PartitionHeat
 from armillary.partition.counters import WHOLE
+from armillary.partition.inheritance import with_inherited
 from armillary.partition.ledger import Allowance, Held, Ledger
 from armillary.partition.provisioning import LIMITS, PartitionLimits, has_burst
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients
 from armillary.partition.statistics import LocalStatistics, Statistics
 from armillary.store.catalog import find_database
+from armillary.store.descent import descendants_in, place_in
 from armillary.store.offers import OfferRecord, find_offer
 from armillary.store.state import ContainerState
 
@@ -153,14 +155,13 @@ class Meter:
         if known is not _UNLIMITED and self._enforce != "off":
             # The one of the ticket, unless the throughput was changed meanwhile.
             if known is None or self._allowances.get(owner.space) is not known:
-                known = self._known(state, owner, now_ms)
+                known = self._known_at_last(state, owner, now_ms, known)
             if known[2] is not None:
                 self._ledger.charge(known[2], ru, now_ms)
         self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
         if now_ms - self._flushed_ms >= FLUSH_MS:
             self._flushed_ms = now_ms
-            if self._statistics.is_shared:
-                self._recorder.flush(now_ms)  # so that other processes see our top keys
+            self._statistics.show(now_ms)  # so that other processes see our top keys
 
     # The same two for a point read: no call for what can be compared here, and none at all while a
     # slice of the budget is at hand. tests/unit/store/test_metering.py compares with the two above.
@@ -231,6 +232,15 @@ class Meter:
             self._allowances[owner.space] = known
         return known
 
+    def _known_at_last(
+        self, state: ContainerState, owner: Range, now_ms: int, ticket: Known | None
+    ) -> Known:
+        """For who comes after a commit: without the catalog, what was known before it."""
+        try:
+            return self._known(state, owner, now_ms)
+        except DbError:
+            return self._allowances.get(owner.space) or ticket or _UNLIMITED
+
     def _allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         if self._serverless:
             return Allowance(owner.space, self._limits.serverless_ru)
@@ -251,19 +261,27 @@ class Meter:
         return Allowance(owner.space, ru, self._burst and has_burst(ru))
 
     def heat(self, state: ContainerState) -> dict[int, PartitionHeat]:
-        """How much was used lately, by all processes, by range id."""
+        """How much was used lately, by all processes, by range id; what a range used before it was
+        split or merged goes on in its descendants."""
         now_ms = self._engine.now_ms()
         ordinals = {one.space: one.ordinal for one in state.table.ranges}
         budgets: dict[int, float] = {}
         for owner in state.table.ranges:
             allowance = self.allowance(state, owner, now_ms)
-            budgets[owner.space] = 0.0 if allowance is None else allowance.ru
-        found = self._statistics.read(now_ms, budgets)
-        return {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
+            budgets[owner.ordinal] = 0.0 if allowance is None else allowance.ru
+        former = {one.space: one.ordinal for one in state.record.former}
+        wanted = dict.fromkeys(former, 0.0)
+        wanted |= {space: budgets[ordinal] for space, ordinal in ordinals.items()}
+        found = self._statistics.read(now_ms, wanted)
+        own = {ordinals[space]: heat for space, heat in found.items() if space in ordinals}
+        gone = {former[space]: heat for space, heat in found.items() if space in former}
+        if not gone:
+            return own
+        return with_inherited(own, gone, descendants_in(state), place_in(state), budgets)
 
     def refusals(self, state: ContainerState) -> dict[int, int]:
-        """429s by range id, of all processes, since they began: one number of `heat`, for who asks
-        again and again."""
+        """429s by range id, of all processes, since they began, without those that were inherited:
+        one number of `heat`, for who asks again and again."""
         ordinals = {one.space: one.ordinal for one in state.table.ranges}
         found = self._statistics.refusals(self._now_ms(), ordinals)
         return {ordinals[space]: count for space, count in found.items()}
@@ -330,12 +348,17 @@ class Meter:
         known = self._provisions.get(state.record.rid)
         if known is not None and second < known.second + OFFER_SECONDS:
             return known
-        with self._engine.read(CATALOG_SPACE) as reader:
-            offer = find_offer(reader, state.record.rid)
-            shared = offer is None
-            if shared:
-                database = find_database(reader, state.record.database)
-                offer = None if database is None else find_offer(reader, database.rid)
+        try:
+            with self._engine.read(CATALOG_SPACE) as reader:
+                offer = find_offer(reader, state.record.rid)
+                shared = offer is None
+                if shared:
+                    database = find_database(reader, state.record.database)
+                    offer = None if database is None else find_offer(reader, database.rid)
+        except Unavailable:
+            if known is None:
+                raise
+            offer, shared = known.offer, known.shared  # as it last was
         fresh = _Provision(second, offer, shared)
         self._provisions[state.record.rid] = fresh
         return fresh

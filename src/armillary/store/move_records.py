@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from armillary.engine.base import Handler, Writer
 from armillary.errors import BadInput, Locked, NotFound, Stale
-from armillary.limits import MOVES_REMEMBERED
+from armillary.limits import FORMER_RANGES_REMEMBERED, MOVES_REMEMBERED
 from armillary.store.catalog import (
     ContainerRecord,
+    FormerRange,
     MoveRecord,
     PastMove,
     RangeRecord,
@@ -126,7 +127,9 @@ def switch(tx: Writer, data: tuple[Target, int, int]) -> bytes:
     record = _record(tx, Target(*target))
     move = _move(record, epoch)
     own_spaces(tx, [child.space for child in move.children])
-    doom_spaces(tx, [one.space for one in record.ranges if one.ordinal in move.parents])
+    leave = [one for one in record.ranges if one.ordinal in move.parents]
+    doom_spaces(tx, [one.space for one in leave])
+    former = (*record.former, *(FormerRange(one.ordinal, one.space) for one in leave))
     stay = [one for one in record.ranges if one.ordinal not in move.parents]
     past = PastMove(move.parents, tuple(one.ordinal for one in move.children), now_ms)
     record = replace(
@@ -134,6 +137,7 @@ def switch(tx: Writer, data: tuple[Target, int, int]) -> bytes:
         ranges=(*stay, *move.children),
         moves=tuple(one for one in record.moves if one is not move),
         past_moves=(*record.past_moves, past)[-MOVES_REMEMBERED:],
+        former=former[-FORMER_RANGES_REMEMBERED:],
     )
     _hand_down_shares(tx, record.rid, move)
     return save_container(tx, record)

@@ -137,9 +137,11 @@ def _line(
 
 
 def top_keys(
-    store: ContainerStore, heat: Mapping[int, PartitionHeat], items: int
+    store: ContainerStore, heat: Mapping[int, PartitionHeat], items: int | None = None
 ) -> tuple[KeyLine, ...]:
-    """By request units, then by bytes."""
+    """Those with the most request units, then those with the most bytes: two lists in one, because
+    a large key may be asked for seldom. `items`: of the container, when an answer within a moment
+    counts more than the sizes of a large one."""
     used = [one for of_range in heat.values() for one in of_range.top_keys]
     total = sum(
         of_range.top_keys[0].ru / of_range.top_keys[0].share
@@ -151,12 +153,11 @@ def top_keys(
         key = orjson.loads(one.key)
         share = round(one.ru / total, 4) if total else 0.0
         lines[orjson.dumps(key)] = KeyLine(key, share, _bytes_of(store, key))
-    if items <= REPORT_KEYS_SCANNED_MAX:
+    if items is None or items <= REPORT_KEYS_SCANNED_MAX:
         for large in statistics.logical_partitions(store, REPORT_KEYS):
             line = KeyLine(large.key, 0.0, large.size_bytes)
             lines.setdefault(orjson.dumps(large.key), line)
-    ranked = sorted(lines.values(), key=lambda line: (-line.ru_share, -line.bytes))
-    return tuple(ranked[:REPORT_KEYS])
+    return tuple(sorted(lines.values(), key=lambda line: (-line.ru_share, -line.bytes)))
 
 
 def _bytes_of(store: ContainerStore, key: list[JSON]) -> int:

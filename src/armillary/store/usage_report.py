@@ -69,5 +69,5 @@ def usage_report(store: ContainerStore) -> UsageReport:
             )
         )
     queries = () if meter is None else tuple(QueryUse(*row) for row in meter.queries(state))
-    keys = top_keys(store, heat, sum(one.items for one in spread))
+    keys = top_keys(store, heat)
     return UsageReport(store.database, store.name, tuple(lines), keys, queries)

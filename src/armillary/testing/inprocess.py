@@ -19,7 +19,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from armillary.account import Account, open_account
+from armillary.api.control.service import Controls
+from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.http.messages import Service
+from armillary.api.http.mounts import Mounts
 from armillary.api.nosql.service import NosqlService
 from armillary.clock import SystemClock, VirtualClock, new_random
 from armillary.errors import BadInput, NotSupported
@@ -76,7 +80,7 @@ class Cosmos:
         self._random = new_random(seed)
         self._first: tuple[str, str] | None = None
         self._client: CosmosClient | None = None
-        self.service: NosqlService | None = None
+        self.service: Service | None = None
         with ExitStack() as stack:
             self.account: Account = stack.enter_context(
                 open_account(
@@ -93,9 +97,11 @@ class Cosmos:
             if self.account.store.meter is not None:
                 # A test ends soon, and may let years pass: its statistics are about all of it.
                 self.account.store.meter.keep_keys()
-            self.service = NosqlService(
+            gateway = Gateway(
                 self.account.store, GatewaySettings(consistency=consistency), wall=SystemClock()
             )
+            stack.callback(gateway.close)
+            self.service = Mounts(NosqlService(gateway), (Controls(gateway),))
             stack.callback(self.service.close)
             stack.enter_context(pauses_of_our_own())
             for name, declared in (containers or {}).items():

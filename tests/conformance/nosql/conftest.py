@@ -10,6 +10,7 @@ import pytest
 from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy, PartitionKey
 from tests.support.http_bridge import bridged
 
+from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request
 from armillary.api.nosql.service import NosqlService
@@ -34,10 +35,10 @@ class Server:
 def server() -> Iterator[Server]:
     engine = open_engine(":memory:", HANDLERS)
     account = AccountStore(engine, random=new_random(1))
-    service = NosqlService(account)
+    service = NosqlService(Gateway(account))
     with bridged(service) as (url, seen):
         yield Server(url, service, account, seen)
-    service.close()
+    service.gateway.close()
     engine.close()
 
 

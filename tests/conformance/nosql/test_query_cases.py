@@ -16,6 +16,7 @@ from tests.support.accounts import plain
 from tests.support.http_bridge import bridged
 from tests.support.query_cases import QueryCase, agree, query_cases
 
+from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.nosql.service import NosqlService
 from armillary.clock import new_random
@@ -104,8 +105,8 @@ def places() -> Iterator[dict[str, Place]]:
     engine = open_engine(":memory:", HANDLERS)
     account = AccountStore(engine, random=new_random(1))
     account.create_database("d")
-    alone = NosqlService(account, GatewaySettings())
-    merging = NosqlService(account, GatewaySettings(gateway_merge=True))
+    alone = NosqlService(Gateway(account))
+    merging = NosqlService(Gateway(account, GatewaySettings(gateway_merge=True)))
     with bridged(alone) as (url, _), bridged(merging) as (merging_url, _):
         client, merged = CosmosClient(url, EMULATOR_KEY), CosmosClient(merging_url, EMULATOR_KEY)
         yield {
@@ -113,8 +114,8 @@ def places() -> Iterator[dict[str, Place]]:
             "merged": Place(account, merged, 4),
             "left": Place(account, client, 3),
         }
-    alone.close()
-    merging.close()
+    alone.gateway.close()
+    merging.gateway.close()
     engine.close()
 
 

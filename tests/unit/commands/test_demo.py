@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
+import pytest
 from typer.testing import CliRunner
 
 from armillary.cli import app
-from armillary.commands.demo_live import _link
+from armillary.commands.demo_live import OPTIONS, Pace, _link, run_live
+from armillary.commands.remote import Remote
 from armillary.testing.process import start_server
 
 RUN = CliRunner()
@@ -17,9 +21,44 @@ def test_it_runs_on_a_server_of_its_own_and_the_bad_key_is_worse() -> None:
     assert done.exit_code == 0, (done.output, done.stderr)
     told = orjson.loads(done.stdout)
     bad, good = told["by-country"], told["by-device"]
-    assert bad["written"] + bad["refused"] == good["written"] + good["refused"] == 400
+    for one in (bad, good):
+        assert one["written"] + one["refused"] + one["refused_full"] == 400
     assert bad["written"] == bad["items"]
     assert bad["fullest_by_mean"] > good["fullest_by_mean"]
+
+
+def played(seconds: float, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The whole demonstration on the server's clock, which stands still but for the pace."""
+    with start_server(enforce=True, options=OPTIONS) as server, Remote(server.endpoint) as remote:
+        passed = 0.0
+
+        def sleep(seconds: float) -> None:
+            nonlocal passed
+            passed += seconds
+            remote.control("POST", "clock", {"advance_ms": round(seconds * 1000), "stopped": True})
+
+        pace = Pace(now=lambda: passed, sleep=sleep)
+        sleep(0.0)
+        run_live(server.endpoint, 600, seconds, browser=False, as_json=True, pace=pace)
+        assert passed >= seconds
+    told: dict[str, Any] = orjson.loads(capsys.readouterr().out)
+    return told
+
+
+@pytest.mark.parametrize(
+    "seconds", [15, pytest.param(300, marks=pytest.mark.soak)], ids=["short", "whole"]
+)
+def test_it_runs_its_full_length_and_the_good_key_looks_good(
+    seconds: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The bad key reaches its size limit after some seconds: that is shown, and ends nothing."""
+    told = played(seconds, capsys)
+    bad, good = told["by-country"], told["by-device"]
+    assert bad["refused_full"] > 0
+    assert bad["refused"] > 0.05 * (bad["written"] + bad["refused"])
+    assert good["refused_full"] == 0
+    assert good["refused"] < 0.005 * good["written"]
+    assert good["partitions"] > 6
 
 
 def test_it_runs_on_a_server_that_is_there_and_again() -> None:

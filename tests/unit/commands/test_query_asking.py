@@ -13,7 +13,7 @@ from armillary.cli import app
 from armillary.commands.complaints import Complaint
 from armillary.commands.query_asking import converse, read_parameters, read_partition_key
 from armillary.commands.query_report import pointed
-from armillary.query.sql.errors import QueryError
+from armillary.query.problems import QueryError
 
 
 @pytest.fixture(scope="module")

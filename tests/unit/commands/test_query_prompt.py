@@ -21,7 +21,7 @@ from armillary.commands.query_prompt import (
     prompt_reader,
 )
 from armillary.container import Container
-from armillary.query.sql.lexer import RESERVED
+from armillary.query.expr.text import RESERVED
 
 ITEM = {"id": "1", "city": "Oslo", "lines": [{"price": 5}], "x y": 1, "order": 2, "circle": {}}
 

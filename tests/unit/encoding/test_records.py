@@ -17,7 +17,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "armillary"
 #: Classes made in the thread that decodes them; nobody else knows them yet.
-OWN_CLASSES = {Path("query/decoding.py")}
+OWN_CLASSES = {Path("query/expr/decoding.py")}
 DECODING = {"Decoder", "decode", "convert"}
 
 RACE = """

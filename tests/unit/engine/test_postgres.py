@@ -114,8 +114,8 @@ def test_announced_keys_are_read_for_the_whole_group_at_once(
         assert future.result() == [value, via, None, [value, b"m"]]
     engine.close()
     text = engine._statements
-    once = [text["fence_lock"], text["get_many"], text["get_vias"]]
-    assert executed == [text["fence_lock"], *once]
+    once = [text["fence_take"], text["get_many"], text["get_vias"]]
+    assert executed == [text["fence_take"], *once]
 
 
 def test_a_scan_in_chunks_sees_one_snapshot(

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 import pytest
-from tests.support.counting import COUNTING, logged_after
+from tests.support.counting import COUNTING, LOG_END, log_key, logged_after
 from tests.support.postgres import fresh_url, open_postgres, server_url
 
 from armillary import steps
-from armillary.engine.base import META_KEY, Command, Handler, Writer
+from armillary.engine import postgres, postgres_group
+from armillary.engine.base import META_KEY, Command, Handler, SpaceGone, Writer
 from armillary.engine.postgres import PostgresEngine
+from armillary.engine.postgres_sql import BEGIN_WRITE
 from armillary.errors import DbError, StorageFull, Unavailable, WriteUncertain
 
 pytestmark = pytest.mark.postgres
@@ -227,3 +230,71 @@ def test_a_group_that_only_reads_is_never_uncertain() -> None:
     with _at("group.applied", lambda: _kill_connections(engine)):
         assert engine.run(1, Command("look", None)) == b"m"
     engine.close()
+
+
+@contextmanager
+def _lock_lost_before_the_write(meanwhile: Callable[[], object]) -> Iterator[list[int]]:
+    """What a shard move of Citus does to `SELECT … FOR UPDATE`: the fence was locked in one place,
+    the write runs in another, without the lock. Here the writer's own transaction is ended between
+    the two, once, and `meanwhile` runs with the fence free."""
+    lost: list[int] = []
+    real = postgres_group.commit
+
+    def commit(connection: psycopg.Connection, *arguments: Any) -> None:
+        if not lost:
+            lost.append(1)
+            connection.execute(b"ROLLBACK")
+            connection.execute(BEGIN_WRITE)
+            meanwhile()
+        real(connection, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgres, "commit", commit)
+        yield lost
+
+
+def test_the_guard_in_the_write_catches_a_lost_lock(engine: PostgresEngine) -> None:
+    """Without it both writers take number 1 and one acknowledged row is overwritten."""
+    other = open_postgres(COUNTING, _url_of(engine))
+    try:
+        with _lock_lost_before_the_write(lambda: other.run(1, Command("add", b"other"))) as lost:
+            assert engine.run(1, Command("add", b"ours")) == 2
+        assert lost
+        with engine.read(1) as reader:
+            assert [value for _, value in reader.scan(log_key(1), LOG_END)] == [b"other", b"ours"]
+    finally:
+        other.close()
+
+
+def test_the_guard_catches_a_writer_that_left_the_fence_as_it_was(engine: PostgresEngine) -> None:
+    """`move` changes rows and not the fence: comparing the fence's value alone would not see it."""
+    other = open_postgres(COUNTING, _url_of(engine))
+    try:
+        taken = Command("move", (b"\x11a", b"\x11b"))
+        with (
+            _lock_lost_before_the_write(lambda: other.run(1, taken)),
+            pytest.raises(AssertionError),  # on the second try: the other has moved it
+        ):
+            engine.run(1, Command("move", (b"\x11a", b"\x11c")))
+        with engine.read(1) as reader:
+            assert [key for key, _ in reader.scan(b"\x11", b"\x12")] == [b"\x11b"]
+    finally:
+        other.close()
+
+
+def test_the_guard_catches_a_space_that_was_dropped(engine: PostgresEngine) -> None:
+    other = open_postgres(COUNTING, _url_of(engine))
+    try:
+        with (
+            _lock_lost_before_the_write(lambda: other.drop_space(1)),
+            pytest.raises(SpaceGone),
+        ):
+            engine.run(1, Command("add", b"ours"))
+        assert engine.spaces() == []
+    finally:
+        other.close()
+
+
+def _url_of(engine: PostgresEngine) -> str:
+    separator = "&" if "?" in engine._address.url else "?"
+    return f"{engine._address.url}{separator}schema={engine._address.schema}"

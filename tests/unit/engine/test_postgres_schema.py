@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from tests.support.counting import COUNTING
 from tests.support.postgres import fresh_url, open_postgres, server_url
 
-from armillary.engine.base import META_KEY
+from armillary.engine.base import META_KEY, Command
 from armillary.engine.postgres_schema import FORMAT, MIGRATIONS, prepare
 from armillary.engine.postgres_sql import Statements
 from armillary.errors import FormatMismatch
@@ -126,3 +127,29 @@ def test_the_statements_walk_the_primary_key_even_in_a_young_table() -> None:
             assert "Sort" not in text, text
             assert "Index" in text, text
     engine.close()
+
+
+def test_tables_of_format_1_are_brought_up_with_their_rows(
+    connection: psycopg.Connection, schema: str
+) -> None:
+    for statement in (
+        f"CREATE SCHEMA {schema}",
+        f"CREATE TABLE {schema}.armillary_format"
+        " (single boolean PRIMARY KEY CHECK (single), version int NOT NULL)",
+        f"INSERT INTO {schema}.armillary_format VALUES (true, 1)",
+        f"CREATE TABLE {schema}.armillary_rows (space int NOT NULL, key bytea NOT NULL,"
+        " value bytea NOT NULL, PRIMARY KEY (space, key))",
+        rf"INSERT INTO {schema}.armillary_rows VALUES (1, '\x00', '4'), (1, '\x11', 'old')",
+    ):
+        connection.execute(statement)
+    engine = open_postgres(COUNTING, fresh_url().rpartition("schema=")[0] + f"schema={schema}")
+    try:
+        assert _version(connection, schema) == FORMAT
+        assert engine.run(1, Command("add", b"new")) == 5
+        # What a server of the older format, still running, writes: no version.
+        connection.execute(f"UPDATE {schema}.armillary_rows SET value = '5' WHERE key = '\\x00'")
+        assert engine.run(1, Command("add", b"new")) == 6
+        with engine.read(1) as reader:
+            assert reader.get(b"\x11") == b"old"
+    finally:
+        engine.close()

@@ -46,7 +46,7 @@ def _rows_left(engine: PostgresEngine, space: int) -> int:
 
 def _bury(engine: PostgresEngine, space: int) -> None:
     """What is left when a server dies right after the first half of a drop."""
-    engine._alone(lambda it: postgres_spaces.bury(it, engine._statements, space))
+    engine._alone(lambda it: postgres_spaces.bury(it, engine._statements, space, 7))
 
 
 def test_a_drop_leaves_nothing_of_its_space_and_everything_of_others(
@@ -110,7 +110,7 @@ def test_a_sweeper_that_is_late_does_not_touch_the_new_space(engine: PostgresEng
     _bury(engine, 1)
     made = threading.Thread(target=engine.create_space, args=(1, ROWS[:51]))
     with engine._writes.connection() as sweeper, sweeper.transaction():
-        sweeper.execute(engine._statements["tombstone_lock"], (1,))
+        sweeper.execute(engine._statements["tombstone_take"], (1,))
         made.start()
         made.join(timeout=0.3)
         assert made.is_alive(), "the maker waits, or its rows would be swept next"
@@ -124,7 +124,7 @@ def test_a_drop_waits_for_the_running_group_and_the_next_group_finds_it_gone(
     engine: PostgresEngine,
 ) -> None:
     with psycopg.connect(engine._address.url) as holder:
-        holder.execute(engine._statements["fence_lock"], (1,))
+        holder.execute(engine._statements["fence_take"], (7, 1))
         drop = threading.Thread(target=engine.drop_space, args=(1,))
         drop.start()
         late = engine.submit(1, Command("add", b""))

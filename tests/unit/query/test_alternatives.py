@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.query import alternatives
-from armillary.query.alternatives import ALTERNATIVES_MIN, make_alternatives
-from armillary.query.evaluate import Frame, Row, Scope, make
+from armillary.query.expr import alternatives
+from armillary.query.expr.alternatives import ALTERNATIVES_MIN, make_alternatives
+from armillary.query.expr.evaluate import Frame, Row, Scope, make
 from armillary.query.functions import Context
 from armillary.query.sql import ast
 from armillary.query.sql.parser import parse

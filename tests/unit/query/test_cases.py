@@ -8,7 +8,7 @@ import pytest
 from tests.support.accounts import World, open_world, plain
 from tests.support.query_cases import QueryCase, agree, fill, pages, query_cases
 
-from armillary.query.sql.errors import BadQuery
+from armillary.query.problems import BadQuery
 
 CASES = query_cases()
 ROWS = [case for case in CASES if case.error is None]

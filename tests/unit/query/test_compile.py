@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from armillary.errors import NotSupported
-from armillary.query import compile
-from armillary.query.codegen import DEPTH_MAX, TERMS_MAX
-from armillary.query.compile import (
+from armillary.query.expr import compile
+from armillary.query.expr.codegen import DEPTH_MAX, TERMS_MAX
+from armillary.query.expr.compile import (
     NODES_MAX,
     ROWS_FIRST,
     TEXTS_MAX,
@@ -15,7 +15,7 @@ from armillary.query.compile import (
     compile_filter,
     tiered,
 )
-from armillary.query.evaluate import Frame, Scope, make
+from armillary.query.expr.evaluate import Frame, Scope, make
 from armillary.query.functions import Context
 from armillary.query.sql import ast
 from armillary.query.sql.parser import parse

@@ -11,8 +11,8 @@ from tests.support.accounts import World, open_world
 from armillary.container import Container
 from armillary.errors import BadInput
 from armillary.limits import COMPUTED_PROPERTIES_MAX
-from armillary.query import compile
-from armillary.query.computed import check_computed
+from armillary.query.expr import compile
+from armillary.query.sql.computed import check_computed
 
 LOWER = {"name": "cp_lower", "query": "SELECT VALUE LOWER(c.name) FROM c"}
 TWICE = {"name": "n", "query": "SELECT VALUE r.n * 2 FROM r"}

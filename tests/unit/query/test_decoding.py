@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from armillary.query.decoding import FIELDS_MAX, decoder_for, paths_in
+from armillary.query.expr.decoding import FIELDS_MAX, decoder_for, paths_in
 from armillary.query.sql.parser import parse
 
 C = frozenset({"c"})

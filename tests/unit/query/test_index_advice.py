@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from armillary.query.computed import computed_of, with_computed
+from armillary.query.computed import with_computed
 from armillary.query.index_advice import possible_indexes
-from armillary.query.planning import make_plan
 from armillary.query.run import bound_query
+from armillary.query.sql.computed import computed_of
+from armillary.query.sql.planning import make_plan
 from armillary.store.index_policy import parse_policy
 from armillary.store.indexing import compile_index
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from armillary.query.like import like
+from armillary.query.expr.like import like
 from armillary.values import UNDEFINED
 
 

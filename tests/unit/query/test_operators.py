@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from armillary.errors import BadInput
-from armillary.query import operators
-from armillary.query.operators import BINARY, UNARY, between, contained, element, identity, member
-from armillary.values import UNDEFINED, same
+from armillary.query.expr import operators
+from armillary.query.expr.operators import BINARY, UNARY, between, contained, element, member
+from armillary.values import UNDEFINED, identity, order_key, same
 
 U = UNDEFINED
 T, F = True, False
@@ -255,7 +255,7 @@ def test_access(value: Any, index: Any, expected: Any) -> None:
 def test_order_by_ranks_types() -> None:
     ladder = [U, None, False, True, -1, 2, "B", "b", [1], [2], {"a": 1}]
     upside_down = ladder[::-1]
-    assert sorted(upside_down, key=operators.order_key) == ladder
+    assert sorted(upside_down, key=order_key) == ladder
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from armillary.errors import NotRepresentable
-from armillary.query.output import number_text, output, text
+from armillary.query.expr.output import number_text, output, text
 from armillary.values import UNDEFINED
 
 

@@ -12,12 +12,12 @@ import pytest
 from tests.support.accounts import World, check, open_world, store_of
 
 from armillary.container import Container
-from armillary.query.compile import compile_expression
-from armillary.query.planning import make_plan
+from armillary.query.expr.compile import compile_expression
 from armillary.query.policies import context_of
+from armillary.query.problems import BadQuery
 from armillary.query.program import Program
 from armillary.query.run import bound_query, run_range
-from armillary.query.sql.errors import BadQuery
+from armillary.query.sql.planning import make_plan
 from armillary.store.moves import begin_split
 
 EMBEDDINGS = [

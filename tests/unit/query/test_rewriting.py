@@ -9,9 +9,9 @@ from tests.support.golden import load
 from armillary.encoding.partition_key import parse_definition
 from armillary.errors import BadInput
 from armillary.query.plan_features import needed_features, needs_plan
+from armillary.query.problems import BadQuery, RefusedQuery
 from armillary.query.rewriting import FILTER, query_plan
 from armillary.query.run import bound_query
-from armillary.query.sql.errors import BadQuery, RefusedQuery
 
 PK = parse_definition({"paths": ["/pk"], "kind": "Hash", "version": 2})
 ALL = [{"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}]

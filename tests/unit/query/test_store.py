@@ -19,9 +19,9 @@ from armillary.engine.base import Command
 from armillary.errors import BadInput, NotRepresentable, NotSupported
 from armillary.query.metrics import index_header, metrics_header
 from armillary.query.plan import simple_plan
+from armillary.query.problems import BadQuery, RefusedQuery
 from armillary.query.run import run_plan, run_query, run_range
 from armillary.query.sql import ast
-from armillary.query.sql.errors import BadQuery, RefusedQuery
 from armillary.store.upkeep import Settings
 from armillary.store.upkeeping import reindex
 

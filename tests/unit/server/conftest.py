@@ -13,10 +13,12 @@ from tests.support.service import EchoService
 
 from armillary.server import tls
 from armillary.server.bounds import Bounds
+from armillary.server.endpoints import HttpEndpoint
 from armillary.server.hosts import HostCheck
 from armillary.server.hub import Hub
-from armillary.server.listen import Doorman, bind
+from armillary.server.listen import Acceptor, bind
 from armillary.server.loops import new_loop
+from armillary.server.pool import Pool
 from armillary.server.portal_door import PortalDoor
 
 
@@ -45,8 +47,8 @@ class Running:
     def on_loop(self, call: Callable[[], None]) -> None:
         self.loop.call_soon_threadsafe(call)
 
-    def guests(self) -> int:
-        return len(self.hub.guests)
+    def peers(self) -> int:
+        return len(self.hub.pool.peers)
 
     def stop(self) -> None:
         if self._thread.is_alive():
@@ -67,15 +69,15 @@ class Running:
 
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
-        self.hub = Hub(
-            self.service, self.loop, bounds=self.bounds, hosts=HostCheck(), portal=self._portal
-        )
-        doorman = Doorman(self.hub, self.sockets, self._context if self._tls_folder else None)
+        pool = Pool(self.loop, self.bounds)
+        self.hub = Hub(self.service, pool, hosts=HostCheck(), portal=self._portal)
+        tls = self._context if self._tls_folder else None
+        acceptor = Acceptor(pool, HttpEndpoint(self.hub), self.sockets, tls)
         self._started.set()
         await self._stop.wait()
-        doorman.close()
-        await doorman.settle(5)
-        await self.hub.drain()
+        acceptor.close()
+        await acceptor.settle(5)
+        await pool.drain()
 
     async def _context(self) -> ssl.SSLContext:
         assert self._tls_folder is not None

@@ -27,7 +27,7 @@ def ask(server: Running, request: bytes) -> tuple[int, bytes]:
 
 
 def is_amid_a_request(server: Running) -> bool:
-    return any(guest._reader.in_request for guest in list(server.hub.guests))  # type: ignore[attr-defined]
+    return any(guest._reader.in_request for guest in list(server.hub.pool.peers))  # type: ignore[attr-defined]
 
 
 # --- framing ------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_a_refusal_comes_after_the_answers_before_it_and_is_not_lost_in_a_reset(
         assert (refusal.status, refusal.headers["connection"]) == (413, "close")
         assert refusal.json()["code"] == "RequestEntityTooLarge"
         assert answers.next() is None
-    until(0, server.guests)
+    until(0, server.peers)
 
 
 @pytest.mark.parametrize("path", ["/bug", "/quick", "/split"])
@@ -187,7 +187,7 @@ def test_a_client_that_never_reads_is_stopped_and_others_are_served(start: Start
         handled = len(server.service.requests)
         assert handled < 100  # what the buffers of the system took, and no more
         assert ask(server, get("/quick"))[0] == 200
-        until(0, server.guests)  # and its time is up
+        until(0, server.peers)  # and its time is up
 
 
 def test_a_client_that_reads_slowly_gets_everything(start: Start) -> None:
@@ -214,7 +214,7 @@ def test_a_head_that_trickles_in_is_given_up(start: Start) -> None:
         for byte in get("/quick", "X: " + "y" * 1_000):
             client.sendall(bytes([byte]))
             time.sleep(0.01)
-    until(0, server.guests)
+    until(0, server.peers)
     assert server.service.requests == []
 
 
@@ -223,7 +223,7 @@ def test_a_body_that_never_comes_is_given_up(start: Start) -> None:
     with server.connect() as client:
         client.sendall(post("/quick", b"abc")[:-1])
         assert Answers(client).next() is None
-    until(0, server.guests)
+    until(0, server.peers)
 
 
 def test_an_idle_connection_ends_and_a_busy_one_does_not(start: Start) -> None:
@@ -236,7 +236,7 @@ def test_an_idle_connection_ends_and_a_busy_one_does_not(start: Start) -> None:
         assert answers.get().status == 200
         assert answers.next() is None
         assert silent.recv(1) == b""
-        until(1, server.guests)
+        until(1, server.peers)
         server.service.gate("a").set()
         assert Answers(busy).get().status == 200
 
@@ -248,7 +248,7 @@ def test_a_client_that_goes_away_takes_its_waiting_requests_with_it(start: Start
         until(1, lambda: len(server.service.requests))
         # A reset. A plain close looks like a client that waits for its answers.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    until(0, server.guests)
+    until(0, server.peers)
     server.service.gate("a").set()
     assert ask(server, get("/quick/c"))[0] == 200
     assert [one.target for one in server.service.requests] == ["/wait/a", "/quick/c"]
@@ -263,7 +263,7 @@ def test_more_connections_than_allowed_are_refused(start: Start) -> None:
         with server.connect() as three:
             assert Answers(three).next() is None
         one.close()
-        until(1, server.guests)
+        until(1, server.peers)
         assert ask(server, get("/quick"))[0] == 200
 
 
@@ -284,14 +284,14 @@ def test_bodies_that_trickle_in_can_not_fill_the_memory(start: Start) -> None:
     with server.connect() as one, server.connect() as two, server.connect() as three:
         for client in (one, two):
             client.sendall(post("/quick", body)[:-1])
-        until(799_998, lambda: server.hub.receiving_bytes)
+        until(799_998, lambda: server.hub.pool.receiving_bytes)
         three.sendall(post("/quick", body)[:-1])
         assert Answers(three).get().status == 503
-        assert server.hub.receiving_bytes == 799_998  # what is refused is not kept
+        assert server.hub.pool.receiving_bytes == 799_998  # what is refused is not kept
         for client in (one, two):
             client.sendall(body[-1:])
             assert Answers(client).get().status == 200
-        until(0, lambda: server.hub.receiving_bytes)
+        until(0, lambda: server.hub.pool.receiving_bytes)
     assert ask(server, post("/quick", body))[0] == 200
 
 

@@ -101,7 +101,7 @@ def test_a_tls_hello_of_one_byte_at_a_time_is_given_up(start: Start, certificate
         for byte in hello_bytes(certificate):
             slow.sendall(bytes([byte]))
             time.sleep(0.02)
-    until(0, server.guests)
+    until(0, server.peers)
 
 
 def test_a_broken_hello_ends_that_connection_only(start: Start) -> None:
@@ -121,7 +121,7 @@ def test_a_reset_before_the_first_byte_ends_that_connection_only(start: Start) -
         client.close()
     server.connect().close()
     ask(server)
-    until(0, server.guests)
+    until(0, server.peers)
 
 
 def hello_bytes(certificate: Path) -> bytes:

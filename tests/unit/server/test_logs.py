@@ -14,16 +14,16 @@ import pytest
 from tests.support.nosql import api as made
 from tests.support.nosql import signature
 from tests.support.server_process import ServerProcess
-from tests.support.service import EchoService
 from tests.support.signed_http import SignedClient
 
+from armillary.api.core.request_log import Facts
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request
 from armillary.config import LogSettings
 from armillary.errors import NotSupported
-from armillary.server.backend import _observed
+from armillary.server.backend import _observer
 from armillary.server.logs import HIDDEN, JsonFormatter, Redactor, TextFormatter
-from armillary.server.observing import Facts, Observed
+from armillary.server.observing import Observer
 
 DATE = "Thu, 27 Apr 2017 00:51:12 GMT"
 
@@ -71,16 +71,17 @@ def test_facts_are_members_of_the_line() -> None:
 
 
 def test_only_who_asks_for_it_is_watched() -> None:
-    service = EchoService()
-    assert _observed(service, LogSettings())[0] is service
-    assert _observed(service, LogSettings(requests=True))[0] is not service
+    assert _observer(LogSettings())[0] is None
+    watching = _observer(LogSettings(requests=True))[0]
+    assert watching is not None
+    assert watching.keeps_fast_paths
 
 
 def test_traces_without_their_packages_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.propagate", None)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter", None)
     with pytest.raises(NotSupported, match=r"armillary\[otel\]"):
-        _observed(EchoService(), LogSettings(traces=True))
+        _observer(LogSettings(traces=True))
 
 
 def test_a_span_ends_with_what_became_of_the_request() -> None:
@@ -94,9 +95,10 @@ def test_a_span_ends_with_what_became_of_the_request() -> None:
 
     clock = iter([1.0, 1.5])
     with made() as api:
-        watched = Observed(api.service, logged=False, tracer=tracer, stopwatch=lambda: next(clock))
+        watched = Observer(logged=False, tracer=tracer, stopwatch=lambda: next(clock))
         headers = api.signed("GET", "/dbs") | {"user-agent": "test"}
-        assert watched.handle(Request("GET", "/dbs?x=1", headers)).status == 200
+        assert watched.handle(api.service, Request("GET", "/dbs?x=1", headers)).status == 200
+        assert watched.begin(api.service, Request("POST", "/dbs", headers)) is None
     ((method, facts),) = spans
     assert method == "GET"
     assert (facts["Path"], facts["StatusCode"], facts["DurationMs"]) == ("/dbs", 200, 500.0)
@@ -116,6 +118,14 @@ def test_a_server_writes_a_line_of_json_for_every_request(
         signed = SignedClient(server.port)
         assert signed.ask("POST", "/dbs", {"id": "d"}).status == 201
         assert signed.ask("GET", "/dbs/none").status == 404
+        body = {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+        assert signed.ask("POST", "/dbs/d/colls", body).status == 201
+        key = {"x-ms-documentdb-partitionkey": '["a"]'}
+        for number in range(3):  # the later ones go from bytes to bytes
+            item = {"id": str(number), "pk": "a"}
+            assert signed.ask("POST", "/dbs/d/colls/c/docs", item, key).status == 201
+            path = f"/dbs/d/colls/c/docs/{number}"
+            assert signed.ask("GET", path, None, key).status == 200
         signed.close()
         server.terminate()
         code, _, errors = server.end()
@@ -124,7 +134,18 @@ def test_a_server_writes_a_line_of_json_for_every_request(
     assert code == 0, errors
     lines = [json.loads(line) for line in errors.splitlines()]
     found = [(one["Method"], one["Path"], one["StatusCode"]) for one in lines]
-    assert found == [("POST", "/dbs", 201), ("GET", "/dbs/none", 404)]
+    items = [
+        one
+        for n in range(3)
+        for one in (
+            ("POST", "/dbs/d/colls/c/docs", 201),
+            ("GET", f"/dbs/d/colls/c/docs/{n}", 200),
+        )
+    ]
+    first = [("POST", "/dbs", 201), ("GET", "/dbs/none", 404), ("POST", "/dbs/d/colls", 201)]
+    assert sorted(found) == sorted(first + items)
+    assert all(one["OperationName"] in ("Create", "Read") for one in lines if "docs" in one["Path"])
+    assert all(one["RequestCharge"] > 0 for one in lines if "docs" in one["Path"])
     assert all(one["ActivityId"] and one["DurationMs"] > 0 for one in lines)
     assert EMULATOR_KEY not in errors
 

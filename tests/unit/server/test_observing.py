@@ -8,7 +8,8 @@ import pytest
 
 from armillary.advisor.diagnostics import is_log, read_logs
 from armillary.api.http.messages import Request, Response
-from armillary.server.observing import facts_of, operation_name
+from armillary.api.nosql.operation_names import logged_name
+from armillary.server.observing import facts_of
 
 DOCS = "/dbs/d/colls/c/docs"
 
@@ -33,13 +34,14 @@ def test_operations_have_the_names_of_the_original(
     method: str, target: str, header: str | None, name: str | None
 ) -> None:
     headers = {} if header is None else {header: "True"}
-    assert operation_name(Request(method, target, headers)) == name
+    assert logged_name(Request(method, target, headers)) == name
 
 
 def test_a_request_log_is_a_trace(tmp_path: Path) -> None:
     headers = {"x-ms-documentdb-partitionkey": '["a"]'}
     answer = Response(201, {"x-ms-request-charge": "6.2", "x-ms-activity-id": "x"}, b"{}")
-    facts = facts_of(Request("POST", DOCS, headers, b"{}" * 100), answer, 1.0)
+    request = Request("POST", DOCS, headers, b"{}" * 100)
+    facts = facts_of(request, answer, 1.0) | {"OperationName": str(logged_name(request))}
     line = {"time": "2026-11-16T02:20:00.000Z", "level": "info", **facts}
     file = tmp_path / "requests.log"
     file.write_text("\n".join(map(json.dumps, [line, {"time": line["time"], "message": "hello"}])))

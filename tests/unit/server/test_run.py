@@ -55,6 +55,7 @@ def test_a_start_says_where_it_is_and_a_stop_leaves_nothing(serve: Serve, tmp_pa
         "pid": server.process.pid,
         "address": f"http://127.0.0.1:{server.port}",
         "version": VERSION,
+        "ports": {},
     }
     assert server.ask("/write/shop", "POST").status == 201
     assert server.ask("/list").json() == ["shop"]
@@ -75,7 +76,9 @@ def test_a_start_says_where_it_is_and_a_stop_leaves_nothing(serve: Serve, tmp_pa
 def test_serve_serves_the_api(serve: Serve, tmp_path: Path) -> None:
     server = serve(real=True)
     assert server.lines[-1] == f"ready http://127.0.0.1:{server.port}"
-    assert server.ask("/_armillary/health").json() == {"status": "ready", "version": VERSION}
+    health = server.ask("/_armillary/health").json()
+    assert (health["status"], health["version"]) == ("ready", VERSION)
+    assert health["protocols"]["nosql"] == server.port
     unsigned = server.ask("/dbs")
     assert unsigned.status == 401
     assert unsigned.json()["code"] == "Unauthorized"

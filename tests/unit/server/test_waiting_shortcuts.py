@@ -50,7 +50,7 @@ def test_what_comes_meanwhile_is_answered_behind_it(start: Start) -> None:
         answers = learned(server, client)
         begin(server, client, "a")
         client.sendall(get("/quick/b") + post("/later/c", b"3"))
-        until(True, lambda: all(len(one._pipeline) == 3 for one in list(server.hub.guests)))  # type: ignore[attr-defined]
+        until(True, lambda: all(len(one._pipeline) == 3 for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
         assert len(server.service.requests) == 1  # a GET after a POST sees what the POST did
         end(server, "a")
         assert answers.get().json() == "short a 1"
@@ -94,7 +94,7 @@ def test_a_client_that_went_away_is_charged_all_the_same(start: Start) -> None:
         learned(server, client)
         begin(server, client, "a")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    until(0, server.guests)
+    until(0, server.peers)
     end(server, "a")
     until(["a"], lambda: server.service.later.finished)
 
@@ -105,10 +105,10 @@ def test_a_client_that_says_it_is_done_still_gets_its_answer(start: Start) -> No
         answers = learned(server, client)
         begin(server, client, "a")
         client.shutdown(socket.SHUT_WR)
-        until(True, lambda: all(one._hanging_up for one in list(server.hub.guests)))  # type: ignore[attr-defined]
+        until(True, lambda: all(one._hanging_up for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
         end(server, "a")
         assert answers.get().json() == "short a 1"
-        until(0, server.guests)
+        until(0, server.peers)
 
 
 def test_a_server_that_stops_waits_for_it_and_says_goodbye(start: Start) -> None:

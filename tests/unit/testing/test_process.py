@@ -70,7 +70,7 @@ def test_a_key_of_ones_own_is_not_printed(tmp_path: Path) -> None:
     with urllib.request.urlopen(ready["endpoint"] + "_armillary/health", timeout=120) as answer:
         assert json.load(answer)["status"] == "ready"
     rest, _ = process.communicate(timeout=120)
-    assert ready.keys() == {"endpoint", "pid", "portal"}
+    assert ready.keys() == {"endpoint", "pid", "portal", "ports"}
     assert "c2VjcmV0" not in json.dumps(ready) + rest
     assert rest == ""
     assert process.returncode == 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 from armillary.api.control.call import ControlCall, mistake, refusal
@@ -20,9 +21,10 @@ from armillary.api.core.gateway import Gateway
 from armillary.api.core.paths import Path, Signed, parse_path
 from armillary.api.core.principals import FULL, READ_ONLY, Principal, authenticate
 from armillary.api.core.signing import parse_authorization
-from armillary.api.http.messages import Request, Response
+from armillary.api.http.cors import cors_headers, preflight_headers
+from armillary.api.http.messages import Request, Response, Service
+from armillary.config import Settings
 from armillary.errors import DbError, Forbidden, NotFound, Stale, Unauthorized
-from armillary.store.controls import SharedControls
 from armillary.store.moves import Move
 from armillary.store.snapshots import Snapshots
 
@@ -32,18 +34,29 @@ PREFIX: Final = "/_armillary/"
 BEARER: Final = "Bearer "
 
 
-class Controls:
-    def __init__(self, gateway: Gateway, shared: SharedControls) -> None:
+class Controls(Service):
+    def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
-        self.shared = shared
-        self.snapshots = Snapshots(gateway.account, shared.folder)
+        self.shared = gateway.shared
+        self.snapshots = Snapshots(gateway.account, gateway.shared.folder)
         self._moves = ThreadPoolExecutor(4, "move")
 
     def serves(self, target: str) -> bool:
         return target.startswith(PREFIX) or target.partition("?")[0] in ALIASES
 
     def handle(self, request: Request) -> Response:
+        origins = self.gateway.settings.cors_origins
+        if not origins:
+            return self._handled(request)
+        if request.method == "OPTIONS":
+            return Response(200, preflight_headers(request, origins))
+        response = self._handled(request)
+        return replace(response, headers=response.headers | cors_headers(request, origins))
+
+    def _handled(self, request: Request) -> Response:
         try:
+            if self.shared.polls:
+                self.shared.poll()
             return self._answer(request)
         except DbError as error:
             return refusal(error)
@@ -106,3 +119,8 @@ def _forms(path: Path) -> list[Signed]:
         usual = Signed(segments[-2], "/".join(segments))
     own = Signed("_armillary", "/".join(segments))
     return [own, usual, Signed(usual.type.lower(), usual.link)]
+
+
+def make_service(gateway: Gateway, settings: Settings) -> Controls:
+    """What the server's registry names."""
+    return Controls(gateway)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Final
@@ -22,6 +23,8 @@ from armillary.errors import DbError, Locked, NotFound, OwnerNotFound, Stale
 from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ContainerRecord, DatabaseRecord, find_container, find_database
 from armillary.store.containers import ContainerStore
+from armillary.store.controls import SharedControls
+from armillary.store.housekeeping import Housekeeper
 from armillary.store.meta import unpack_meta
 from armillary.store.resources import find_owner
 from armillary.store.throughput import run_scaling
@@ -35,12 +38,23 @@ SPLIT_NOTICE_SECONDS: Final = 0.75  # from the announcement of splits to the fir
 
 class Gateway:
     def __init__(
-        self, account: AccountStore, settings: GatewaySettings, wall: Clock | None = None
+        self,
+        account: AccountStore,
+        settings: GatewaySettings | None = None,
+        *,
+        wall: Clock | None = None,
+        shared: SharedControls | None = None,
+        housekeeper: Housekeeper | None = None,
     ) -> None:
+        """`wall`: the clock that clients sign by; `shared`: faults and time for all workers;
+        `housekeeper`: background work, ended with us."""
+        settings = settings or GatewaySettings()
         self.account = account
         self.engine = account.engine
-        self.wall_ms = account.engine.now_ms if wall is None else wall.now_ms
+        self.shared = shared or SharedControls(account.engine)
+        self.wall_ms = (wall or self.shared.own_clock).now_ms
         self.settings = settings
+        self._housekeeper = housekeeper
         self.keyring = Keyring(settings.keys, settings.read_only_keys)
         self._stores: dict[tuple[str, str], ContainerStore] = {}
         self._sessions: dict[int, int] = {}
@@ -155,10 +169,22 @@ class Gateway:
         except DbError as error:
             log.warning("indexing %s/%s stopped: %s", store.database, store.name, error)
 
+    def defer_to(self, defer: Callable[[Callable[[], None]], object] | None) -> None:
+        """The calling thread runs an event loop; `defer` calls at the end of its turn. What begins
+        there then goes to the writer together. None: the loop has ended."""
+        defers = getattr(self.engine, "defer_to", None)
+        if defers is not None:
+            defers(defer)
+
     def close(self) -> None:
         self._closing.set()
+        if self._housekeeper is not None:
+            self._housekeeper.close()
         self._indexings.shutdown(wait=True, cancel_futures=True)
         self._scalings.shutdown(wait=True, cancel_futures=True)
+        self.shared.close()
+        if self.account.meter is not None:
+            self.account.meter.close()
 
     # --- sessions -------------------------------------------------------------------------------
 

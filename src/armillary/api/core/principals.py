@@ -52,14 +52,14 @@ def authenticate(gateway: Gateway, request: Request, path: Path) -> Principal:
         )
         return FULL if full else READ_ONLY
     if credential.type == "aad":
-        return _entra(gateway, credential.signature)
+        return entra_principal(gateway, credential.signature)
     return _token(gateway, credential.signature)
 
 
 # --- Entra ID -----------------------------------------------------------------------------------
 
 
-def _entra(gateway: Gateway, token: str) -> Principal:
+def entra_principal(gateway: Gateway, token: str) -> Principal:
     if not gateway.settings.accept_entra:
         raise Unauthorized(ENTRA_OFF_TEXT)
     parts = token.split(".")

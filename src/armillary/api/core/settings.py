@@ -1,4 +1,4 @@
-"""What the NoSQL API of one server is set to: keys, and how it presents itself. Plain values; who
+"""What the account of one server is set to: keys, and how it presents itself. Plain values; who
 starts the server reads them from the environment and from files."""
 
 from collections.abc import Sequence
@@ -31,6 +31,10 @@ class GatewaySettings:
     expired: for development, never on a network."""
     account: str = "armillary"
     """Not `localhost`: a JavaScript client would read the account before every request."""
+    login: str = "localhost"
+    """The account's name where a client has to say it: Table and MongoDB."""
+    logs_requests: bool = False
+    """A line in the log for every request (`request_log.py`)."""
     region: str = "South Central US"
     consistency: str = "Session"
     cors_origins: tuple[str, ...] = ()

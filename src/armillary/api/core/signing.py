@@ -135,6 +135,14 @@ class Keyring:
         shown = payload_of(method, forms[0], dates).replace("\n", "\\n")
         raise Unauthorized(SIGNATURE_TEXT.format(shown))
 
+    def signer_may_write(self, payload: bytes, signature: bytes) -> bool | None:
+        """Whether the key that signed `payload` may also write. None: it is none of ours."""
+        if any(hmac.compare_digest(one.sign(payload), signature) for one in self._full):
+            return True
+        if any(hmac.compare_digest(one.sign(payload), signature) for one in self._read_only):
+            return False
+        return None
+
     def is_key(self, text: str) -> bool:
         """For people with curl: the key itself, where only our own pages live."""
         try:

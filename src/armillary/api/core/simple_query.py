@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 from armillary.clock import new_random
 from armillary.errors import BadInput, NotSupported
-from armillary.query.evaluate import Expression, Frame, Scope, make_expression
+from armillary.query.expr.evaluate import Expression, Frame, Scope, make_expression
+from armillary.query.expr.nested import make_rows
+from armillary.query.expr.output import output
+from armillary.query.expr.queries import BoundQuery
 from armillary.query.functions import Context
-from armillary.query.nested import make_rows
-from armillary.query.operators import order_key
-from armillary.query.output import output
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
-from armillary.query.sql.bound import BoundQuery
 from armillary.query.sql.parser import parse, parse_condition
+from armillary.query.sql.syntax import syntax_of
 from armillary.store.preparing import Predicate
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, order_key
 
 TICKS_PER_MS = 10_000
 
@@ -52,7 +52,7 @@ def run_query(body: JSON, documents: Iterable[dict[str, JSON]], now_ms: int) -> 
     """The results over rows in the order given. `now_ms` is what the functions of time tell."""
     text, parameters = parse_query_body(body)
     bound = bind(parse(text))
-    query = bound.query
+    query = syntax_of(bound)
     if bound.is_grouped or isinstance(query.order_by, ast.OrderByRank):
         raise NotSupported("Aggregates, GROUP BY and ORDER BY RANK are for items only.")
     found = list(documents)

@@ -92,7 +92,8 @@ class Session(Protocol):
         ...
 
     def tick(self) -> Sequence[Event]:
-        """Called about once a second on the event loop: time-outs and heartbeats."""
+        """On the event loop: the client has been silent until its deadline. What to say to it (a
+        heartbeat); nothing: the server lets it go."""
         ...
 
     def close(self) -> None:

@@ -1,10 +1,12 @@
-"""A request and a response of the NoSQL API, without sockets: what `server/` gives and takes.
+"""A request and a response over HTTP, without sockets: what `server/` gives and takes.
 
 Not frozen, though nobody changes them: setting the fields of frozen ones was a fifteenth of the
 time of a point read.
 """
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -57,17 +59,39 @@ class Waiting(NamedTuple):
     `handle`."""
 
 
-class Service(Protocol):
-    """What a server serves."""
+class Service:
+    """What a server serves on a port that speaks HTTP. A protocol has to have `handle`; the rest is
+    for those that can do better than a thread per request."""
+
+    @property
+    def shortcuts(self) -> Sequence[Shortcut]:
+        """Kinds of requests that it can answer from bytes to bytes."""
+        return ()
+
+    def serves(self, target: str) -> bool:
+        """Whether a path is its own, for a service that shares a port with others."""
+        return True
 
     def is_quick(self, request: Request) -> bool:
         """Whether `handle` answers in microseconds without waiting (a point read on a local
         engine). Such a request is answered on the event loop, all others in worker threads."""
-        ...
+        return False
+
+    def begin(self, request: Request) -> Begun | Response | None:
+        """On the event loop: what waits for nothing but the writer, as far as it goes without
+        waiting. None: `handle` it in a thread."""
+        return None
 
     def handle(self, request: Request) -> Response:
         """Never raises for anything a client can send."""
-        ...
+        raise NotImplementedError
+
+    def operation_name(self, request: Request) -> str | None:
+        """For the request log; None: it has no name of its own."""
+        return None
+
+    def close(self) -> None:
+        """The server ends. Is idempotent."""
 
 
 class Shortcut(Protocol):

@@ -10,7 +10,7 @@ hashes wrongly. Facts: nosql-rest 6.5, 6.6.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from armillary.api.http.messages import Response
@@ -27,16 +27,21 @@ from armillary.api.nosql.items import patch_operation, refuse_triggers
 from armillary.api.nosql.placing import (
     Place,
     container_headers,
+    is_left_to_server,
     item_headers,
+    item_headers_at,
+    key_of_done,
     place_of_key,
     placed,
     range_of,
     required_key,
+    session_headers,
     session_of,
     store_of,
 )
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, DbError, DependencyFailed, PartitionKeyMismatch, TooLarge
+from armillary.partition.ranges import Range
 from armillary.store.batching import batch_error, check_batch
 from armillary.store.containers import ContainerStore
 from armillary.store.preparing import Operation
@@ -70,16 +75,23 @@ def _atomic(
     with placed(call, store, key):
         now_ms = call.gateway.engine.now_ms()
         outcome = store.batch([operation_of(entry, now_ms) for entry in entries], key)
-    where = place_of_key(store, key)
     if isinstance(outcome, Failed):
         error = batch_error(outcome)
         if isinstance(error, TooLarge):  # the request is, so no entry is to blame
             raise error
-        return _failed(outcome, entries), item_headers(store, session_of(call, where.owner))
+        return _failed(outcome, entries), _headers_at(call, store, key)
+    written = next(filter(None, (key_of_done(store, one, key) for one in outcome)), key)
+    where = place_of_key(store, written)
     version = call.gateway.session_version(where.owner.space)
     place = Place(where.owner, version, max(one.lsn for one in outcome))
     results = [result_of(one, entry) for one, entry in zip(outcome, entries, strict=True)]
     return results, item_headers(store, place)
+
+
+def _headers_at(call: Call, store: ContainerStore, key: KeyValues) -> dict[str, str | None]:
+    if is_left_to_server(store, key):
+        return container_headers(store)
+    return item_headers_at(call, store, key)
 
 
 def _failed(failed: Failed, entries: Sequence[Entry]) -> list[Result]:
@@ -102,10 +114,22 @@ def _bulk(
         asked.append((operation_of(entry, now_ms), entry.key))
     outcomes: list[Done | DbError] = store.bulk(asked)
     results = [result_of(one, entry) for one, entry in zip(outcomes, entries, strict=True)]
-    current = store.state.table.by_ordinal(owner.ordinal)
-    if current is None:  # split while we worked
-        return results, container_headers(store)
-    return results, item_headers(store, session_of(call, current))
+    return results, _bulk_headers(call, store, owner, zip(outcomes, entries, strict=True))
+
+
+def _bulk_headers(
+    call: Call,
+    store: ContainerStore,
+    named: Range,
+    outcomes: Iterable[tuple[Done | DbError, Entry]],
+) -> dict[str, str | None]:
+    """Those of the range that the client named; when items went elsewhere, a token for all."""
+    keys = [key_of_done(store, one, entry.key) for one, entry in outcomes if isinstance(one, Done)]
+    owners = {place_of_key(store, key).owner for key in keys if key is not None}
+    current = store.state.table.by_ordinal(named.ordinal)
+    if current is not None and owners <= {current}:
+        return item_headers(store, session_of(call, current))
+    return session_headers(call, store, sorted(owners, key=lambda one: one.start))
 
 
 def operation_of(entry: Entry, now_ms: int) -> Operation:

@@ -19,7 +19,7 @@ from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.options import Options
 from armillary.errors import BadInput, DbError, NeedsMerge, Throttled
 from armillary.partition.request_units import metadata_ru, rounded
-from armillary.query.sql.errors import BadQuery
+from armillary.query.problems import BadQuery
 from armillary.values import JSON
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from armillary.encoding.rids import parse_rid
 from armillary.engine.base import SpaceGone
 from armillary.errors import BadInput
 from armillary.limits import FUNCTIONS_MAX, STORED_PROCEDURES_MAX, TRIGGERS_MAX
-from armillary.query.computed import check_computed
+from armillary.query.sql.computed import check_computed
 from armillary.store import statistics
 from armillary.store.catalog import ContainerRecord
 from armillary.store.containers import ContainerStore

@@ -22,18 +22,18 @@ from armillary.api.nosql.options import FULL_FIDELITY
 from armillary.api.nosql.placing import (
     Slice,
     barrier_of,
-    container_headers,
     item_headers,
+    session_headers,
     session_of,
     slice_of,
     store_of,
 )
-from armillary.api.nosql.sessions import check_barrier, format_token
+from armillary.api.nosql.sessions import check_barrier
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.partition_key import KeyValues
 from armillary.encoding.paths import format_path
 from armillary.errors import BadInput, RangeGone
-from armillary.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, SESSION_PARTS_MAX
+from armillary.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from armillary.partition.ranges import Range
 from armillary.store.charges import feed_charge
 from armillary.store.containers import ContainerStore
@@ -137,16 +137,7 @@ def slice_headers(call: Call, store: ContainerStore, part: Slice) -> dict[str, s
     owner = owner_of(store, part)
     if owner is not None:
         return item_headers(store, session_of(call, owner))
-    headers = container_headers(store)
-    owners = store.state.table.overlapping(part.start, part.end)
-    if len(owners) > SESSION_PARTS_MAX:
-        return headers
-    try:
-        places = [session_of(call, one) for one in owners]
-    except RangeGone:  # split since; nothing depends on this token
-        return headers
-    tokens = [format_token(one.owner.ordinal, one.version, one.lsn) for one in places]
-    return headers | {"x-ms-session-token": ",".join(tokens)}
+    return session_headers(call, store, store.state.table.overlapping(part.start, part.end))
 
 
 def check_session(call: Call, store: ContainerStore, part: Slice) -> None:

@@ -24,6 +24,7 @@ from armillary.api.nosql.placing import (
     check_barrier_at,
     item_headers,
     item_headers_at,
+    key_of_done,
     place_of_key,
     placed,
     required_key,
@@ -31,7 +32,7 @@ from armillary.api.nosql.placing import (
 )
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.etags import matches
-from armillary.encoding.partition_key import KeyValues, key_of
+from armillary.encoding.partition_key import KeyValues
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import Reader
 from armillary.errors import BadInput, NotFound, NotModified, NotSupported, TooLarge
@@ -219,13 +220,11 @@ def written(call: Call, store: ContainerStore, done: Done, key: KeyValues | None
 
 def place_of_done(call: Call, store: ContainerStore, done: Done, key: KeyValues | None) -> Place:
     """Where a write ended: its own LSN, because the session needs no more."""
-    where = place_of_key(store, key if key is not None else done_key(store, done))
+    written_key = key_of_done(store, done, key)
+    assert written_key is not None, "only a delete has no item, and it needs the key"
+    where = place_of_key(store, written_key)
     version = call.gateway.session_version(where.owner.space)
     return Place(where.owner, version, done.lsn)
-
-
-def done_key(store: ContainerStore, done: Done) -> KeyValues:
-    return key_of(orjson.loads(done.text), store.state.definition.partition_key)
 
 
 def refuse_triggers(call: Call) -> None:

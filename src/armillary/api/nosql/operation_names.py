@@ -1,9 +1,11 @@
-"""What a fault calls the operation that a request asks for (`api/core/faults.py`)."""
+"""Names of the operation that a request asks for: what a fault calls it (`api/core/faults.py`), and
+what the request log calls it, which has the names of the original."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from armillary.api.http.messages import Request
 from armillary.api.nosql.call import Call
 from armillary.errors import NotFound
 
@@ -25,6 +27,15 @@ OPERATIONS: Final[dict[tuple[str, str, str], str]] = {
     ("POST", "dbs/*/colls/*/operations/partitionkeydelete", ""): "delete_by_key",
     ("POST", "dbs/*/colls/*/sprocs/*", ""): "script",
 }
+#: What the headers of a POST make of it; the first that is true.
+POSTS: Final = (
+    ("x-ms-cosmos-is-query-plan-request", "QueryPlan"),
+    ("x-ms-documentdb-isquery", "Query"),
+    ("x-ms-cosmos-is-batch-request", "Batch"),
+    ("x-ms-documentdb-is-upsert", "Upsert"),
+)
+#: Of one item.
+METHODS: Final = {"GET": "Read", "PUT": "Replace", "PATCH": "Patch", "DELETE": "Delete"}
 
 
 def operation_name(call: Call, variant: str) -> str:
@@ -42,3 +53,18 @@ def container_named(call: Call) -> tuple[str, str] | None:
     except NotFound:
         return None
     return store.database, store.name
+
+
+def logged_name(request: Request) -> str | None:
+    """As the original's logs call it; None for what is not about items."""
+    parts = request.target.partition("?")[0].strip("/").split("/")
+    if len(parts) not in (5, 6) or parts[4] != "docs":
+        return None
+    if request.method == "POST":
+        headers = request.headers
+        return next((name for header, name in POSTS if _is_true(headers.get(header))), "Create")
+    return METHODS.get(request.method) if len(parts) == 6 else "ReadFeed"
+
+
+def _is_true(text: str | None) -> bool:
+    return text is not None and text.lower() == "true"

@@ -3,24 +3,29 @@ so. Facts: nosql-rest 3.2, 4.1, 4.6."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+import orjson
+
 from armillary.api.nosql.call import Call
 from armillary.api.nosql.sessions import Seen, check_barrier, format_token, parse_token
 from armillary.encoding.hashing import epk as epk_of
 from armillary.encoding.hashing import parse_epk_hex, prefix_range
-from armillary.encoding.partition_key import KeyValues, check_key
+from armillary.encoding.partition_key import KeyValues, check_key, key_of
 from armillary.engine.base import Reader, SpaceGone
 from armillary.errors import BadInput, DbError, RangeGone, Throttled, WrongContainer
+from armillary.limits import SESSION_PARTS_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
 from armillary.partition.request_units import miss_ru
 from armillary.store.containers import ContainerStore
 from armillary.store.meta import Meta, unpack_meta
+from armillary.store.requests import Done
 from armillary.store.state import ContainerState
+from armillary.values import UNDEFINED
 
 SESSION: Final = "Session"
 NEVER_MERGED: Final = -1  # the session version of a range; merges raise it
@@ -77,6 +82,23 @@ def place_of_key(store: ContainerStore, key: KeyValues) -> Where:
     return Where(state.table.find(epk), epk)
 
 
+def is_left_to_server(store: ContainerStore, key: KeyValues | None) -> bool:
+    """Whether the key header says nothing about where the item is: there is none, or it says
+    "undefined" for a synthetic key that the server fills in."""
+    if key is None:
+        return True
+    return key == (UNDEFINED,) and store.state.definition.synthetic_key is not None
+
+
+def key_of_done(store: ContainerStore, done: Done, given: KeyValues | None) -> KeyValues | None:
+    """The key of what was written; None when neither the request nor the item says it."""
+    if not is_left_to_server(store, given):
+        return given
+    if not done.text:
+        return None
+    return key_of(orjson.loads(done.text), store.state.definition.partition_key)
+
+
 # --- headers ------------------------------------------------------------------------------------
 
 
@@ -112,6 +134,22 @@ def current_place(call: Call, store: ContainerStore, key: KeyValues) -> Place:
     return store.look(place_of_key(store, key).epk, read)
 
 
+def session_headers(
+    call: Call, store: ContainerStore, owners: Sequence[Range]
+) -> dict[str, str | None]:
+    """The token has a part for each range, so that a session goes on behind an operation over all
+    of them; no more parts than a header can hold."""
+    headers = container_headers(store)
+    if len(owners) > SESSION_PARTS_MAX:
+        return headers
+    try:
+        places = [session_of(call, one) for one in owners]
+    except RangeGone:  # split since; nothing depends on this token
+        return headers
+    tokens = [format_token(one.owner.ordinal, one.version, one.lsn) for one in places]
+    return headers | {"x-ms-session-token": ",".join(tokens)}
+
+
 @contextmanager
 def placed(call: Call, store: ContainerStore, key: KeyValues | None) -> Iterator[None]:
     """What fails inside is answered with the headers of its range all the same."""
@@ -128,7 +166,9 @@ def _failure_headers(
     call: Call, store: ContainerStore, key: KeyValues | None
 ) -> dict[str, str | None]:
     try:
-        return container_headers(store) if key is None else item_headers_at(call, store, key)
+        if key is None or is_left_to_server(store, key):
+            return container_headers(store)
+        return item_headers_at(call, store, key)
     except DbError:  # the key itself is wrong, or the container is gone: the first error says so
         return {}
 

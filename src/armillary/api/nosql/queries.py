@@ -22,16 +22,17 @@ from armillary.api.nosql.call import Call, feed_body, reply
 from armillary.api.nosql.feeds import DOCUMENTS, check_session, slice_headers
 from armillary.api.nosql.placing import Slice, slice_of, store_of
 from armillary.errors import BadInput, NeedsMerge
-from armillary.query.computed import computed_of
+from armillary.query.expr.queries import BoundQuery
 from armillary.query.index_advice import possible_indexes
 from armillary.query.key_ranges import ANYWHERE, HashRange, is_point, key_ranges
 from armillary.query.metrics import index_header, metrics_header
 from armillary.query.optimize import path_of
+from armillary.query.problems import QueryError, RefusedQuery
 from armillary.query.rewriting import needs_plan, plan_scope, query_plan
 from armillary.query.run import QueryPage, bound_query, run_query, run_range
 from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery
-from armillary.query.sql.errors import QueryError, RefusedQuery
+from armillary.query.sql.computed import computed_of
+from armillary.query.sql.syntax import syntax_of
 from armillary.store.containers import ContainerStore
 from armillary.store.index_policy import parse_policy
 from armillary.store.state import ContainerState
@@ -143,7 +144,7 @@ def _check_order(store: ContainerStore, bound: BoundQuery) -> None:
     """The original sorts by what it has an index of. In process a sort without one is slow, no
     error; several keys need their composite index everywhere, and `run.py` sees to it.
     """
-    order = bound.query.order_by
+    order = syntax_of(bound).order_by
     if not isinstance(order, ast.OrderBy) or len(order.items) != 1 or bound.is_grouped:
         return
     path = None if bound.container is None else path_of(order.items[0].expr, bound.container)
@@ -170,7 +171,7 @@ def _ranges(store: ContainerStore, asked: Asked) -> list[HashRange]:
 def _is_bare_aggregate(bound: BoundQuery) -> bool:
     """`SELECT AVG(c.n) FROM c`: the gateway leaves it to the client even when the filter names one
     key, and the Python SDK, which can't do it, says so (azure-cosmos 4.17, its aggregate tests)."""
-    query = bound.query
+    query = syntax_of(bound)
     is_value = isinstance(query.select, ast.SelectValue)
     return bool(bound.aggregates) and not is_value and not query.group_by
 

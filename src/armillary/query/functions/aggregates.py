@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 from armillary.query.functions.base import Function, check_array, is_number
-from armillary.query.operators import identity, order_key
-from armillary.values import JSON, UNDEFINED
+from armillary.values import JSON, UNDEFINED, identity, order_key
 
 
 class Aggregate(Protocol):

@@ -15,8 +15,7 @@ from armillary.query.functions.base import (
     integer,
     is_number,
 )
-from armillary.query.operators import identity, order_key
-from armillary.values import JSON, UNDEFINED, same
+from armillary.values import JSON, UNDEFINED, identity, order_key, same
 
 
 def concat(*arrays: JSON) -> JSON:

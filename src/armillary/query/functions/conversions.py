@@ -5,8 +5,8 @@ from collections.abc import Callable
 import orjson
 
 from armillary.limits import ITEM_DEPTH_MAX
+from armillary.query.expr.output import text
 from armillary.query.functions.base import INT64_MAX, INT64_MIN, Function, check_string
-from armillary.query.output import text
 from armillary.values import JSON, UNDEFINED
 
 

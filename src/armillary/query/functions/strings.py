@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from armillary.limits import REPLICATE_CHARACTERS_MAX
+from armillary.query.expr.units import count, gather, lower, spread, upper
 from armillary.query.functions.base import (
     Function,
     Logic,
@@ -17,7 +18,6 @@ from armillary.query.functions.base import (
     is_number,
     strings,
 )
-from armillary.query.units import count, gather, lower, spread, upper
 from armillary.values import JSON, UNDEFINED
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from armillary.query.expr.queries import BoundQuery
+from armillary.query.expr.text import print_expression
+from armillary.query.problems import QueryError
 from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery
-from armillary.query.sql.errors import QueryError
-from armillary.query.sql.printer import print_expression
+from armillary.query.sql.syntax import syntax_of
 
 AGGREGATES: Final = frozenset(
     ("COUNT", "SUM", "AVG", "MIN", "MAX", "COUNTIF", "MAKELIST", "MAKESET")
@@ -41,7 +42,7 @@ def misused(call: ast.Call, clause: str) -> list[QueryError]:
 
 
 def ungrouped_errors(bound: BoundQuery) -> list[QueryError]:
-    query = bound.query
+    query = syntax_of(bound)
     if not bound.is_grouped or isinstance(query.select, ast.SelectStar):
         return []
     keys = frozenset(query.group_by)

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from armillary import limits
+from armillary.query.expr.queries import BoundQuery, BoundSource, Yields
+from armillary.query.problems import BadQuery, QueryError, RefusedQuery
 from armillary.query.sql import ast
 from armillary.query.sql.aggregates import is_aggregate, misused, ungrouped_errors
-from armillary.query.sql.bound import BoundQuery, BoundSource, Yields
 from armillary.query.sql.calls import call_errors
 from armillary.query.sql.clauses import clause_errors, limit_errors, subquery_errors
-from armillary.query.sql.errors import BadQuery, QueryError, RefusedQuery
 from armillary.query.sql.ordering import RankedCalls, order_errors, rank_errors
+from armillary.query.sql.syntax import inner_query, syntax_of
 
 UNRESOLVED: Final = "SC2001"
 
@@ -110,10 +111,15 @@ class _Binder:
         for counted in (query.top, query.page):
             if counted is not None:
                 self._walk(counted, scope, level)
+        sources = _with_star(query.select, sources)
         items = query.select.items if isinstance(query.select, ast.SelectList) else ()
         bound = BoundQuery(
             query,
-            _with_star(query.select, sources),
+            _output(query.select, items, sources),
+            query.where,
+            query.group_by,
+            query.distinct,
+            sources,
             tuple(level.aggregates),
             output_names(items),
             tuple(level.parameters),
@@ -125,11 +131,11 @@ class _Binder:
         return bound
 
     def _check(self, bound: BoundQuery, is_subquery: bool, has_names: bool) -> None:
-        self.errors += clause_errors(bound.query)
+        self.errors += clause_errors(syntax_of(bound))
         if has_names:  # what a name nobody knows is grouped by is no further mistake
             self.errors += ungrouped_errors(bound)
         if is_subquery:
-            self.errors += subquery_errors(bound.query)
+            self.errors += subquery_errors(syntax_of(bound))
         else:
             errors, refusals = order_errors(bound)
             self.errors += errors
@@ -166,19 +172,20 @@ class _Binder:
         collection = source.collection
         alias = source.alias.name if source.alias else _default_alias(collection)
         if isinstance(collection, ast.Subquery):
-            inner = self.query(collection.query, scope, is_outermost=is_container, is_subquery=True)
+            query = inner_query(collection)
+            inner = self.query(query, scope, is_outermost=is_container, is_subquery=True)
             level.include(inner)
             yields: Yields = "elements" if source.iterates else "rows"
-            return BoundSource(source, alias, yields, None, inner)
+            return BoundSource(source, collection, alias, yields, None, inner)
         root = ast.path_root(collection)
         assert root is not None, "the grammar allows only paths from a name"
         if not is_container:
             self._resolve(root, scope)
         start = None if is_container else root.name
         if source.iterates:
-            return BoundSource(source, alias, "elements", start)
+            return BoundSource(source, collection, alias, "elements", start)
         whole = is_container and collection is root
-        return BoundSource(source, alias, "item" if whole else "path", start)
+        return BoundSource(source, collection, alias, "item" if whole else "path", start)
 
     # --- expressions ---
 
@@ -209,7 +216,7 @@ class _Binder:
                     self._walk(child, scope, level)
 
     def _subquery(self, node: ast.Subquery, scope: Scope, level: _Level) -> None:
-        inner = self.query(node.query, scope, is_outermost=False, is_subquery=True)
+        inner = self.query(inner_query(node), scope, is_outermost=False, is_subquery=True)
         level.include(inner)
         level.subqueries.append((node, inner))
         if node.kind == "SCALAR" and inner.gives_many_rows:
@@ -249,6 +256,19 @@ def _with_star(select: ast.Selection, sources: tuple[BoundSource, ...]) -> tuple
     if not isinstance(select, ast.SelectStar) or not sources or sources[0].alias is not None:
         return sources
     return (replace(sources[0], alias="*"), *sources[1:])
+
+
+def _output(
+    select: ast.Selection, items: tuple[ast.SelectItem, ...], sources: tuple[BoundSource, ...]
+) -> ast.Expr:
+    """What SELECT makes, as one expression: a list of items is an object of them."""
+    if isinstance(select, ast.SelectValue):
+        return select.expr
+    if isinstance(select, ast.SelectStar):
+        alias = sources[0].alias if sources else None
+        return ast.Identifier(alias or "*")  # without a FROM an error elsewhere
+    pairs = zip(output_names(items), items, strict=True)
+    return ast.ObjectLiteral(tuple(ast.Property(name, item.expr) for name, item in pairs))
 
 
 def _default_alias(collection: ast.Expr) -> str | None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from armillary.query.functions import SIGNATURES
+from armillary.query.problems import QueryError
 from armillary.query.sql import ast
-from armillary.query.sql.errors import QueryError
 
 #: Written by the query-plan rewriter into the texts of a hybrid search (nosql-rest 5.6); no user
 #: writes them.

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from armillary import limits
+from armillary.query.problems import QueryError
 from armillary.query.sql import ast
-from armillary.query.sql.errors import QueryError
 
 
 def clause_errors(query: ast.Query) -> list[QueryError]:

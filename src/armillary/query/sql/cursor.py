@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from armillary import limits
-from armillary.query.sql.errors import BadQuery, QueryError, syntax_error
+from armillary.query.problems import BadQuery, QueryError, syntax_error
 from armillary.query.sql.lexer import Token, tokenize, unreadable
 
 

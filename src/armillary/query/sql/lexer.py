@@ -17,14 +17,8 @@ import re
 from typing import Final, NamedTuple
 
 from armillary import limits
-from armillary.query.sql.errors import INVALID_STRING, BadQuery, QueryError, syntax_error
-
-_RESERVED_WORDS = """
-    AND ARRAY AS ASC BETWEEN BY CASE CAST CONVERT CROSS DESC DISTINCT ELSE END ESCAPE EXISTS FALSE
-    FOR FROM GROUP HAVING IN INNER INSERT INTO IS JOIN LEFT LIKE LIMIT NOT NULL OFFSET ON OR ORDER
-    OUTER OVER RIGHT SELECT SET THEN TOP TRUE UDF UNDEFINED UPDATE VALUE WHEN WHERE WITH
-"""
-RESERVED: Final = frozenset(_RESERVED_WORDS.split())
+from armillary.query.expr.text import RESERVED
+from armillary.query.problems import INVALID_STRING, BadQuery, QueryError, syntax_error
 
 # Possessive quantifiers (`*+`) never give characters back: hostile text costs one look per
 # character.
@@ -156,8 +150,3 @@ def unreadable(text: str, token: Token) -> BadQuery:
         return syntax_error(text, token.start, token.end)
     message = f"Syntax error, invalid string literal token '{token.value}'."
     return BadQuery.of([QueryError(INVALID_STRING, message, token.start, token.end)])
-
-
-def is_plain_name(name: str) -> bool:
-    """Whether `name` can be written as an identifier, without brackets or quotes."""
-    return name.isascii() and name.isidentifier() and name.upper() not in RESERVED

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from armillary.query.expr.queries import BoundQuery, BoundSource
+from armillary.query.problems import QueryError
 from armillary.query.sql import ast
-from armillary.query.sql.bound import BoundQuery, BoundSource
 from armillary.query.sql.calls import number, signature_errors
-from armillary.query.sql.errors import QueryError
+from armillary.query.sql.syntax import syntax_of
+from armillary.query.weights import wrong_weights
 
 NOT_A_PATH: Final = QueryError(
     2206,
@@ -35,12 +37,12 @@ _SCORES: Final = frozenset({"VECTORDISTANCE", "FULLTEXTSCORE"})
 
 def order_errors(bound: BoundQuery) -> tuple[list[QueryError], list[QueryError]]:
     """Errors and refusals for the ORDER BY of an outermost query."""
-    clause = bound.query.order_by
+    clause = syntax_of(bound).order_by
     if clause is None:
         return [], []
     if isinstance(clause, ast.OrderByRank):
         refused = [] if clause.descending is None else [RANK_DIRECTION]
-        return list(_rank_source_errors(bound.query.source)), refused
+        return list(_rank_source_errors(syntax_of(bound).source)), refused
     sources = {source.alias: source for source in bound.sources}
     found = [_key_error(item.expr, bound, sources) for item in clause.items]
     # One of each is enough: none of them says which key it means.
@@ -119,14 +121,6 @@ def _fusion_errors(fusion: ast.Call) -> RankedCalls:
     elif weights and not _are_weights(weights[0], scores):
         errors.append(wrong_weights(fusion))
     return RankedCalls(errors, arguments)
-
-
-def wrong_weights(fusion: ast.Call) -> QueryError:
-    message = (
-        "The last parameter of the RRF function is an optional array of weights. It must be "
-        "an array of literal numbers, one for each scoring function."
-    )
-    return QueryError("SC2229", message, fusion.start, fusion.end)
 
 
 def _are_weights(expr: ast.Expr, count: int) -> bool:

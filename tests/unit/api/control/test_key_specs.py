@@ -64,3 +64,35 @@ def test_reset_leaves_an_empty_account(api: Api) -> None:
     assert document(api.ask("GET", "/_armillary/clock"))["ahead_ms"] == 0
     assert api.ask("POST", "/dbs", {"id": "d"}).status == 201
     assert api.ask("POST", DOCS, {"id": "1", "pk": "a"}, pk("a")).status == 404
+
+
+def test_a_bulk_says_how_far_every_range_is_that_it_wrote_to(api: Api) -> None:
+    """The client names the range of the key it sees, `[{}]`; the items belong to others."""
+    body = {
+        "id": "many",
+        "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2},
+        "syntheticKey": DATED,
+    }
+    api.account.create_container("d", body, physical_partitions=8)
+    entries = [
+        {
+            "operationType": "Create",
+            "partitionKey": "[{}]",
+            "resourceBody": {"id": str(n), "device": f"d{n}", "year": 2018},
+        }
+        for n in range(6)
+    ]
+    bulk = {"x-ms-cosmos-is-batch-request": "true", "x-ms-documentdb-partitionkeyrangeid": "0"}
+    made = api.ask("POST", "/dbs/d/colls/many/docs", entries, bulk)
+    assert made.status == 200, made.body
+    keys = [one["resourceBody"]["pk"] for one in document(made)]
+    ranges = {
+        api.ask("GET", f"/dbs/d/colls/many/docs/{n}", headers=pk(key)).headers[
+            "x-ms-documentdb-partitionkeyrangeid"
+        ]
+        for n, key in enumerate(keys)
+    }
+    parts = made.headers["x-ms-session-token"].split(",")
+    assert {one.partition(":")[0] for one in parts} == ranges
+    token = {"x-ms-session-token": made.headers["x-ms-session-token"]}
+    assert api.ask("GET", "/dbs/d/colls/many/docs", headers=token).status == 200

@@ -10,7 +10,6 @@ from tests.support.nosql import Api, document, pk
 
 from armillary.api.control.metrics import FAMILIES, Sample, exposition
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.api.nosql.service import NosqlService
 from armillary.partition.ledgers import open_ledger
 from armillary.store.metering import Meter
 
@@ -20,8 +19,9 @@ LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
 @pytest.fixture
 def metered(api: Api) -> Api:
     """With a meter, as a server has one."""
+    api.shut()
     api.account.meter = Meter(api.engine, open_ledger(":memory:", "on"), enforce="on")
-    api.service = NosqlService(api.account, api.settings)
+    api.open()
     return api
 
 

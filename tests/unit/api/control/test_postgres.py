@@ -3,22 +3,28 @@ be for that one only, and clocks would go apart."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 from tests.support.postgres import fresh_url
 
+from armillary.api.control.service import Controls
+from armillary.api.core.opening import open_gateway
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request
-from armillary.api.nosql.service import NosqlService, make_service
+from armillary.api.http.mounts import Mounts
+from armillary.api.nosql.service import NosqlService
 from armillary.config import EngineSettings, Settings
 from armillary.engine.opening import open_engine
+from armillary.errors import Unavailable
 from armillary.store.commands import HANDLERS
 
 BEARER = {"authorization": f"Bearer {EMULATOR_KEY}"}
 
 
-def ask(service: NosqlService, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+def ask(service: Controls, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
     service.shared._looked_at = -1e9  # as after half a second
     answer = service.handle(Request(method, f"/_armillary/{path}", BEARER, body))
     return answer.status, answer.body
@@ -29,7 +35,7 @@ def test_servers_on_one_database_share_faults_and_clock() -> None:
     url = fresh_url()
     settings = replace(Settings(), engine=EngineSettings(url))
     engines = [open_engine(url, HANDLERS) for _ in range(2)]
-    one, other = (make_service(engine, settings) for engine in engines)
+    one, other = (Controls(open_gateway(engine, settings)) for engine in engines)
     try:
         assert ask(one, "PUT", "faults", b'[{"effect": "503", "times": 2}]')[0] == 200
         assert b'"times":2' in ask(other, "GET", "faults")[1]
@@ -47,4 +53,32 @@ def test_servers_on_one_database_share_faults_and_clock() -> None:
     finally:
         for service, engine in zip((one, other), engines, strict=True):
             service.close()
+            service.gateway.close()
             engine.close()
+
+
+@pytest.mark.postgres
+def test_an_outage_of_the_catalog_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look at shared controls comes before everything else; what it throws was answered 500."""
+    url = fresh_url()
+    engine = open_engine(url, HANDLERS)
+    controls = Controls(open_gateway(engine, replace(Settings(), engine=EngineSettings(url))))
+    service = Mounts(NosqlService(controls.gateway), (controls,))
+
+    def away(space: int) -> NoReturn:
+        raise Unavailable("away")
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "read", away)
+            controls.shared._looked_at = -1e9
+            assert service.handle(Request("GET", "/", BEARER, b"")).status in (200, 401)
+            controls.shared._looked_at = -1e9
+            assert service.handle(Request("GET", "/dbs/d", BEARER, b"")).status in (401, 503)
+            # The last known ones hold, and are asked for again after half a second, not at once.
+            assert time.monotonic() - controls.shared._looked_at < 60
+        assert ask(controls, "GET", "faults")[0] == 200
+    finally:
+        service.close()
+        controls.gateway.close()
+        engine.close()

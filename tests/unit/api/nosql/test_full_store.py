@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tests.support.nosql import Api, document, pk
 
-from armillary.api.nosql.service import NosqlService
 from armillary.clock import new_random
 from armillary.engine.opening import open_engine
 from armillary.store.accounts import AccountStore
@@ -20,13 +19,12 @@ class SmallApi(Api):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.service.close()
-        self.engine.close()
+        self.close()
         self.engine = open_engine(
             folder, HANDLERS, durability="relaxed", clock=self.clock, map_bytes=4 * MB
         )
         self.account = AccountStore(self.engine, random=new_random(1))
-        self.service = NosqlService(self.account, self.settings)
+        self.open()
 
 
 def test_a_full_map_refuses_writes_serves_reads_and_passes(tmp_path: Path) -> None:

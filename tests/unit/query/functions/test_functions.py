@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.function_cases import FunctionCase, function_cases
 
-from armillary.query import operators
+from armillary.query.expr import operators
 from armillary.query.functions import FUNCTIONS, SIGNATURES, Context
 from armillary.query.sql import ast
 from armillary.query.sql.parser import parse

@@ -2,9 +2,9 @@
 
 import pytest
 
+from armillary.query.expr.queries import BoundQuery
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
-from armillary.query.sql.bound import BoundQuery
 from armillary.query.sql.parser import parse
 
 
@@ -179,4 +179,4 @@ def test_equal_subqueries_are_told_apart_by_place() -> None:
     ],
 )  # fmt: skip
 def test_right_queries_pass(text: str) -> None:
-    assert bound(text).query == parse(text)
+    assert bound(text).syntax == parse(text)

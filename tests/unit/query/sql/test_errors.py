@@ -6,8 +6,8 @@ import pickle
 import pytest
 
 from armillary.errors import BadInput
+from armillary.query.problems import BadQuery, QueryError, RefusedQuery, syntax_error
 from armillary.query.sql.binder import bind
-from armillary.query.sql.errors import BadQuery, QueryError, RefusedQuery, syntax_error
 from armillary.query.sql.parser import parse
 
 

@@ -9,8 +9,8 @@ import pytest
 from tests.support.golden import load, unmark
 
 import armillary.query
+from armillary.query.problems import CODES, BadQuery
 from armillary.query.sql.binder import bind
-from armillary.query.sql.errors import CODES, BadQuery
 from armillary.query.sql.parser import parse
 from armillary.query.sql.printer import print_query
 

@@ -5,8 +5,9 @@ import math
 import pytest
 
 from armillary import limits
-from armillary.query.sql.errors import BadQuery
-from armillary.query.sql.lexer import INT64_MAX, RESERVED, Token, is_plain_name, tokenize
+from armillary.query.expr.text import RESERVED, is_plain_name
+from armillary.query.problems import BadQuery
+from armillary.query.sql.lexer import INT64_MAX, Token, tokenize
 
 
 def kinds(text: str) -> list[str]:

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from armillary import limits
+from armillary.query.problems import BadQuery
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
-from armillary.query.sql.errors import BadQuery
 from armillary.query.sql.parser import parse, parse_condition
 from armillary.query.sql.printer import print_query
 
@@ -210,7 +210,7 @@ def test_the_deepest_query_can_be_printed_and_leaves_room_on_the_stack(
 @pytest.mark.parametrize("operator", ["AND", "OR"])
 def test_thousands_of_terms_are_flat(operator: str) -> None:
     text = "SELECT * FROM c WHERE " + f" {operator} ".join(["c.a = 1"] * 2_000)
-    where = bind(parse(text)).query.where
+    where = bind(parse(text)).where
     assert isinstance(where, ast.Logical)
     assert len(where.terms) == 2_000
     with pytest.raises(BadQuery, match=f"maximum number of {operator} terms"):

@@ -2,9 +2,10 @@
 
 import pytest
 
+from armillary.query.expr.text import print_expression
 from armillary.query.sql import ast
 from armillary.query.sql.parser import parse
-from armillary.query.sql.printer import print_expression, print_query
+from armillary.query.sql.printer import print_query
 
 FILTER = ast.Parameter("({documentdb-formattableorderbyquery-filter})")
 

@@ -1,0 +1,74 @@
+"""From an engine and settings to the account that every protocol of one worker serves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path as Folder
+from time import perf_counter
+
+from armillary.api.core.gateway import Gateway
+from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings, told_apart
+from armillary.clock import new_random
+from armillary.config import Settings
+from armillary.engine.base import Engine
+from armillary.partition.ledgers import open_ledger
+from armillary.partition.provisioning import PartitionLimits
+from armillary.partition.request_units import PROFILES
+from armillary.partition.statistics import open_statistics
+from armillary.store.accounts import AccountStore
+from armillary.store.catalog import ensure_catalog
+from armillary.store.controls import SharedControls
+from armillary.store.housekeeping import ROUND_SECONDS, SPARE_ROUND_SECONDS, Housekeeper
+from armillary.store.metering import Meter
+
+
+def open_gateway(
+    engine: Engine, settings: Settings, *, keys: Sequence[str] = (), first: bool = True
+) -> Gateway:
+    """`keys`: the lines of a key file; without any, the well-known one of the emulator. `first`:
+    this worker looks often for background work, the others only where they have written."""
+    limits = PartitionLimits(
+        settings.partition.bytes, settings.partition.ru, settings.partition.logical_bytes
+    )
+    throughput, address = settings.throughput, settings.engine.url
+    is_folder = "://" not in address and address != ":memory:"
+    ensure_catalog(engine)
+    shared = SharedControls(engine, Folder(address) if is_folder else None, polls="://" in address)
+    ledger = open_ledger(address, throughput.enforce)
+    meter = Meter(
+        engine,
+        ledger,
+        statistics=open_statistics(address, engine.now_ms()),
+        enforce=throughput.enforce,
+        burst=throughput.burst,
+        serverless=throughput.serverless,
+        metadata=throughput.metadata,
+        limits=limits,
+        profile=PROFILES[throughput.profile],
+        stopwatch=perf_counter,
+    )
+    account = AccountStore(
+        engine,
+        random=new_random(),
+        limits=limits,
+        classic=throughput.profile == "classic",
+        serverless=throughput.serverless,
+        meter=meter,
+    )
+    full, read_only = told_apart(keys)
+    gateway = GatewaySettings(
+        keys=full or (EMULATOR_KEY,),
+        read_only_keys=read_only,
+        login=settings.server.account,
+        logs_requests=settings.log.requests,
+        consistency=settings.api.consistency,
+        cors_origins=settings.api.cors_origins,
+        trust_forwarded=settings.api.trust_forwarded,
+        accept_entra=settings.api.accept_entra,
+        gateway_merge=settings.query.gateway_merge,
+        quick_reads="://" not in address,
+    )
+    # Every worker knows best where it has written; leases see to it that one of them does the work.
+    round_s = ROUND_SECONDS if first else SPARE_ROUND_SECONDS
+    housekeeper = Housekeeper(account, ledger=ledger, round_s=round_s)
+    return Gateway(account, gateway, shared=shared, housekeeper=housekeeper)

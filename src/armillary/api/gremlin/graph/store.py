@@ -1,0 +1,233 @@
+"""A graph over a container: where each question goes.
+
+V([pk, id])             one point read                     V(id)       an index lookup everywhere
+V().has('pk', v)        one logical partition              V().has(…)  the index, by the plan
+out, outE               edges lie with their source: the ranges that own the vertices
+in, inE                 everywhere
+the other end           one multi-read for each physical partition
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from armillary.api.gremlin.graph.base import Ask, NewProperty, Side
+from armillary.api.gremlin.graph.costs import Costs
+from armillary.api.gremlin.graph.elements import (
+    IN_ID,
+    OUT_ID,
+    Document,
+    Edge,
+    Element,
+    Ref,
+    Vertex,
+    VertexProperty,
+    is_edge,
+)
+from armillary.api.gremlin.graph.questions import IS_EDGE, IS_VERTEX, Question, fixed_values
+from armillary.api.gremlin.graph.reads import key_values, multi_read, query
+from armillary.api.gremlin.graph.writes import Writer
+from armillary.api.gremlin.machine.values import equal, hash_key
+from armillary.partition.ranges import Range
+from armillary.store.containers import ContainerStore, key_in
+from armillary.values import JSON
+
+FIRST_PAGE: Final = 100
+PAIRS_MAX: Final = 1000  # ids times keys that are read one by one instead of searched
+
+
+class StoreGraph:
+    """For one traversal: it counts what the traversal costs."""
+
+    def __init__(
+        self,
+        store: ContainerStore,
+        partition_name: str,
+        new_id: Callable[[], str],
+        *,
+        guarded: bool = False,
+    ) -> None:
+        """`guarded`: the traversal compares etags, so that writes must meet what was read."""
+        self._store = store
+        self._partition_name = partition_name
+        self.costs = Costs()
+        self._writer = Writer(store, partition_name, new_id, self.costs, guarded)
+        self._plain = frozenset({partition_name, "ttl"})
+
+    @property
+    def partition_name(self) -> str:
+        return self._partition_name
+
+    # --- elements by id and filter ----------------------------------------------------------------
+
+    def vertices(self, ask: Ask) -> Iterator[list[Vertex]]:
+        for documents in self._documents(ask, edges=False):
+            name = self._partition_name
+            yield [Vertex(one, name) for one in documents if not is_edge(one)]
+
+    def edges(self, ask: Ask) -> Iterator[list[Edge]]:
+        for documents in self._documents(ask, edges=True):
+            name = self._partition_name
+            yield [Edge(one, name) for one in documents if is_edge(one)]
+
+    def _documents(self, ask: Ask, *, edges: bool) -> Iterator[list[Document]]:
+        partitions = self._partitions(ask)
+        ids = ask.ids or fixed_values(ask.conditions, "~id") or ()
+        pairs = [one for one in ids if isinstance(one, tuple)]
+        names = [one for one in ids if not isinstance(one, tuple)]
+        if partitions is not None:
+            pairs = [one for one in pairs if any(equal(one[0], each) for each in partitions)]
+            if names and len(names) * len(partitions) <= PAIRS_MAX:
+                pairs += [(partition, str(name)) for partition in partitions for name in names]
+                names = []
+        if pairs:
+            distinct = list({(hash_key(a), b): (a, b) for a, b in pairs}.values())
+            found = multi_read(self._store, distinct, self.costs)
+            yield [one for one in found if one is not None]
+        if names or not ids:
+            yield from self._search(ask, names, partitions, edges=edges)
+
+    def _partitions(self, ask: Ask) -> list[JSON] | None:
+        """The only logical partitions that matter, if they are known."""
+        found = fixed_values(ask.conditions, self._partition_name)
+        if ask.partitions is None:
+            return found
+        allowed = list(ask.partitions)
+        if found is None:
+            return allowed
+        return [one for one in found if any(equal(one, each) for each in allowed)]
+
+    def _search(
+        self, ask: Ask, names: Sequence[Any], partitions: list[JSON] | None, *, edges: bool
+    ) -> Iterator[list[Document]]:
+        question = Question([IS_EDGE if edges else IS_VERTEX])
+        if names:
+            question.terms.append(question.one_of("c.id", [str(one) for one in names]))
+        for condition in ask.conditions:
+            if condition.name != self._partition_name or partitions is None:
+                question.add(condition, edges=edges, plain=self._plain)
+        if partitions is None:
+            yield from query(
+                self._store, question.text, question.parameters, self.costs, first=FIRST_PAGE
+            )
+            return
+        for partition in partitions:
+            yield from query(
+                self._store,
+                question.text,
+                question.parameters,
+                self.costs,
+                partition=key_values(partition),
+                first=FIRST_PAGE,
+            )
+
+    # --- along edges ------------------------------------------------------------------------------
+
+    def adjacent(
+        self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
+    ) -> list[list[Edge]]:
+        places: dict[Any, list[int]] = {}
+        for at, one in enumerate(vertices):
+            places.setdefault((hash_key(one.partition), one.id), []).append(at)
+        found: list[list[Edge]] = [[] for _ in vertices]
+        pages = self._leaving if side == "out" else self._arriving
+        name = self._partition_name
+        for documents in pages(vertices, labels):
+            for document in documents:
+                edge = Edge(document, name)
+                partition, id = edge.out_ref if side == "out" else edge.in_ref
+                for at in places.get((hash_key(partition), id), ()):
+                    found[at].append(edge)
+        return found
+
+    def _leaving(
+        self, vertices: Sequence[Vertex], labels: Sequence[str]
+    ) -> Iterator[list[Document]]:
+        """One logical partition, or each physical partition that owns some of the vertices."""
+        partitions = {hash_key(one.partition): one.partition for one in vertices}
+        if len(partitions) == 1:
+            question = self._edges(OUT_ID, {one.id for one in vertices}, labels)
+            (partition,) = partitions.values()
+            yield from query(
+                self._store,
+                question.text,
+                question.parameters,
+                self.costs,
+                partition=key_values(partition),
+            )
+            return
+        state = self._store.state
+        owners = {
+            which: state.table.find(key_in(state, key_values(partition))[0])
+            for which, partition in partitions.items()
+        }
+        by_owner: dict[Range, set[str]] = {}
+        for one in vertices:
+            by_owner.setdefault(owners[hash_key(one.partition)], set()).add(one.id)
+        for owner, ids in by_owner.items():
+            question = self._edges(OUT_ID, ids, labels)
+            yield from query(
+                self._store,
+                question.text,
+                question.parameters,
+                self.costs,
+                start=owner.start,
+                end=owner.end,
+            )
+
+    def _arriving(
+        self, vertices: Sequence[Vertex], labels: Sequence[str]
+    ) -> Iterator[list[Document]]:
+        question = self._edges(IN_ID, {one.id for one in vertices}, labels)
+        yield from query(self._store, question.text, question.parameters, self.costs)
+
+    @staticmethod
+    def _edges(place: str, ids: set[str], labels: Sequence[str]) -> Question:
+        question = Question([])
+        question.terms.append(question.one_of(f"c.{place}", sorted(ids)))
+        question.terms.append(IS_EDGE)
+        if labels:
+            question.terms.append(question.one_of("c.label", labels))
+        return question
+
+    def find(self, refs: Sequence[Ref]) -> list[Vertex | None]:
+        if not refs:
+            return []
+        name = self._partition_name
+        found = multi_read(self._store, refs, self.costs)
+        return [None if one is None or is_edge(one) else Vertex(one, name) for one in found]
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    def add_vertex(self, label: str, id: Any, properties: Sequence[NewProperty]) -> Vertex:
+        return self._writer.add_vertex(label, id, properties)
+
+    def add_edge(
+        self, label: str, id: Any, source: Vertex, target: Vertex, properties: Sequence[NewProperty]
+    ) -> Edge:
+        return self._writer.add_edge(label, id, source, target, properties)
+
+    def set_properties(self, element: Element, properties: Sequence[NewProperty]) -> None:
+        self._writer.set_properties(element, properties)
+
+    def set_meta(self, owner: VertexProperty, name: str, value: JSON) -> None:
+        self._writer.set_meta(owner, name, value)
+
+    def drop(self, elements: Sequence[Element]) -> None:
+        """Vertices take their edges with them, those that arrive as well."""
+        vertices = [one for one in elements if isinstance(one, Vertex)]
+        edges = [one for one in elements if isinstance(one, Edge)]
+        if vertices:
+            for side in ("out", "in"):
+                for found in self.adjacent(vertices, side, ()):
+                    edges += found
+        distinct: dict[Any, Element] = {hash_key(one): one for one in edges}
+        distinct |= {hash_key(one): one for one in vertices}
+        self._writer.delete(list(distinct.values()))
+
+    def drop_property(self, element: Element, name: str, id: str | None) -> None:
+        self._writer.drop_property(element, name, id)
+
+    def drop_meta(self, owner: VertexProperty, name: str) -> None:
+        self._writer.drop_meta(owner, name)

@@ -1,0 +1,1 @@
+"""Bytes and messages: WebSocket, the framing of requests, GraphSON, GraphBinary. No evaluation."""

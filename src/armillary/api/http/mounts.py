@@ -1,0 +1,40 @@
+"""Several services on one port: each has paths of its own, one has the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armillary.api.http.messages import Begun, Request, Response, Service, Shortcut
+
+
+class Mounts(Service):
+    """The first of `mounted` that serves a path, else `main`, which alone has fast paths: a path
+    of the others must not look like one of its own."""
+
+    def __init__(self, main: Service, mounted: Sequence[Service]) -> None:
+        self._main = main
+        self._mounted = tuple(mounted)
+
+    @property
+    def shortcuts(self) -> Sequence[Shortcut]:
+        return self._main.shortcuts
+
+    def is_quick(self, request: Request) -> bool:
+        return self._of(request).is_quick(request)
+
+    def begin(self, request: Request) -> Begun | Response | None:
+        return self._of(request).begin(request)
+
+    def handle(self, request: Request) -> Response:
+        return self._of(request).handle(request)
+
+    def operation_name(self, request: Request) -> str | None:
+        return self._of(request).operation_name(request)
+
+    def close(self) -> None:
+        for one in (*self._mounted, self._main):
+            one.close()
+
+    def _of(self, request: Request) -> Service:
+        target = request.target
+        return next((one for one in self._mounted if one.serves(target)), self._main)

@@ -1,0 +1,100 @@
+"""Single entities on the wire: insert, read, update, merge, delete. Facts: table 3, 5."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from armillary.api.http.messages import Response
+from armillary.api.table import changes
+from armillary.api.table.call import Call, document, entity_link, reply, with_preference
+from armillary.api.table.changes import Change
+from armillary.api.table.definitions import TABLES_DB
+from armillary.api.table.names import existing
+from armillary.api.table.problems import refused
+from armillary.api.table.wire.etags import etag_of
+from armillary.api.table.wire.forms import read_entity
+from armillary.api.table.wire.presenting import selected, view_of
+from armillary.encoding.documents import BODY_BYTES
+from armillary.encoding.edm_values import item_id
+from armillary.errors import OwnerNotFound
+from armillary.partition.request_units import read_ru
+from armillary.store.containers import ContainerStore
+from armillary.store.reading import Stored
+from armillary.store.requests import Done
+
+NO_CONTENT: Final = "return-no-content"
+
+
+def store_of(call: Call, table: str | None = None) -> ContainerStore:
+    """The container of the table; OwnerNotFound when there is none."""
+    name = call.target.table if table is None else table
+    try:
+        return call.gateway.container(TABLES_DB, name)
+    except OwnerNotFound:
+        if not call.flavour.is_storage:
+            raise
+    return call.gateway.container(TABLES_DB, existing(call, name))
+
+
+def read_one(call: Call) -> Response:
+    target = call.target
+    if not call.flavour.is_storage and not (target.partition_key and target.row_key):
+        raise refused("keys empty")
+    store = store_of(call)
+    found = store.read_placed(item_id(target.row_key), (target.partition_key,)).value
+    stored = Stored(found)
+    item = orjson.loads(stored.text)
+    body = view_of(call, target.table, selected(call)).show_alone(item)
+    ru = read_ru(BODY_BYTES.unpack_from(found)[0])
+    return document(call, 200, body, {"ETag": etag_of(stored.etag)}, ru=ru)
+
+
+def insert_one(call: Call) -> Response:
+    change = changes.insertion(read_entity(call.request.body, call.flavour), call.flavour)
+    return answer(call, change, changes.run(store_of(call), change, call.flavour))
+
+
+def replace_one(call: Call) -> Response:
+    return _update(call, "replace")
+
+
+def merge_one(call: Call) -> Response:
+    return _update(call, "merge")
+
+
+def delete_one(call: Call) -> Response:
+    target = call.target
+    keys = target.partition_key, target.row_key
+    change = changes.deletion(keys, call.headers.get("if-match"))
+    return answer(call, change, changes.run(store_of(call), change, call.flavour))
+
+
+def update_of(call: Call, kind: changes.Kind) -> Change:
+    target = call.target
+    entity = read_entity(call.request.body or b"{}", call.flavour)
+    keys = target.partition_key, target.row_key
+    return changes.update(kind, keys, entity, call.headers.get("if-match"), call.flavour)
+
+
+def _update(call: Call, kind: changes.Kind) -> Response:
+    change = update_of(call, kind)
+    return answer(call, change, changes.run(store_of(call), change, call.flavour))
+
+
+def answer(call: Call, change: Change, done: Done) -> Response:
+    """What a client hears of a change that happened."""
+    if change.kind == "delete":
+        return reply(call, 204, ru=done.charge_ru)
+    headers = {"ETag": etag_of(done.etag)}
+    if change.kind != "insert":
+        return reply(call, 204, headers=headers, ru=done.charge_ru)
+    table = call.target.table
+    link = entity_link(table, change.partition_key, change.row_key)
+    headers["Location"] = f"{call.base_url}/{link}"
+    with_preference(call, headers)
+    if call.preference == NO_CONTENT:
+        return reply(call, 204, headers=headers, ru=done.charge_ru)
+    body = view_of(call, table).show_alone(orjson.loads(done.text))
+    return document(call, 201, body, headers, ru=done.charge_ru)

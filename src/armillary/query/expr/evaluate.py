@@ -1,0 +1,394 @@
+"""Expressions as Python closures: each node of the AST becomes one small function of a row.
+
+    c.age > @a   ──make_expression──▶   row ↦ greater(member(row[0], "age"), 30)
+
+A row is a list with one slot per name in scope; which slot a name has is decided here, once, so a
+name costs an index and no lookup. Parts without names are computed while the closure is made.
+Undefined is a value like any other; only `true` passes a filter.
+
+This module is one way to evaluate, behind two functions (`make_expression`, `constant`). It knows
+nothing of stores or plans. Queries inside expressions are in `nested.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from armillary.errors import BadInput, NotSupported
+from armillary.limits import QUERY_ELEMENTS_MAX
+from armillary.query.expr import nodes
+from armillary.query.expr.like import like, matcher
+from armillary.query.expr.operators import BINARY, UNARY, between, contained, element, logical_not
+from armillary.query.expr.queries import BoundQuery
+from armillary.query.functions import FUNCTIONS, Context
+from armillary.values import JSON, UNDEFINED, identity
+
+Row: TypeAlias = list[Any]
+Expression: TypeAlias = Callable[[Row], JSON]
+
+
+@dataclass(slots=True)
+class Frame:
+    """How many slots a row needs. All queries inside one another share a row, none share a slot."""
+
+    size: int = 0
+    elements: int = 0
+    """Of arrays, gone through by FROM and JOIN for the item at hand."""
+
+    def slot(self) -> int:
+        self.size += 1
+        return self.size - 1
+
+    def row(self) -> Row:
+        return [UNDEFINED] * self.size
+
+    def go_through(self, count: int) -> None:
+        """Joins multiply: a small item can have more combinations than anyone can wait for."""
+        self.elements += count
+        if self.elements > QUERY_ELEMENTS_MAX:
+            raise BadInput(
+                f"The query goes through more than {QUERY_ELEMENTS_MAX} array elements of one "
+                "item; join fewer arrays, or filter them in subqueries before they are joined."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A property that is an expression over the item, which it calls `root`."""
+
+    root: str
+    expr: nodes.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean at one place of a query."""
+
+    frame: Frame
+    parameters: Mapping[str, JSON]
+    context: Context
+    names: Mapping[str, int] = field(default_factory=dict)
+    """Name → slot."""
+    bound: BoundQuery | None = None
+    """The query around the place: it knows the queries inside its expressions."""
+    aggregates: Mapping[nodes.Call, int] = field(default_factory=dict)
+    """Aggregate → the slot that holds its result, once rows have been folded."""
+    computed: Mapping[str, Computed] = field(default_factory=dict)
+    items: frozenset[int] = frozenset()
+    """The slots that hold the item itself: computed properties are properties of it alone."""
+
+    def named(self, name: str | None) -> tuple[Scope, int]:
+        """The scope with one more name, and its slot."""
+        slot = self.frame.slot()
+        return (self if name is None else replace(self, names={**self.names, name: slot})), slot
+
+    def computed_at(self, expr: nodes.Expr) -> tuple[Computed, int] | None:
+        """The computed property that a path of one name speaks of, and the slot of its item."""
+        if not self.computed or not isinstance(expr, nodes.Member):
+            return None
+        found = self.computed.get(expr.name)
+        if found is None or not isinstance(expr.base, nodes.Identifier):
+            return None
+        slot = self.names[expr.base.name]
+        return (found, slot) if slot in self.items else None
+
+    def context_for(self, call: nodes.Call) -> Context:
+        """What a function may know: the policies of the container speak of paths of its items."""
+        context = self.context
+        if not context.languages and not context.metrics:
+            return context
+        for arg in call.args[:2]:
+            path = nodes.property_path(arg)
+            if path is not None and self.names.get(path[0]) in self.items:
+                return context.at(path[1:])
+        return context
+
+
+class Made(NamedTuple):
+    run: Expression
+    is_constant: bool
+
+
+def make_expression(expr: nodes.Expr, scope: Scope) -> Expression:
+    """Closures, until it has been used often enough to be worth compiling."""
+    from armillary.query.expr.compile import tiered  # which is made of this module's closures
+
+    return tiered(expr, scope)
+
+
+def make_filter(expr: nodes.Expr, scope: Scope) -> Expression:
+    """The same for who asks only whether it is true: false and undefined may be mixed up."""
+    from armillary.query.expr.alternatives import make_alternatives
+    from armillary.query.expr.compile import compile_filter, tiered
+
+    return make_alternatives(expr, scope) or tiered(expr, scope, compile_filter)
+
+
+def constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, JSON]:
+    """(whether the expression is the same for every row, its value if so)."""
+    made = make(expr, scope)
+    return (True, made.run([])) if made.is_constant else (False, UNDEFINED)
+
+
+def make(expr: nodes.Expr, scope: Scope) -> Made:
+    return _MAKERS[type(expr)](expr, scope)
+
+
+def _constant(value: JSON) -> Made:
+    return Made(lambda row: value, True)
+
+
+def _folded(run: Expression, parts: Iterable[Made]) -> Made:
+    """The closure, or its value when it depends on nothing."""
+    if not all(part.is_constant for part in parts):
+        return Made(run, False)
+    try:
+        return _constant(run([]))
+    except BadInput:  # too large a result: an error only if a row gets there
+        return Made(run, False)
+
+
+# --- leaves and access ----------------------------------------------------------------------------
+
+
+def _literal(expr: nodes.Literal, scope: Scope) -> Made:
+    return _constant(expr.value)
+
+
+def _parameter(expr: nodes.Parameter, scope: Scope) -> Made:
+    """A parameter that was not given is undefined (unverified)."""
+    return _constant(scope.parameters.get(expr.name, UNDEFINED))
+
+
+def _identifier(expr: nodes.Identifier, scope: Scope) -> Made:
+    slot = scope.names[expr.name]
+    return Made(lambda row: row[slot], False)
+
+
+def _member(expr: nodes.Member, scope: Scope) -> Made:
+    name = expr.name
+    if (computed := scope.computed_at(expr)) is not None:
+        found, slot = computed
+        made = make(found.expr, replace(scope, names={found.root: slot}, computed={}))
+        return Made(made.run, False)
+    if isinstance(expr.base, nodes.Identifier):  # nearly every path: one call less
+        slot = scope.names[expr.base.name]
+
+        def of_slot(row: Row) -> JSON:
+            value = row[slot]
+            return value.get(name, UNDEFINED) if type(value) is dict else UNDEFINED
+
+        return Made(of_slot, False)
+    base = make(expr.base, scope)
+    inner = base.run
+
+    def of_value(row: Row) -> JSON:
+        value = inner(row)
+        return value.get(name, UNDEFINED) if type(value) is dict else UNDEFINED
+
+    return _folded(of_value, [base])
+
+
+def _index(expr: nodes.Index, scope: Scope) -> Made:
+    base, index = make(expr.base, scope), make(expr.index, scope)
+    value, at = base.run, index.run
+    return _folded(lambda row: element(value(row), at(row)), [base, index])
+
+
+# --- construction ---------------------------------------------------------------------------------
+
+
+def _array(expr: nodes.ArrayLiteral, scope: Scope) -> Made:
+    parts = [make(item, scope) for item in expr.items]
+    runs = [part.run for part in parts]
+    return _folded(
+        lambda row: [value for run in runs if (value := run(row)) is not UNDEFINED], parts
+    )
+
+
+def _object(expr: nodes.ObjectLiteral, scope: Scope) -> Made:
+    parts = [make(each.value, scope) for each in expr.members]
+    runs = [(each.name, part.run) for each, part in zip(expr.members, parts, strict=True)]
+
+    def run(row: Row) -> JSON:
+        made: dict[str, JSON] = {}
+        for name, inner in runs:
+            value = inner(row)
+            if value is not UNDEFINED:
+                made[name] = value
+        return made
+
+    return _folded(run, parts)
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+def _unary(expr: nodes.Unary, scope: Scope) -> Made:
+    operand = make(expr.operand, scope)
+    apply, inner = UNARY[expr.operator], operand.run
+    return _folded(lambda row: apply(inner(row)), [operand])
+
+
+def _binary(expr: nodes.Binary, scope: Scope) -> Made:
+    left, right = make(expr.left, scope), make(expr.right, scope)
+    one, other = left.run, right.run
+    if right.is_constant and not left.is_constant and expr.operator == "=":
+        return Made(_equals(one, other([])), False)
+    apply = BINARY[expr.operator]
+    return _folded(lambda row: apply(one(row), other(row)), [left, right])
+
+
+def _equals(run: Expression, wanted: JSON) -> Expression:
+    """`= constant`, the commonest filter: for a scalar, equal type and equal value is all."""
+    kind = type(wanted)
+    if kind is not str:
+        equal = BINARY["="]
+        return lambda row: equal(run(row), wanted)
+
+    def equals_text(row: Row) -> JSON:
+        value = run(row)
+        if type(value) is kind:
+            return value == wanted
+        return UNDEFINED if value is UNDEFINED else False
+
+    return equals_text
+
+
+def _logical(expr: nodes.Logical, scope: Scope) -> Made:
+    parts = [make(term, scope) for term in expr.terms]
+    runs = [part.run for part in parts]
+    decides = expr.operator == "OR"  # true decides an OR, false an AND
+
+    def run(row: Row) -> JSON:
+        result: JSON = not decides
+        for inner in runs:
+            value = inner(row)
+            if value is decides:
+                return decides
+            if value is not (not decides):
+                result = UNDEFINED
+        return result
+
+    return _folded(run, parts)
+
+
+def _between(expr: nodes.Between, scope: Scope) -> Made:
+    parts = [make(each, scope) for each in (expr.operand, expr.low, expr.high)]
+    value, low, high = (part.run for part in parts)
+    found: Expression = lambda row: between(value(row), low(row), high(row))  # noqa: E731
+    return _folded(_negated(found) if expr.negated else found, parts)
+
+
+def _in(expr: nodes.In, scope: Scope) -> Made:
+    operand = make(expr.operand, scope)
+    parts = [make(item, scope) for item in expr.items]
+    value, runs = operand.run, [part.run for part in parts]
+    if all(part.is_constant for part in parts):
+        wanted = frozenset(identity(each) for run in runs if (each := run([])) is not UNDEFINED)
+
+        def among(row: Row) -> JSON:
+            found = value(row)
+            return identity(found) in wanted if found is not UNDEFINED else UNDEFINED
+
+        run: Expression = among
+    else:
+        run = lambda row: contained(value(row), tuple(inner(row) for inner in runs))  # noqa: E731
+    return _folded(_negated(run) if expr.negated else run, [operand, *parts])
+
+
+def _like(expr: nodes.Like, scope: Scope) -> Made:
+    operand, pattern = make(expr.operand, scope), make(expr.pattern, scope)
+    value, wanted, escape = operand.run, pattern.run, expr.escape
+    run: Expression = lambda row: like(value(row), wanted(row), escape)  # noqa: E731
+    if pattern.is_constant and type(wanted([])) is str and len(escape or "") <= 1:
+        matches = matcher(wanted([]), escape or "")
+
+        def run(row: Row) -> JSON:
+            text = value(row)
+            return matches(text) if type(text) is str else UNDEFINED
+
+    return _folded(_negated(run) if expr.negated else run, [operand, pattern])
+
+
+def _negated(run: Expression) -> Expression:
+    return lambda row: logical_not(run(row))
+
+
+def _conditional(expr: nodes.Conditional, scope: Scope) -> Made:
+    parts = [make(each, scope) for each in (expr.test, expr.then, expr.otherwise)]
+    test, then, otherwise = (part.run for part in parts)
+    return _folded(lambda row: then(row) if test(row) is True else otherwise(row), parts)
+
+
+# --- calls and inner names ------------------------------------------------------------------------
+
+
+def _call(expr: nodes.Call, scope: Scope) -> Made:
+    if (slot := scope.aggregates.get(expr)) is not None:
+        return Made(lambda row: row[slot], False)
+    function = FUNCTIONS[expr.function]
+    compute = function.run
+    if compute is None or function.kind != "scalar":
+        raise NotSupported(f"{expr.name} can't be computed here.")
+    parts = [make(arg, scope) for arg in expr.args]
+    runs = [part.run for part in parts]
+    context = scope.context_for(expr) if function.context else scope.context
+    if function.context:
+        run: Expression = lambda row: compute(context, *[inner(row) for inner in runs])  # noqa: E731
+    elif len(runs) == 1:
+        only = runs[0]
+        run = lambda row: compute(only(row))  # noqa: E731
+    else:
+        run = lambda row: compute(*[inner(row) for inner in runs])  # noqa: E731
+    return _folded(run, parts) if function.deterministic else Made(run, False)
+
+
+def _udf(expr: nodes.UdfCall, scope: Scope) -> Made:
+    raise NotSupported(
+        f"The user-defined function '{expr.name}' can't be called: user-defined functions are not "
+        "supported yet."
+    )
+
+
+def _let(expr: nodes.Let, scope: Scope) -> Made:
+    value = make(expr.value, scope)
+    inner, slot = scope.named(expr.name)
+    body = make(expr.body, inner)
+    bound, run_body = value.run, body.run
+
+    def run(row: Row) -> JSON:
+        row[slot] = bound(row)
+        return run_body(row)
+
+    return Made(run, False)
+
+
+def _subquery(expr: nodes.Subquery, scope: Scope) -> Made:
+    from armillary.query.expr.nested import make_subquery  # the two modules need each other
+
+    return Made(make_subquery(expr, scope), False)
+
+
+_MAKERS: Final[dict[type, Callable[[Any, Scope], Made]]] = {
+    nodes.Literal: _literal,
+    nodes.Parameter: _parameter,
+    nodes.Identifier: _identifier,
+    nodes.Member: _member,
+    nodes.Index: _index,
+    nodes.ArrayLiteral: _array,
+    nodes.ObjectLiteral: _object,
+    nodes.Unary: _unary,
+    nodes.Binary: _binary,
+    nodes.Logical: _logical,
+    nodes.Between: _between,
+    nodes.In: _in,
+    nodes.Like: _like,
+    nodes.Conditional: _conditional,
+    nodes.Call: _call,
+    nodes.UdfCall: _udf,
+    nodes.Let: _let,
+    nodes.Subquery: _subquery,
+}

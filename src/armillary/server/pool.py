@@ -1,0 +1,124 @@
+"""What all connections of a worker share, whatever they speak: its loop, its threads, the room for
+requests that wait, the deadlines, and the end.
+
+    enter ──▶ a peer has a deadline; the sweep looks at all of them ──▶ leave
+    drain     no new work, answers under way go out, the rest is cut
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from armillary.server.answers import DateLine
+from armillary.server.bounds import Bounds
+
+log = logging.getLogger("armillary.server")
+
+GRACE_SECONDS = 0.05
+
+
+class Peer(Protocol):
+    """Something with a deadline: a connection, or a socket that has not sent anything yet."""
+
+    deadline: float
+
+    def expire(self, now: float) -> None: ...
+
+    def drain(self) -> None:
+        """End as soon as nothing is under way."""
+        ...
+
+    def abort(self) -> None: ...
+
+
+class Pool:
+    def __init__(self, loop: asyncio.AbstractEventLoop, bounds: Bounds | None = None) -> None:
+        self.loop = loop
+        self.bounds = bounds or Bounds()
+        self.dates = DateLine()
+        self.draining = False
+        self.peers: set[Peer] = set()
+        self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
+        self.protocols: dict[str, int] = {}
+        """Which protocols are up, and on which port."""
+        self.waiting = 0
+        self.waiting_bytes = 0
+        self.receiving_bytes = 0
+        self.streams = 0
+        self._sweep: asyncio.TimerHandle | None = None
+        self._empty = asyncio.Event()
+
+    # --- room -----------------------------------------------------------------------------------
+
+    def has_room(self, size: int) -> bool:
+        """For one more request that waits."""
+        return (
+            self.waiting < self.bounds.waiting
+            and self.waiting_bytes + size <= self.bounds.waiting_bytes
+        )
+
+    def begin_wait(self, size: int) -> None:
+        self.waiting += 1
+        self.waiting_bytes += size
+
+    def end_wait(self, size: int) -> None:
+        self.waiting -= 1
+        self.waiting_bytes -= size
+
+    def hold(self, change_bytes: int) -> bool:
+        """Count bodies that are coming in. Whether there is room for them."""
+        self.receiving_bytes += change_bytes
+        return self.receiving_bytes <= self.bounds.receiving_bytes
+
+    # --- peers ----------------------------------------------------------------------------------
+
+    def is_full(self) -> bool:
+        return len(self.peers) >= self.bounds.connections
+
+    def enter(self, peer: Peer) -> None:
+        self.peers.add(peer)
+        if self._sweep is None:
+            self._sweep = self.loop.call_later(self.bounds.sweep_s, self._look)
+
+    def leave(self, peer: Peer) -> None:
+        self.peers.discard(peer)
+        if not self.peers:
+            self._empty.set()
+
+    def _look(self) -> None:
+        now = self.loop.time()
+        for peer in [one for one in self.peers if one.deadline <= now]:
+            peer.expire(now)
+        self._sweep = self.loop.call_later(self.bounds.sweep_s, self._look) if self.peers else None
+
+    # --- the end --------------------------------------------------------------------------------
+
+    async def drain(self) -> None:
+        """Let requests under way finish, within bounds, and end everything else."""
+        self.draining = True
+        # What clients sent before they could know is read and answered, with a goodbye.
+        await asyncio.sleep(GRACE_SECONDS)
+        for peer in list(self.peers):
+            peer.drain()
+        await self._until_empty(self.bounds.drain_s)
+        for peer in list(self.peers):
+            peer.abort()
+        await self._until_empty(1.0)
+        if self._sweep is not None:
+            self._sweep.cancel()
+        # A thread in the middle of something may not be cut; what did not begin is dropped.
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        await self.loop.run_in_executor(None, self.threads.shutdown)
+
+    async def _until_empty(self, seconds: float) -> None:
+        if not self.peers:
+            return
+        self._empty.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,63 @@
+"""A small stream protocol: each line that comes goes back. `slow` is answered in a thread, `quit`
+ends the connection, `bug` is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from armillary.api.core.streams import Answer, Event, Hangup, Peer, Quick, Send, Work
+
+
+class EchoSession:
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._rest = b""
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._rest)
+
+    def receive(self, data: bytes) -> Sequence[Event]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return [self._event(line) for line in lines]
+
+    def _event(self, line: bytes) -> Event:
+        def slowly(send: Send) -> None:
+            for piece in line.split():
+                send(piece + b"\n")
+
+        def much(send: Send) -> None:
+            for _ in range(200):
+                send(b"x" * 65_536)
+
+        match line.split(b" ")[0]:
+            case b"slow":
+                return Work(slowly, len(line))
+            case b"large":
+                return Work(much)
+            case b"quick":
+                return Quick(lambda: line + b"\n", Work(slowly))
+            case b"who":
+                return Answer(f"{self._peer.secure} {self._peer.server_name}\n".encode())
+            case b"bug":
+                raise RuntimeError("planted")
+            case b"quit":
+                return Hangup(b"bye\n")
+        return Answer(line + b"\n")
+
+    def tick(self) -> Sequence[Event]:
+        return ()
+
+    def close(self) -> None: ...
+
+
+class EchoStreams:
+    def open(self, peer: Peer) -> EchoSession:
+        return EchoSession(peer)
+
+    def close(self) -> None: ...
+
+
+def make_streams(gateway: Any, settings: Any) -> EchoStreams:
+    return EchoStreams()
