@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from armillary.api.errors import mongo_code
+from armillary.errors import DbError, Throttled
+
 NAMES: Final = {
     1: "InternalError",
     2: "BadValue",
@@ -126,3 +129,17 @@ def unknown_field(field: str) -> MongoError:
 
 def missing_field(field: str) -> MongoError:
     return MongoError(40414, f"BSON field '{field}' is missing but a required field")
+
+
+def mongo_error(error: DbError) -> MongoError:
+    """An error of the store, as a client is told."""
+    code = mongo_code(error)
+    if isinstance(error, Throttled):
+        wait = int(error.facts.get("retry_after_ms", 0))
+        return MongoError(
+            code,
+            f"Error={code}, RetryAfterMs={wait}, Details='Response status code does not indicate "
+            f"success: TooManyRequests (429); Substatus: {error.sub_status}; "
+            f"Reason: ({error.message})",
+        )
+    return MongoError(code, error.message)

@@ -13,7 +13,7 @@ import itertools
 import logging
 import time
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from bson.datetime_ms import DatetimeMS
 from bson.objectid import ObjectId
@@ -21,16 +21,16 @@ from bson.objectid import ObjectId
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.streams import Peer, Session, StreamService
-from armillary.api.errors import mongo_code
 from armillary.api.mongo.call import Call, Client
 from armillary.api.mongo.commands.table import COMMANDS, UNSUPPORTED
 from armillary.api.mongo.data.collections import Collections
-from armillary.api.mongo.errors import TRANSIENT, MongoError
+from armillary.api.mongo.errors import TRANSIENT, MongoError, mongo_error
 from armillary.api.mongo.language import Language
 from armillary.api.mongo.login import Credentials
 from armillary.api.mongo.settings import Settings
 from armillary.api.mongo.wire.messages import Request
 from armillary.budget import Budget
+from armillary.config import Settings as ServerSettings
 from armillary.encoding.bson_values import Document, is_number, number_of
 from armillary.errors import DbError, Throttled
 from armillary.limits import MONGO_MEMORY_BYTES_MAX, MONGO_OPERATION_SECONDS
@@ -46,9 +46,8 @@ class Service:
         self.engine = gateway.engine
         self.settings = settings
         self.collections = Collections(gateway)
-        users = frozenset({settings.account, gateway.settings.account, "localhost"})
         self.credentials = Credentials(
-            users,
+            frozenset({settings.account, gateway.settings.account}),
             gateway.settings.keys,
             gateway.settings.read_only_keys,
             settings.scram_iterations,
@@ -89,7 +88,7 @@ class Service:
         except MongoError as error:
             reply = error.reply()
         except DbError as error:
-            reply = self.error_of(error, call).reply()
+            reply = mongo_error(error).reply()
         except RecursionError:
             reply = MongoError(15, "The command is nested too deeply.").reply()
         except Exception:
@@ -136,11 +135,8 @@ class Service:
             )
         call.check_fields()
         call.enter_transaction()
-        shared = getattr(self.gateway.account, "controls", None) or getattr(
-            self.gateway, "controls", None
-        )
-        if shared is not None and spec.operation is not None:
-            strike(shared, spec.operation, call.container_names)
+        if spec.operation is not None:
+            strike(self.gateway.shared, spec.operation, call.container_names)
         for _ in range(THROTTLED_ROUNDS):
             try:
                 return spec.run(call)
@@ -149,18 +145,6 @@ class Service:
                     raise
                 time.sleep(min(1.0, error.facts.get("retry_after_ms", 10) / 1000))
         return spec.run(call)
-
-    def error_of(self, error: DbError, call: Call | None = None) -> MongoError:
-        code = mongo_code(error)
-        if isinstance(error, Throttled):
-            wait = int(error.facts.get("retry_after_ms", 0))
-            return MongoError(
-                code,
-                f"Error={code}, RetryAfterMs={wait}, Details='Response status code does not "
-                f"indicate success: TooManyRequests (429); Substatus: {error.sub_status}; "
-                f"Reason: ({error.message})",
-            )
-        return MongoError(code, error.message)
 
     def _abort(self, call: Call, reply: Document) -> None:
         """An error ends a transaction; most clients then begin it again."""
@@ -179,5 +163,15 @@ def _seconds(command: Document) -> float:
     return MONGO_OPERATION_SECONDS if ms == 0 else min(MONGO_OPERATION_SECONDS, float(ms) / 1000)
 
 
-def make_streams(gateway: Gateway, settings: Settings | Any = None) -> StreamService:
-    return Service(gateway, settings if isinstance(settings, Settings) else Settings())
+def make_streams(gateway: Gateway, settings: ServerSettings) -> StreamService:
+    own = settings.mongo
+    return Service(
+        gateway,
+        Settings(
+            account=gateway.settings.login,
+            advertise=own.advertise or None,
+            region=gateway.settings.region,
+            strict=own.strict,
+            retry_throttled=own.retry_throttled,
+        ),
+    )

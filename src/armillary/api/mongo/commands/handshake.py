@@ -13,7 +13,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.wire.messages import COMPRESSORS
 from armillary.encoding.bson_values import Document
 from armillary.limits import MONGO_MESSAGE_BYTES_MAX, MONGO_WRITE_BATCH_MAX
-from armillary.version import __version__
+from armillary.version import VERSION
 
 BSON_BYTES_MAX: Final = 16 * 1024 * 1024
 WIRE_VERSION: Final = 21  # of 7.0; from 25 on drivers use a command that Azure Cosmos DB lacks
@@ -152,7 +152,7 @@ def build_info(call: Call) -> Document:
     return {
         "version": "7.0.0",
         "versionArray": [7, 0, 0, 0],
-        "gitVersion": f"armillary-{__version__}",
+        "gitVersion": f"armillary-{VERSION}",
         "modules": [],
         "allocator": "system",
         "javascriptEngine": "none",

@@ -28,6 +28,7 @@ from armillary.api.mongo.errors import (
     bad_value,
     failed_to_parse,
     missing_field,
+    mongo_error,
     unknown_field,
     wrong_type,
 )
@@ -190,7 +191,7 @@ def update(call: Call) -> Document:
             errors.append((at, error))
         except DbError as error:
             _raise_whole(call, error)
-            errors.append((at, call.service.error_of(error)))
+            errors.append((at, mongo_error(error)))
         else:
             totals["n"] += outcome.matched + outcome.has_upserted
             totals["nModified"] += outcome.modified
@@ -429,7 +430,7 @@ def delete(call: Call) -> Document:
             errors.append((at, error))
         except DbError as error:
             _raise_whole(call, error)
-            errors.append((at, call.service.error_of(error)))
+            errors.append((at, mongo_error(error)))
         if errors and ordered:
             break
     return write_reply({"n": total}, errors)

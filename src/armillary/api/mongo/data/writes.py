@@ -18,7 +18,7 @@ import orjson
 
 from armillary.api.mongo.data.collections import Collection, walk
 from armillary.api.mongo.data.reads import Row
-from armillary.api.mongo.errors import MongoError
+from armillary.api.mongo.errors import MongoError, mongo_error
 from armillary.api.mongo.language import MISSING
 from armillary.api.mongo.shown import shown
 from armillary.encoding.bson_stored import (
@@ -97,6 +97,12 @@ def duplicate(collection: Collection, document: Document, error: DbError) -> Mon
 
 def _or_null(value: Any) -> Any:
     return None if value is MISSING else value
+
+
+def refused(error: DbError) -> MongoError:
+    if isinstance(error, TooLarge):
+        return too_large(error)
+    return mongo_error(error)
 
 
 def too_large(error: TooLarge) -> MongoError:
@@ -367,19 +373,18 @@ class _Inserting:
             outcome = finish_batch(sent)
             if outcome is None:
                 outcome = run_batch(self.collection.store, self._operations(batch), batch[0].key)
-        except TooLarge as error:
+        except (TooLarge, BadInput) as error:
             if len(batch) == 1:
-                self.errors.append((batch[0].index, too_large(error)))
+                self.errors.append((batch[0].index, refused(error)))
                 return
             for one in batch:
                 self.all([[one]])
+                if self._ordered and self.errors:
+                    return
             return
-        except BadInput as error:
-            if len(batch) == 1:
-                self.errors.append((batch[0].index, MongoError(2, error.message)))
-                return
-            for one in batch:
-                self.all([[one]])
+        except DbError as error:
+            # What was written before stays: the client hears which documents were not.
+            self.errors += [(one.index, refused(error)) for one in batch]
             return
         if not isinstance(outcome, Failed):
             self.count += len(batch)
@@ -402,10 +407,8 @@ class _Inserting:
         bad = batch[max(at, 0)]
         if isinstance(refusal, Conflict):
             error = duplicate(self.collection, bad.document, refusal)
-        elif isinstance(refusal, TooLarge):
-            error = too_large(refusal)
         else:
-            raise refusal
+            error = refused(refusal)
         if at > 0:  # nothing has happened: those before it once more, without it
             self.all([batch[:at]])
         self.errors.append((bad.index, error))
