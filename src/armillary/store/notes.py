@@ -13,7 +13,7 @@ import struct
 from typing import Final
 
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Writer
-from armillary.store.layout import after
+from armillary.store.rows.layout import after
 
 NOTE: Final = b"\xe1"
 EXPIRY: Final = b"\xf1"

@@ -17,11 +17,11 @@ from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, SpaceGone
 from armillary.errors import Fenced, Stale
 from armillary.partition.ranges import Range
-from armillary.store.containers import ContainerStore, Submit, key_in
-from armillary.store.gate import Gate
-from armillary.store.preparing import Operation, prepare
-from armillary.store.requests import Done, Failed, Key
-from armillary.store.state import ContainerState
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.containers import ContainerStore, Submit, key_in
+from armillary.store.items.preparation import Operation, prepare
+from armillary.store.items.requests import Done, Failed, Key
+from armillary.store.throughput.gate import Gate
 
 _NO_CHANCE: Final = Random(0)  # only synthetic keys draw
 

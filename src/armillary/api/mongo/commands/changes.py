@@ -26,8 +26,8 @@ from armillary.encoding.bson_values import Document, encode, is_number, number_o
 from armillary.errors import BadInput
 from armillary.limits import MONGO_REPLY_BYTES_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
-from armillary.store import paging
-from armillary.store.positions import Position, Segment, decode_position, encode_position
+from armillary.store.items import paging
+from armillary.store.items.positions import Position, Segment, decode_position, encode_position
 
 AWAIT_MS: Final = 1000
 STEP_SECONDS: Final = 0.02

@@ -25,9 +25,9 @@ from armillary.api.mongo.match.compiled import compile_filter
 from armillary.encoding.bson_values import Document, encode, is_number, number_of, type_name
 from armillary.errors import NotFound
 from armillary.limits import MONGO_FIRST_BATCH
-from armillary.store.catalog import Throughput
-from armillary.store.offers import OfferRecord
-from armillary.store.throughput import change_throughput, read_offer
+from armillary.store.catalog.records import Throughput
+from armillary.store.throughput.offers import OfferRecord
+from armillary.store.throughput.provisioned import change_throughput, read_offer
 
 CREATE_FIELDS: Final = (
     "capped size max validator validationLevel validationAction collation timeseries viewOn "
@@ -92,7 +92,7 @@ def list_databases(call: Call) -> Document:
 
 
 def _size(call: Call, database: str, name: str) -> int:
-    from armillary.store import statistics
+    from armillary.store.reports import statistics
 
     try:
         store = call.service.gateway.container(database, name)
@@ -222,7 +222,7 @@ def _create_database(call: Call) -> Document:
 
 
 def _update_database(call: Call) -> Document:
-    from armillary.store.shared_throughput import change_shared_throughput
+    from armillary.store.throughput.shared import change_shared_throughput
 
     wanted = _throughput(call.command)
     if wanted is None:

@@ -16,7 +16,7 @@ from armillary.api.mongo.data.reads import rows_of
 from armillary.api.mongo.errors import MongoError
 from armillary.encoding.bson_values import Document, same
 from armillary.errors import DbError
-from armillary.store import statistics
+from armillary.store.reports import statistics
 
 
 def collection_statistics(call: Call, collection: Collection, scale: int) -> Document:

@@ -41,7 +41,7 @@ from armillary.api.mongo.update.upserts import base_document
 from armillary.encoding.bson_values import Document, encode, is_number, number_of, type_name
 from armillary.errors import DbError
 from armillary.limits import MONGO_WRITE_BATCH_MAX
-from armillary.store.preparing import Operation
+from armillary.store.items.preparation import Operation
 
 ROUNDS_MAX: Final = 200
 NO_SINGLE_KEY: Final = "query in command must target a single shard key"

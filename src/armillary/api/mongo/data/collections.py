@@ -26,8 +26,8 @@ from armillary.encoding.bson_values import Document, is_number, number_of, sort_
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import Conflict, NotFound
 from armillary.limits import TTL_SECONDS_MAX
-from armillary.store.catalog import ContainerRecord, Throughput
-from armillary.store.containers import ContainerStore
+from armillary.store.catalog.records import ContainerRecord, Throughput
+from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON
 
 ID_INDEX: Final[Document] = {"v": 2, "key": {"_id": 1}, "name": "_id_"}
@@ -399,7 +399,7 @@ class Collections:
 
     def remake(self, collection: Collection, indexes: list[Document]) -> Collection:
         """The same, empty collection again: unique keys are fixed when a container is made."""
-        from armillary.store.throughput import read_offer
+        from armillary.store.throughput.provisioned import read_offer
 
         shard = None if collection.shard is None else ".".join(collection.shard)
         throughput: Throughput | None = None

@@ -24,9 +24,9 @@ from armillary.encoding.bson_values import Document
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, NotFound
 from armillary.partition.request_units import feed_ru, read_ru
-from armillary.store.paging import read_items, read_items_of_key
-from armillary.store.positions import decode_position, encode_position
-from armillary.store.reading import Stored
+from armillary.store.items.paging import read_items, read_items_of_key
+from armillary.store.items.positions import decode_position, encode_position
+from armillary.store.items.reading import Stored
 
 PAGE_ITEMS: Final = 500
 _RECORD_START: Final = b'{"id":"' + RECORD.encode()

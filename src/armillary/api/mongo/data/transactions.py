@@ -23,9 +23,9 @@ from armillary.encoding.bson_stored import item_id
 from armillary.encoding.bson_values import Document, decode, encode, number_of
 from armillary.errors import Conflict, NotFound, PreconditionFailed
 from armillary.limits import MONGO_TRANSACTION_OPERATIONS_MAX, MONGO_TRANSACTION_SECONDS
+from armillary.store.items.preparation import Operation
+from armillary.store.items.requests import Failed, from_refusal
 from armillary.store.notes import put_notes, read_note, remove_notes
-from armillary.store.preparing import Operation
-from armillary.store.requests import Failed, from_refusal
 from armillary.store.sent_batches import run_batch
 
 if TYPE_CHECKING:
@@ -167,8 +167,8 @@ def _lsn(collection: Collection) -> int:
     """How far the collection is: it has one range for ever."""
     from armillary.engine.base import Reader
     from armillary.partition.ranges import EPK_MIN, Range
-    from armillary.store.meta import unpack_meta
-    from armillary.store.state import ContainerState
+    from armillary.store.catalog.state import ContainerState
+    from armillary.store.rows.meta import unpack_meta
 
     def read(state: ContainerState, owner: Range, reader: Reader) -> int:
         return unpack_meta(reader.meta).lsn

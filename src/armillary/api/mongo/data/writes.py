@@ -41,8 +41,8 @@ from armillary.errors import (
     UniqueKeyConflict,
 )
 from armillary.limits import MONGO_RECORD_SECONDS
-from armillary.store.preparing import Operation
-from armillary.store.requests import Failed, from_refusal
+from armillary.store.items.preparation import Operation
+from armillary.store.items.requests import Failed, from_refusal
 from armillary.store.sent_batches import SentBatch, finish_batch, run_batch, start_batch
 from armillary.values import JSON
 
