@@ -1,8 +1,7 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
-from armillary.store import notes
-from armillary.store.catalog import controls, resources, restore, seeds
+from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
 from armillary.store.items import operations
 from armillary.store.migration import records as rekey_records

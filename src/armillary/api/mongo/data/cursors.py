@@ -24,7 +24,7 @@ from armillary.limits import (
     MONGO_REPLY_BYTES_MAX,
     MONGO_SPOOL_BYTES_MAX,
 )
-from armillary.store.notes import list_notes, put_notes, read_note, remove_notes
+from armillary.store.catalog.notes import list_notes, put_notes, read_note, remove_notes
 
 PREFIX: Final = b"mongo cursor "
 PIECE_BYTES: Final = 1_000_000

@@ -25,8 +25,8 @@ from armillary.errors import Conflict, NotFound, PreconditionFailed
 from armillary.limits import MONGO_TRANSACTION_OPERATIONS_MAX, MONGO_TRANSACTION_SECONDS
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Failed, from_refusal
-from armillary.store.notes import put_notes, read_note, remove_notes
-from armillary.store.sent_batches import run_batch
+from armillary.store.catalog.notes import put_notes, read_note, remove_notes
+from armillary.store.items.sent_batches import run_batch
 
 if TYPE_CHECKING:
     from armillary.api.mongo.call import Call

@@ -43,7 +43,7 @@ from armillary.errors import (
 from armillary.limits import MONGO_RECORD_SECONDS
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Failed, from_refusal
-from armillary.store.sent_batches import SentBatch, finish_batch, run_batch, start_batch
+from armillary.store.items.sent_batches import SentBatch, finish_batch, run_batch, start_batch
 from armillary.values import JSON
 
 BATCH_ITEMS: Final = 400

@@ -88,8 +88,8 @@ class HotCreates:
         call_of: Callable[[Request], Call],
         bytes_max: int,
     ) -> None:
-        """`faults`: the cells of `store/catalog/controls.py`, which every request looks at. `call_of`: who
-        asks for what, for what ends the long way. `bytes_max`: of a body."""
+        """`faults`: the cells of `store/catalog/controls.py`, which every request looks at.
+        `call_of`: who asks for what, for what ends the long way. `bytes_max`: of a body."""
         self._gateway = gateway
         self._engine = gateway.engine
         self._faults = faults
