@@ -195,6 +195,14 @@ class TableSettings:
 class MongoSettings:
     port: Port = 10255
     """The port of the MongoDB API; 0 picks a free one and prints it, `off` closes it."""
+    strict: bool = False
+    """Refuse what Azure Cosmos DB for MongoDB refuses: stages and operators that only native
+    MongoDB has, retryable writes, sorts without an index."""
+    retry_throttled: bool = False
+    """Wait and try again when a command is throttled, instead of answering error 16500."""
+    advertise: str = ""
+    """`host:port` by which clients reach this server, where neither the name they ask for in TLS
+    nor the address of their connection is it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +388,9 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_TABLE_PORT": ("table", "port", parse_port_or_off),
     "ARMILLARY_TABLE_FLAVOUR": ("table", "flavour", str),
     "ARMILLARY_MONGO_PORT": ("mongo", "port", parse_port_or_off),
+    "ARMILLARY_MONGO_STRICT": ("mongo", "strict", parse_switch),
+    "ARMILLARY_MONGO_RETRY_THROTTLED": ("mongo", "retry_throttled", parse_switch),
+    "ARMILLARY_MONGO_ADVERTISE": ("mongo", "advertise", str),
     "ARMILLARY_GREMLIN_PORT": ("gremlin", "port", parse_port_or_off),
     "ARMILLARY_GREMLIN_STRICT": ("gremlin", "strict", parse_switch),
     "ARMILLARY_GREMLIN_MEMORY": ("gremlin", "memory", parse_bytes),

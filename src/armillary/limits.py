@@ -269,6 +269,23 @@ REGEX_CHARACTERS_MAX = 4096  # of one pattern
 POLYGON_POINTS_MAX = 4096  # limits page
 FUZZY_DISTANCE_MAX = 2  # edits of a full-text term
 
+# --- MongoDB (mongodb 2, 6, 17, 22) ---
+MONGO_MESSAGE_BYTES_MAX = 48_000_000
+MONGO_REPLY_BYTES_MAX = 16 * MB  # documents of one batch of a cursor
+MONGO_FIRST_BATCH = 101  # documents, unless the client says
+MONGO_WRITE_BATCH_MAX = 100_000  # statements of one write command
+MONGO_CURSOR_SECONDS = 600  # a cursor that nobody asks is removed
+MONGO_CURSORS_MAX = 10_000  # open at once, all clients together
+MONGO_SPOOL_BYTES_MAX = 256 * MB  # of a sorted or aggregated result that waits for its client
+MONGO_MEMORY_BYTES_MAX = 100 * MB  # a sort or group holds, as the reference server
+MONGO_OPERATION_SECONDS = 60
+MONGO_TRANSACTION_SECONDS = 5
+MONGO_TRANSACTION_OPERATIONS_MAX = 1_000
+MONGO_RECORD_SECONDS = 1800  # how long a retryable write is remembered
+MONGO_INDEXES_MAX = 500
+MONGO_COMPOUND_FIELDS_MAX = 8
+MONGO_PIPELINE_STAGES_MAX = 1_000
+
 assert BATCH_BYTES_MAX >= ITEM_BYTES_MAX
 assert BODY_BYTES_MAX > BATCH_BYTES_MAX, "the API refuses before the server does"
 assert HEAD_BYTES_MAX > TARGET_BYTES_MAX

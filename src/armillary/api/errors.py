@@ -154,6 +154,40 @@ WIRE: dict[type[DbError], Wire] = {
 }
 
 
+#: MongoDB: the code alone; its name is in `api/mongo/errors.py`. What is not listed is told as its
+#: parent, or as 1 (InternalError).
+MONGO: dict[type[DbError], int] = {
+    BadInput: 2,
+    NotSupported: 115,
+    Unauthorized: 18,
+    Forbidden: 13,
+    TooLarge: 10334,
+    OverBudget: 146,
+    NotFound: 26,
+    Conflict: 11000,
+    PreconditionFailed: 112,
+    Stale: 112,
+    PartitionKeyFull: 2,
+    ContainerFull: 2,
+    SharedContainersFull: 2,
+    Throttled: 16500,
+    # Drivers send a read again for these two, and a retryable write.
+    RangeGone: 6,
+    Unavailable: 6,
+    WriteUncertain: 64,
+    OutOfTime: 50,
+    SnapshotExpired: 50,
+    Locked: 117,
+    NotSplittable: 2,
+    StorageFull: 14031,
+    ReadOnlyStore: 13,
+}
+
+
+def mongo_code(error: DbError) -> int:
+    return next((MONGO[kind] for kind in type(error).__mro__ if kind in MONGO), 1)
+
+
 def wire(error: DbError) -> Reply:
     """What the NoSQL protocol says for `error`. A subclass made elsewhere speaks like its parent;
     the bare root says nothing a client could act on, so it is treated as a bug of ours.
