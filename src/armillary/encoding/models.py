@@ -113,7 +113,12 @@ class ValueModel(Protocol):
 
 
 #: The model of each API.
-MODEL_OF_API: Final = {"nosql": "json", "gremlin": "json", "table": "edm", "mongo": "bson"}
+MODEL_OF_API: Final[dict[str, str]] = {
+    "nosql": "json",
+    "gremlin": "json",
+    "table": "edm",
+    "mongo": "bson",
+}
 
 _MODULES: Final = {
     "json": ("armillary.encoding.json_model", "JSON_MODEL"),
@@ -132,6 +137,7 @@ def model_named(name: str) -> ValueModel:
     return found
 
 
-def register_model(model: ValueModel) -> None:
-    """One more model in this process (tests)."""
+def register_model(model: ValueModel, api: str) -> None:
+    """One more model and its API in this process (tests)."""
     _known[model.name] = model
+    MODEL_OF_API[api] = model.name

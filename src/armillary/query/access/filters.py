@@ -345,7 +345,7 @@ class _Reading:
         for expr in exprs:
             if isinstance(expr, nodes.Literal | nodes.Parameter):
                 pass  # nearly every constant: no need to look inside
-            elif any(isinstance(node, _VARYING) for node in nodes.walk(expr)):
+            elif any(isinstance(node, nodes.VARYING) for node in nodes.walk(expr)):
                 return None
             known, value = constant(expr, self.scope)
             if not known or not ranges.can_compare(value):
@@ -509,7 +509,6 @@ def _no_sources(bound: BoundQuery) -> BoundQuery:
 _ANY_MODEL: Final = frozenset(
     {"ISDEFINED", "ARRAYCONTAINS", "ARRAYCONTAINSANY", "ARRAYCONTAINSALL"}
 )
-_VARYING = nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let
 _CALLS: Final[dict[str, Callable[[Any, nodes.Call, Places], Access | None]]] = {
     "STARTSWITH": _Reading._starts_with,
     "STRINGEQUALS": _Reading._string_equals,

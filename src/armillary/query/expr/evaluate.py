@@ -26,8 +26,8 @@ from armillary.query.expr.like import like, matcher
 from armillary.query.expr.model_operators import MODEL_FUNCTIONS, between_of, binary_of
 from armillary.query.expr.operators import BINARY, UNARY, between, contained, element, logical_not
 from armillary.query.expr.queries import BoundQuery
+from armillary.query.expr.rows import StoredRow
 from armillary.query.functions import FUNCTIONS, Context
-from armillary.query.rows import StoredRow
 from armillary.store.index.paths import ARRAY, Path
 from armillary.values import JSON, UNDEFINED
 

@@ -295,6 +295,9 @@ Expr: TypeAlias = (
 )
 
 
+#: What may be another value for another row, or needs a row to be computed at all.
+VARYING: TypeAlias = Identifier | Subquery | UdfCall | Let | Native | AtPath | StoredItem
+
 _PLAIN = frozenset({"start", "end", "name_end", "function", "name", "kind", "operator"})
 _LEAVES = frozenset({"Native", "AtPath"})
 _child_fields: dict[type, tuple[str, ...]] = {}

@@ -220,9 +220,6 @@ def _without_wildcards(pattern: str, escape: str | None) -> str | None:
 
 
 def _constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, JSON]:
-    varying = (
-        nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let | nodes.Native | nodes.AtPath
-    )
-    if any(isinstance(node, varying) for node in nodes.walk(expr)):
+    if any(isinstance(node, nodes.VARYING) for node in nodes.walk(expr)):
         return False, UNDEFINED
     return constant(expr, scope)

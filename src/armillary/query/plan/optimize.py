@@ -151,7 +151,4 @@ def _is_plain(expr: nodes.Expr) -> bool:
     """Whether it speaks of no name: only then can it be computed without a row."""
     if isinstance(expr, nodes.Literal | nodes.Parameter):
         return True
-    varying = (
-        nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let | nodes.Native | nodes.AtPath
-    )
-    return not any(isinstance(node, varying) for node in nodes.walk(expr))
+    return not any(isinstance(node, nodes.VARYING) for node in nodes.walk(expr))

@@ -316,7 +316,7 @@ class _Job:
             return MemorySource(self._all_rows(plan.base))
         if not plan.sources:
             return one_row()
-        return StoreSource(self.store, self.pieces, self.metrics, plan.computed)
+        return StoreSource(self.store, self.pieces, self.metrics, plan.computed, self.budget)
 
     def _all_rows(self, plan: Plan) -> list[tuple[bytes, JSON]]:
         """Every row of a plan that has to be finished before another can begin."""
