@@ -201,10 +201,10 @@ class Maker:
             f".and({one}, {other})",
             f".or({one}, {other})",
             f".where({one}.count().is({self.draw(numbers())}))",
-            f".as('w').out().where(neq('w'))",
-            f".as('w').both().as('x').where('w', eq('x'))",
+            ".as('w').out().where(neq('w'))",
+            ".as('w').both().as('x').where('w', eq('x'))",
             f".as('w').out().where(__.as('w').has('age', {self.draw(numbers())}))",
-            f".as('w').both().as('x').where('w', lt('x')).by(T.id)",
+            ".as('w').both().as('x').where('w', lt('x')).by(T.id)",
         ), VERTEX
 
     def _branch(self) -> tuple[str, str]:
@@ -232,8 +232,8 @@ class Maker:
             f".repeat(__.{body}).times({times + 1}).emit()",
             f".emit().repeat(__.{body}).times({times + 1})",
             f".repeat(__.out()).until(__.or(__.loops().is(2), __.has('age', {self.draw(numbers())})))",
-            f".until(__.or(__.loops().is(2), __.not(__.out()))).repeat(__.out())",
-            f".repeat(__.out()).times(2).emit(__.has('age'))",
+            ".until(__.or(__.loops().is(2), __.not(__.out()))).repeat(__.out())",
+            ".repeat(__.out()).times(2).emit(__.has('age'))",
         ), VERTEX
 
     def _dedup(self) -> tuple[str, str]:

@@ -27,8 +27,8 @@ from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_PAGE_ENTITIES_MAX
 from armillary.partition.request_units import miss_ru, read_ru
 from armillary.query.access.order import has_order_index
-from armillary.query.plan.nodes import Plan, simple_plan
 from armillary.query.expr.rows import StoredRow
+from armillary.query.plan.nodes import Plan, simple_plan
 from armillary.query.run.pages import QueryPage, run_plan
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.reading import Stored
