@@ -103,6 +103,9 @@ QUERY_COUNT_MAX = 4_294_967_295  # TOP, OFFSET and LIMIT
 QUERY_GROUPS_MAX = 500_000  # cells of the table of groups, or different rows of a DISTINCT
 QUERY_KEYS_MAX = 1_000  # partition keys that a filter is narrowed to; more, and all are read
 QUERY_ELEMENTS_MAX = 1_000_000  # of arrays that FROM and JOIN go through for one item; ours
+QUERY_STEPS_FREE = 200  # for each item and one more: ordinary joins and functions cost no more
+QUERY_SECONDS_MAX = 20.0  # of one request: past it the query ends with an error
+QUERY_BYTES_MAX = 64 * MB  # kept by one query: arrays, groups, sorted rows
 QUERY_PAGE_SECONDS = 5.0  # after which a page ends with what it has
 QUERY_SNAPSHOT_SECONDS = 1.0  # of one read transaction; a page may need several
 

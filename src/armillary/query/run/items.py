@@ -224,6 +224,8 @@ class StoreSource:
         def cost(found: tuple[T, bytes]) -> float:
             # All that is not paid yet, so that asking this partition is paid here and not where
             # the query began: it was counted before we came.
+            if self.budget is not None:
+                self.metrics.steps = self.budget.steps
             ru = self.metrics.charge_ru() - self.metrics.charged_ru
             self.metrics.charged_ru += ru
             return ru
