@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.encoding.models import ValueModel
-from armillary.encoding.terms import (
-    descending,
-)
+from armillary.encoding.terms import descending
 from armillary.query.access.filters import Access, Lookup
 from armillary.query.access.term_ranges import Range, Ranges
 from armillary.store.index.composite import Column, Composite

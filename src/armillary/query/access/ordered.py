@@ -24,10 +24,7 @@ from itertools import groupby, islice
 from armillary.budget import Budget
 from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import DIGEST_BYTES as CUT_DIGEST_BYTES
-from armillary.encoding.terms import (
-    Partial,
-    descending,
-)
+from armillary.encoding.terms import Partial, descending
 from armillary.query.access.choice import Choice, choose
 from armillary.query.access.composite import single_lookups
 from armillary.query.access.filters import Access

@@ -110,7 +110,10 @@ class AccountStore:
         catalog.ensure_catalog(engine)
         self.clean_up()
         if engine.unclean_open:
-            self._leap()
+            self.leap()
+        follow = getattr(engine, "follow_failovers", None)
+        if follow is not None:  # another database may take over at any time
+            follow(self.leap)
 
     def container(self, database: str, name: str) -> ContainerStore:
         return ContainerStore(
@@ -257,13 +260,21 @@ class AccountStore:
         if spaces and may():
             self._drop(spaces)
 
-    def _leap(self) -> None:
-        """What clients know of this account may be newer than the account itself."""
+    def leap(self, run: Callable[[int, Command], Any] | None = None) -> int:
+        """What clients know of this account may be newer than the account itself: go on above it.
+        Gives the number of physical partitions."""
+        run = run or self.engine.run
+        count = 0
         for database in self.list_databases():
             for record in self.list_containers(database.id):
                 for one in record.ranges:
                     with suppress(SpaceGone):
-                        self.engine.run(one.space, Command("items.leap", None))
+                        run(one.space, Command("items.leap", None))
+                        count += 1
+        leapt = getattr(self.engine, "leapt", None)
+        if leapt is not None:
+            leapt()
+        return count
 
     def _drop(self, spaces: list[int]) -> None:
         for space in spaces:

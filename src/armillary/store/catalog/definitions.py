@@ -37,6 +37,7 @@ ECHOED: Final = (
     "vectorEmbeddingPolicy",
     "fullTextPolicy",
     "clientEncryptionPolicy",
+    "mongo",
 )
 
 
