@@ -122,8 +122,9 @@ def run_plan(
         job = replace(job, plan=sorted_plan, parameters=known)
     try:
         page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
-    except (OutOfTime, OverBudget):
+    except (OutOfTime, OverBudget) as error:
         _charge_rest(store, pieces, metrics, budget)  # the work is done, whoever waits for it
+        error.facts["charge_ru"] = metrics.charge_ru()
         raise
     metrics.output_items = len(page.rows)
     metrics.output_bytes = page.size_bytes
