@@ -8,6 +8,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from tests.support.accounts import World, open_world, store_of
@@ -15,6 +16,7 @@ from tests.support.accounts import World, open_world, store_of
 from armillary.budget import Budget
 from armillary.container import Container
 from armillary.errors import Abandoned, OutOfTime, OverBudget
+from armillary.query.run import items as run_items
 from armillary.query.run.sql import run_query
 
 MANY = list(range(30_000))
@@ -245,3 +247,24 @@ def test_work_that_is_cut_off_is_charged_too() -> None:
         with pytest.raises(OverBudget):
             run_query(store, ATTACK_STEPS, {"@p": MANY}, budget=Budget(steps_max=500_000))
         assert sum(charged) > 400
+
+
+def test_counting_entries_of_an_index_looks_whether_anybody_waits() -> None:
+    with open_world(":memory:") as world:
+        made = filled(world)
+        for number in range(3, 40):
+            made.create_item({"id": str(number), "pk": "a", "n": number})
+        looks = 0
+
+        def now() -> float:
+            nonlocal looks
+            looks += 1
+            return 0.0
+
+        with patch.object(run_items, "ENTRIES_BETWEEN_LOOKS", 5):
+            text = "SELECT VALUE COUNT(1) FROM c WHERE c.n >= 0"
+            page = ask(made, text, {}, Budget(deadline=1.0, now=now))
+        assert page.rows == [40]
+        assert page.metrics.index_only
+        assert looks >= 40 / 5
+        assert page.metrics.charge_ru() < 3  # entries are no steps
