@@ -14,6 +14,7 @@ from typing import Protocol
 
 from armillary.server.bounds import Bounds
 from armillary.server.http.answers import DateLine
+from armillary.server.long_work import LongWork
 
 log = logging.getLogger("armillary.server")
 
@@ -42,6 +43,7 @@ class Pool:
         self.draining = False
         self.peers: set[Peer] = set()
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
+        self.long_work = LongWork(self.bounds.query_threads)
         self.protocols: dict[str, int] = {}
         """Which protocols are up, and on which port."""
         self.waiting = 0
@@ -103,6 +105,9 @@ class Pool:
         await asyncio.sleep(GRACE_SECONDS)
         for peer in list(self.peers):
             peer.drain()
+        if self.long_work.under_way:
+            await self._until_empty(min(self.bounds.query_drain_s, self.bounds.drain_s))
+        self.long_work.cancel()
         await self._until_empty(self.bounds.drain_s)
         for peer in list(self.peers):
             peer.abort()

@@ -73,6 +73,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         if self._stream is not None:
             self._stream.stop()
+        self._give_up()
         self._pipeline.forget_waiting()
         self._reader.close()
         self._hold(0)
@@ -104,8 +105,15 @@ class Connection(asyncio.Protocol):
         if self._phase == LINGER or not len(self._pipeline):
             return False
         self._hanging_up = True
+        self._give_up()  # nearly every client that ends its side has left
         # Answers under way still go out; TLS has no half-closed state to do it in.
         return not self._secure
+
+    def _give_up(self) -> None:
+        """Nobody waits for what is under way. Only long work has a budget."""
+        for request in self._pipeline.running_requests():
+            if request.budget is not None:
+                request.budget.cancel()
 
     def pause_writing(self) -> None:
         self._writing_paused = True
