@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from armillary.encoding.partition_key import KeyValues
-from armillary.errors import BadInput
+from armillary.errors import BadInput, NotSupported
 from armillary.limits import (
     PAGE_ITEMS_MAX,
     QUERY_GROUPS_MAX,
@@ -26,6 +26,7 @@ from armillary.query.access.order import has_order_index
 from armillary.query.access.vector_order import directed
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
+from armillary.query.functions.user import UserFunctions
 from armillary.query.plan.explain import explain
 from armillary.query.plan.nodes import Piece, Plan
 from armillary.query.plan.optimize import narrow, pieces_of_key
@@ -97,12 +98,59 @@ def run_plan(
     (or the beginning of a hierarchical one). `text`: what statistics call the query.
     `page_per_range`: no page has rows of two physical partitions, unless they have to be merged.
     """
+    names = user_functions(plan)
+    if names:
+        # What runs them is held for one page: a process of its own, with their texts in it.
+        functions = opened_functions(store, names)
+        try:
+            return _run_plan(
+                store, plan, parameters, text, start, end, partition_key, continuation, max_items,
+                page_per_range, clock, random, functions,
+            )  # fmt: skip
+        finally:
+            functions.close()
+    return _run_plan(
+        store, plan, parameters, text, start, end, partition_key, continuation, max_items,
+        page_per_range, clock, random, None,
+    )  # fmt: skip
+
+
+def user_functions(plan: Plan) -> tuple[str, ...]:
+    """The names of those that a plan calls."""
+    inner = () if plan.base is None else user_functions(plan.base)
+    return tuple(dict.fromkeys((*plan.bound.udfs, *inner)))
+
+
+def opened_functions(store: ContainerStore, names: Sequence[str]) -> UserFunctions:
+    if store.functions is None:
+        raise NotSupported(f"The user-defined function '{names[0]}' can't be called here.")
+    found: UserFunctions = store.functions(names)
+    return found
+
+
+def _run_plan(
+    store: ContainerStore,
+    plan: Plan,
+    parameters: Mapping[str, JSON],
+    text: str | None,
+    start: bytes,
+    end: bytes,
+    partition_key: KeyValues | None,
+    continuation: str | None,
+    max_items: int,
+    page_per_range: bool,
+    clock: Clock,
+    random: Random | None,
+    functions: UserFunctions | None,
+) -> QueryPage:
     began = clock()
     items = check_page_size(max_items, PAGE_ITEMS_MAX)
     now_ms = store.engine.now_ms()
     state = store.state
     chance = random.random if random is not None else _chance(now_ms)
     context = context_of(state.definition.document, now_ms * 10_000, chance)
+    if functions is not None:
+        context = replace(context, functions=functions)
     plan = directed(plan, parameters, context)
     metrics = QueryMetrics()
     scope = Scope(Frame(), parameters, context, bound=plan.bound)
