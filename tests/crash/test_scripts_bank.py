@@ -78,7 +78,7 @@ def split(bank: Bank, transfers: int, done: threading.Event, found: list[set[str
             until(lambda wanted=wanted: done.is_set() or len(bank.acknowledged) > wanted)  # type: ignore[misc]
             before = owner()
             remote.control("POST", f"{path}/split", {"id": before})
-            found.append({before, until(lambda before=before: owner() != before and owner())})  # type: ignore[misc,arg-type]
+            found.append({before, until(lambda before=before: owner() != before and owner())})  # type: ignore[misc]
     client.close()
 
 

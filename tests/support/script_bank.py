@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -132,7 +133,7 @@ class Bank:
         chance = random.Random(self.seed)
         for number in range(kills):
             wanted = (number + 1) * transfers // (kills + 1)
-            until(lambda wanted=wanted: len(self.acknowledged) >= wanted or done.is_set())
+            until(partial(self._has, wanted, done))
             which = chance.randrange(self.servers)
             server = self.servings[which]
             if number % 2 == 0 and (pids := script_children(server.process.pid)):
@@ -145,6 +146,9 @@ class Bank:
             server.close()
             self.servings[which] = self.start(which)
             self.kills += 1
+
+    def _has(self, wanted: int, done: threading.Event) -> bool:
+        return len(self.acknowledged) >= wanted or done.is_set()
 
     def check(self, transfers: int) -> None:
         client = self.client(0)
