@@ -37,6 +37,7 @@ from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 from armillary.store.migration import rekey as rekeying
 from armillary.store.migration.rekey import RekeyProgress, RekeyReport
+from armillary.store.rows.layout import PACKED
 from armillary.store.throughput.meter import Enforce, Meter
 from armillary.store.upkeep.housekeeper import Housekeeper, settle
 from armillary.values import JSON
@@ -75,7 +76,7 @@ def open_account(
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
-    engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
+    engine = open_engine(address, HANDLERS, durability=durability, clock=clock, packed=PACKED)
     try:
         meter = ledger = None
         if enforce != "off":
@@ -198,6 +199,7 @@ class Database:
         autoscale_max: int | None = None,
         physical_partitions: int | None = None,
         fixed: bool = False,
+        api: str = "nosql",
     ) -> Container:
         """A new container.
 
@@ -205,7 +207,8 @@ class Database:
         definition `{"paths", "kind", "version"}`. With a `synthetic_key` it may be left out. A
         container without any key is a fixed one: one physical partition that never grows. So is one
         with a key that was asked for as `fixed` with less than 1,000 RU/s of its own, as containers
-        of 2018 were; with more it behaves as any other.
+        of 2018 were; with more it behaves as any other. `api` ("nosql", "table", "mongo",
+        "gremlin") says what its values mean, for ever.
         """
         body: dict[str, Any] = {"id": id} | _keys_of(partition_key, synthetic_key)
         if indexing_policy is not None:
@@ -225,6 +228,7 @@ class Database:
             throughput=requested(throughput, autoscale_max),
             physical_partitions=physical_partitions,
             fixed=fixed,
+            api=api,
         )
         return self._container(id)
 

@@ -390,3 +390,10 @@ class FormatMismatch(DbError):
     """The data was written by another version, or is not ours, or is damaged."""
 
     text = "The data folder has a format this version can't open."
+
+
+class DataDamaged(FormatMismatch):
+    """Bytes on disk are not those that were written: a checksum does not agree. They are never
+    served; `armillary doctor` names all of them."""
+
+    text = "The stored data is damaged. Run `armillary doctor`, then restore a backup."

@@ -1,7 +1,7 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
-from armillary.store.catalog import controls, resources, restore, seeds
+from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
 from armillary.store.items import operations, script_writes
 from armillary.store.migration import records as rekey_records
@@ -26,5 +26,6 @@ HANDLERS: dict[str, Handler] = {
     **script_writes.HANDLERS,
     **seeds.HANDLERS,
     **rekey_records.HANDLERS,
+    **notes.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"

@@ -15,8 +15,9 @@ import orjson
 
 from armillary.encoding.documents import Header, finish_json, pack_header, unpack_header
 from armillary.encoding.etags import etag_bytes, etag_text
+from armillary.encoding.framed_model import SHARED_END
 from armillary.encoding.rids import item_rid
-from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM, term
+from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
 from armillary.engine.base import Writer
 from armillary.errors import ContainerFull, PartitionKeyCollision, PartitionKeyFull
 from armillary.store.feed.log import log_put, log_remove
@@ -39,6 +40,7 @@ from armillary.store.rows.secondary import (
 
 _NODE_TERMS = (ARRAY_TERM, OBJECT_TERM)
 _NODE_BYTES = 1 + 8 + 1  # kind, path, type: the entry of an array or object, not of a leaf
+_FRAMED_NODE_BYTES = _NODE_BYTES + len(SHARED_END)  # the same under a framed value model
 
 
 class Found(NamedTuple):
@@ -149,7 +151,7 @@ class Work:
         if old is None or op.new_id_part != op.id_part:
             tx.put(layout.ID + key.epk_key + op.new_id_part, rid)
         if old is not None and op.new_id_part != op.id_part:
-            tx.delete(layout.ID + key.epk_key + op.id_part)
+            tx.delete_many((layout.ID + key.epk_key + op.id_part,))
         self._move_index_rows(was, now)
         log_put(
             tx,
@@ -167,9 +169,13 @@ class Work:
         tx, epk_key = self.tx, old.header.epk
         logical = self.logical(epk_key)
         assert logical is not None, "an item without its logical partition"
-        tx.delete(layout.DOC + old.rid)
-        tx.delete(layout.ID + epk_key + id_part(orjson.loads(old.text)["id"]))
-        tx.delete(layout.LR + epk_key + old.rid)
+        tx.delete_many(
+            (
+                layout.DOC + old.rid,
+                layout.ID + epk_key + id_part(orjson.loads(old.text)["id"]),
+                layout.LR + epk_key + old.rid,
+            )
+        )
         self._move_index_rows(was, NOTHING_INDEXED)
         log_remove(
             tx,
@@ -205,7 +211,7 @@ class Work:
             if logical.items:
                 self.tx.put(logical_key(epk_key), logical.pack())
             else:
-                self.tx.delete(logical_key(epk_key))
+                self.tx.delete_many((logical_key(epk_key),))
         if is_change:
             if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
                 self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
@@ -228,8 +234,8 @@ class Work:
 
     def _move_index_rows(self, was: Indexed, now: Indexed) -> None:
         tx, before, after = self.tx, was.entries.shape, now.entries.shape
-        for row in was.rows.keys() - now.rows.keys():
-            tx.delete(row)
+        # Without asking whether they are there: of a row in runs that would be a search.
+        tx.delete_many(was.rows.keys() - now.rows.keys())
         # A vector may change under its key; every other row is all in the key.
         tx.put_many([(row, value) for row, value in now.rows.items() if was.rows.get(row) != value])
         if before != after:
@@ -309,7 +315,7 @@ def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) ->
     for entry in entries.ux:
         rows[layout.UX + epk_key + entry] = rid
     if plan.ts_prefix is not None:
-        rows[plan.ts_prefix + term(header.ts) + rid] = epk_key
+        rows[plan.ts_prefix + plan.model.term(header.ts) + rid] = epk_key
     if header.ttl > 0:
         rows[expiry_key(header.ts + header.ttl, rid)] = b""
     size_bytes = sum(map(len, rows))
@@ -337,7 +343,13 @@ def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
 
 
 def _leaves(entries: set[bytes]) -> int:
-    return sum(len(e) != _NODE_BYTES or e[-1:] not in _NODE_TERMS for e in entries)
+    return sum(not _is_node(entry) for entry in entries)
+
+
+def _is_node(entry: bytes) -> bool:
+    if len(entry) == _NODE_BYTES:
+        return entry[-1:] in _NODE_TERMS
+    return len(entry) == _FRAMED_NODE_BYTES and entry.endswith(SHARED_END)
 
 
 def size_text(size_bytes: int) -> str:
