@@ -3,7 +3,7 @@
 from armillary.engine.base import Handler
 from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
-from armillary.store.items import operations
+from armillary.store.items import operations, script_writes
 from armillary.store.migration import records as rekey_records
 from armillary.store.moves import handlers as moving
 from armillary.store.moves import records as move_records
@@ -23,6 +23,7 @@ HANDLERS: dict[str, Handler] = {
     **offers.HANDLERS,
     **resources.HANDLERS,
     **restore.HANDLERS,
+    **script_writes.HANDLERS,
     **seeds.HANDLERS,
     **rekey_records.HANDLERS,
     **notes.HANDLERS,

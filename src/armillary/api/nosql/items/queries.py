@@ -94,6 +94,7 @@ def _plan(
         features,
         key=call.options.key,
         vector_policy=definition.document.get("vectorEmbeddingPolicy"),
+        model=store.state.model,
     )
 
 
