@@ -99,7 +99,7 @@ def _of_field(name: str, value: Any) -> list[nodes.Expr]:
 def _alternatives(terms: list[nodes.Expr]) -> tuple[nodes.Expr, ...]:
     (term,) = terms
     assert isinstance(term, nodes.Logical)
-    return term.operands
+    return term.terms
 
 
 def _compared(name: str, operator: str, value: Any) -> list[nodes.Expr]:
