@@ -58,10 +58,14 @@ class GroupStep(Modulated):
     def begin(self, run: Run) -> Stage:
         return _Grouping(self, run)
 
+    def prepare(self, run: Run) -> None:
+        if self.key is not None:
+            run.side_effects.setdefault(self.key, self.new())
+
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         """Beside the stream."""
         assert self.key is not None
-        groups = run.side_effects.setdefault(self.key, self.new())
+        groups = run.side_effects[self.key]
         if not isinstance(groups, Groups):
             raise ScriptError(f"The side effect '{self.key}' is not a map.")
         groups.add(traversers, run)
@@ -169,10 +173,13 @@ class TreeStep(Modulated):
     def begin(self, run: Run) -> Stage:
         return _Growing(self, run)
 
+    def prepare(self, run: Run) -> None:
+        if self.key is not None:
+            run.side_effects.setdefault(self.key, _Grown())
+
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         assert self.key is not None
-        grown = run.side_effects.setdefault(self.key, _Grown())
-        grow(grown.tree, self, traversers, run)
+        grow(run.side_effects[self.key].tree, self, traversers, run)
         return traversers
 
 
