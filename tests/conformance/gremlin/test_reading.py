@@ -1,4 +1,3 @@
-
 """gremlinpython reads a graph: what Microsoft's documents and samples ask, and the shapes of the
 answers. Without these a program written for the service would meet other values here."""
 

@@ -1,4 +1,3 @@
-
 """gremlinpython writes a graph."""
 
 from __future__ import annotations

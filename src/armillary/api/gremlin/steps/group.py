@@ -68,7 +68,7 @@ class GroupStep(Modulated):
         groups = run.side_effects[self.key]
         if not isinstance(groups, Groups):
             raise ScriptError(f"The side effect '{self.key}' is not a map.")
-        groups.add(traversers, run)
+        groups.add(traversers, run, cycled(self.bys[:1], 0))
         return traversers
 
 
@@ -100,8 +100,9 @@ class Groups:
         self._kept: dict[Hashable, Any] = {}
         self._reduces = any(step.stateful for step in value.steps)
 
-    def add(self, traversers: list[Traverser], run: Run) -> None:
-        keys = self._key.needed(traversers, run)
+    def add(self, traversers: list[Traverser], run: Run, by: By | None = None) -> None:
+        """`by`: of another step that groups under the same name."""
+        keys = (by or self._key).needed(traversers, run)
         before = len(self._keys)
         if self._counts:
             for one, key in zip(traversers, keys, strict=True):

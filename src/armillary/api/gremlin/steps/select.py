@@ -44,7 +44,7 @@ def scope_value(one: Traverser, label: str, run: Run, pop: str = "last") -> Any:
             case "mixed":
                 return found[0] if len(found) == 1 else found
         return found[-1]
-    return [] if pop == "all" and not isinstance(object, Map) and one.trail else MISSING
+    return MISSING
 
 
 class SelectStep(Modulated):
