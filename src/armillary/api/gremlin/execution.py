@@ -40,8 +40,8 @@ from armillary.limits import (
     GREMLIN_CHUNK_ITEMS,
     GREMLIN_TRAVERSER_STEPS_MAX,
 )
-from armillary.store.containers import ContainerStore
-from armillary.store.controls import FAULTS
+from armillary.store.catalog.controls import FAULTS
+from armillary.store.items.containers import ContainerStore
 
 log = logging.getLogger("armillary.api.gremlin")
 CHUNK_ITEMS_MAX: Final = 1000

@@ -19,7 +19,7 @@ from armillary.api.core.principals import FULL, READ_ONLY, Principal, authentica
 from armillary.api.http.messages import Request
 from armillary.encoding.partition_key import PartitionKeyDefinition
 from armillary.errors import BadInput, Forbidden, NotFound, OwnerNotFound, Unauthorized
-from armillary.store.containers import ContainerStore
+from armillary.store.items.containers import ContainerStore
 
 NOT_ALLOWED: Final = frozenset({"id", "label"})
 TOKEN_KEY_TEXT: Final = (
