@@ -144,6 +144,28 @@ def run_plan(
         return QueryPage(page.rows, token, metrics, plan, pieces)
 
 
+def user_functions(plan: Plan) -> tuple[str, ...]:
+    """The names of those that a plan calls."""
+    inner = () if plan.base is None else user_functions(plan.base)
+    return tuple(dict.fromkeys((*plan.bound.udfs, *inner)))
+
+
+@contextmanager
+def opened_functions(store: ContainerStore, plan: Plan) -> Iterator[UserFunctions | None]:
+    """What runs them is held for one page: a process of its own, with their texts in it."""
+    names = user_functions(plan)
+    if not names:
+        yield None
+        return
+    if store.functions is None:
+        raise NotSupported(f"The user-defined function '{names[0]}' can't be called here.")
+    functions: UserFunctions = store.functions(names)
+    try:
+        yield functions
+    finally:
+        functions.close()
+
+
 def _charge_rest(
     store: ContainerStore, pieces: Sequence[Piece], metrics: QueryMetrics, budget: Budget
 ) -> None:
