@@ -94,9 +94,8 @@ class PostgresEngine:
         self._closing = threading.Event()
         self._retries = 0
         self.unclean_open = False
-        self._supervisor = Supervisor.of(self._address)
+        self._supervisor = Supervisor.of(self._address, start_s)
         try:
-            self._supervisor.wait(start_s)
             found = self._prepare()
         except BaseException:
             self._supervisor.release()

@@ -89,14 +89,19 @@ class Supervisor:
     _registry: ClassVar[threading.Lock] = threading.Lock()
 
     @classmethod
-    def of(cls, address: Address) -> Supervisor:
-        """The one of this process for this address. `release` it."""
+    def of(cls, address: Address, wait_s: float | None) -> Supervisor:
+        """The one of this process for this address, once there is a database. `release` it."""
         with cls._registry:
             found = cls._shared.get(address.url)
             if found is None:
                 found = cls._shared[address.url] = cls(address)
             found._users += 1
-            return found
+        try:
+            found.wait(wait_s)
+        except BaseException:
+            found.release()
+            raise
+        return found
 
     def __init__(self, address: Address) -> None:
         self._address = address
