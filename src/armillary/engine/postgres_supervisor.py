@@ -72,6 +72,11 @@ class Health:
     severed: int
     probe_ms: float
 
+    @property
+    def trouble(self) -> str:
+        """Empty when requests can be served."""
+        return "" if self.state is State.READY else f"database {self.state.value}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:

@@ -5,14 +5,16 @@ import os
 import shutil
 from pathlib import Path
 
+from armillary.clock import new_random
 from armillary.engine.compacting import compact_folder
 from armillary.engine.folder import from_system
 from armillary.engine.format import DATA_NAME, STAMP_NAME, read_stamp, sync_folder
 from armillary.engine.opening import is_there, open_engine
 from armillary.errors import BadInput, DbError
+from armillary.store.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 
-__all__ = ["backup", "compact_folder", "restore"]
+__all__ = ["backup", "compact_folder", "mark_restored", "restore"]
 
 
 def backup(address: str, target: Path) -> int:
@@ -52,6 +54,17 @@ def restore(source: Path, target: Path) -> int:
     except (OSError, DbError) as error:
         shutil.rmtree(target, ignore_errors=True) if made else _empty(target)
         raise from_system(error, target) if isinstance(error, OSError) else error from error
+
+
+def mark_restored(address: str) -> int:
+    """Physical partitions whose numbers go on above all that was given out. For a database that was
+    put back by tools that leave no sign of it."""
+    check_there(address)
+    engine = open_engine(address, HANDLERS)
+    try:
+        return AccountStore(engine, random=new_random()).leap()
+    finally:
+        engine.close()
 
 
 def _empty(folder: Path) -> None:
