@@ -18,12 +18,8 @@ class Kept:
     name: str
 
     @property
-    def key(self) -> str:
-        return PREFIX + self.name
-
-    @property
     def _key(self) -> str:
-        return json.dumps(self.key)
+        return json.dumps(PREFIX + self.name)
 
     async def get(self) -> Any:
         try:

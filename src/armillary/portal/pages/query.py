@@ -56,8 +56,7 @@ class QueryPage:
         with self._answer:
             self._invite()
         if "q" not in self._context.query:
-            self._editor.restore(self._drafts.key)
-        self._editor.focus()
+            ui.timer(0.0, self._restore, once=True)
 
     def _invite(self) -> None:
         with parts.card():
@@ -68,11 +67,16 @@ class QueryPage:
                     button.on_click(lambda text=text: self._take(text))
 
     async def _take(self, text: str) -> None:
-        self._editor.show(text)
+        self._editor.value = text
         await self._run()
 
+    async def _restore(self) -> None:
+        draft = await self._drafts.get()
+        if isinstance(draft, str) and draft.strip():
+            self._editor.value = draft
+
     def _edited(self) -> None:
-        self._editor.mark()
+        self._editor.decorations.clear()
         self._drafts.put(self._editor.value)
 
     # --- running --------------------------------------------------------------------------------
@@ -88,7 +92,7 @@ class QueryPage:
         except (ValueError, BadInput) as error:
             self._show_mistakes([Mistake(str(error))])
             return
-        self._editor.mark()
+        self._editor.decorations.clear()
         self._set_running(True)
         answer = Answer(body)
         try:
@@ -116,7 +120,7 @@ class QueryPage:
                 start = min(one.start, len(text) - 1)
                 end = max(start + 1, min(one.end, len(text)))
                 marks.append({"kind": "mark", "from": start, "to": end, "class": "a-wrong"})
-        self._editor.mark(marks)
+        self._editor.decorations[:] = marks
         self._answer.clear()
         with self._answer:
             title = "This can't be asked"
@@ -143,7 +147,7 @@ class QueryPage:
         chosen = await dialog
         dialog.delete()
         if isinstance(chosen, str):
-            self._editor.show(chosen)
+            self._editor.value = chosen
 
 
 def _entry(one: object, dialog: ui.dialog) -> None:
