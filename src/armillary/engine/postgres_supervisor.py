@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import psycopg
 
-from armillary.engine.postgres_address import Address
+from armillary.engine.postgres.address import Address
 from armillary.engine.postgres_connection import (
     Answer,
     Connection,

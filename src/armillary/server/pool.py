@@ -13,8 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from armillary.server.answers import DateLine
 from armillary.server.bounds import Bounds
+from armillary.server.http.answers import DateLine
 
 log = logging.getLogger("armillary.server")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from armillary.engine.postgres_errors import BY_CLASS, BY_STATE, kind_of, translated
+from armillary.engine.postgres.errors import BY_CLASS, BY_STATE, kind_of, translated
 from armillary.errors import DbError, FormatMismatch, ReadOnlyStore, StorageFull, Unavailable
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import armillary
 from armillary.cli import app
 from armillary.limits import LSN_LEAP
-from armillary.store.meta import Meta, unpack_meta
+from armillary.store.rows.meta import Meta, unpack_meta
 
 pytestmark = pytest.mark.postgres
 
