@@ -32,10 +32,12 @@ from armillary.partition.provisioning.partitions import PartitionLimits
 from armillary.partition.request_units import PROFILES
 from armillary.partition.usage.statistics import open_statistics
 from armillary.query.sql.computed import check_computed
+from armillary.scripts.lazy import LazyRuntime
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 from armillary.store.migration import rekey as rekeying
 from armillary.store.migration.rekey import RekeyProgress, RekeyReport
+from armillary.store.rows.layout import PACKED
 from armillary.store.throughput.meter import Enforce, Meter
 from armillary.store.upkeep.housekeeper import Housekeeper, settle
 from armillary.values import JSON
@@ -74,7 +76,7 @@ def open_account(
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
-    engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
+    engine = open_engine(address, HANDLERS, durability=durability, clock=clock, packed=PACKED)
     try:
         meter = ledger = None
         if enforce != "off":
@@ -113,6 +115,7 @@ class Account:
     ) -> None:
         self._store = store
         self._engine = store.engine
+        self._scripts = LazyRuntime()
         self._housekeeper = Housekeeper(store, ledger=ledger) if housekeeping else None
 
     @property
@@ -130,7 +133,7 @@ class Account:
     ) -> Database:
         """With throughput of its own, its containers share it unless they bring theirs."""
         self._store.create_database(id, requested(throughput, autoscale_max))
-        return Database(self._store, id)
+        return Database(self._store, id, self._scripts)
 
     def create_database_if_not_exists(self, id: str) -> Database:
         try:
@@ -145,7 +148,7 @@ class Account:
     def database(self, id: str) -> Database:
         """The database of that name; NotFound if there is none."""
         self._store.read_database(id)
-        return Database(self._store, id)
+        return Database(self._store, id, self._scripts)
 
     def databases(self) -> list[str]:
         return [one.id for one in self._store.list_databases()]
@@ -158,6 +161,7 @@ class Account:
         self._engine.backup(Path(folder))
 
     def close(self) -> None:
+        self._scripts.close()
         if self._housekeeper is not None:
             self._housekeeper.close()
             self._housekeeper = None
@@ -175,8 +179,9 @@ class Account:
 class Database:
     """Containers by name."""
 
-    def __init__(self, store: AccountStore, id: str) -> None:
+    def __init__(self, store: AccountStore, id: str, scripts: LazyRuntime | None = None) -> None:
         self._store = store
+        self._scripts = scripts
         self.id = id
 
     def create_container(
@@ -194,6 +199,7 @@ class Database:
         autoscale_max: int | None = None,
         physical_partitions: int | None = None,
         fixed: bool = False,
+        api: str = "nosql",
     ) -> Container:
         """A new container.
 
@@ -201,7 +207,8 @@ class Database:
         definition `{"paths", "kind", "version"}`. With a `synthetic_key` it may be left out. A
         container without any key is a fixed one: one physical partition that never grows. So is one
         with a key that was asked for as `fixed` with less than 1,000 RU/s of its own, as containers
-        of 2018 were; with more it behaves as any other.
+        of 2018 were; with more it behaves as any other. `api` ("nosql", "table", "mongo",
+        "gremlin") says what its values mean, for ever.
         """
         body: dict[str, Any] = {"id": id} | _keys_of(partition_key, synthetic_key)
         if indexing_policy is not None:
@@ -221,6 +228,7 @@ class Database:
             throughput=requested(throughput, autoscale_max),
             physical_partitions=physical_partitions,
             fixed=fixed,
+            api=api,
         )
         return self._container(id)
 
@@ -288,7 +296,8 @@ class Database:
         self._store.delete_container(self.id, id)
 
     def _container(self, id: str) -> Container:
-        return Container(self._store.container(self.id, id), self._store.limits)
+        store = self._store.container(self.id, id)
+        return Container(store, self._store.limits, self._scripts)
 
 
 def _there_now(read: Callable[[], T], refusal: Conflict) -> T:

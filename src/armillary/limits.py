@@ -106,10 +106,39 @@ QUERY_ELEMENTS_MAX = 1_000_000  # of arrays that FROM and JOIN go through for on
 QUERY_PAGE_SECONDS = 5.0  # after which a page ends with what it has
 QUERY_SNAPSHOT_SECONDS = 1.0  # of one read transaction; a page may need several
 
+# --- scripts (scripts 2.2, 3, 7.3; the numbers without a source are ours) ---
+SCRIPT_SECONDS = 5.0  # of one run, waiting for its turn not counted
+SCRIPT_SOFT_SHARE = 0.8  # of that, after which operations are no longer accepted
+SCRIPT_STRIKE_SHARE = 0.4  # CPU time of a run that counts against its script: 2 s of 5
+SCRIPT_STRIKES_MAX = 6  # runs over their bounds before a script is blocked
+SCRIPT_STRIKES_KEPT = 10_000  # scripts whose strikes are remembered
+SCRIPT_HEAP_BYTES = 64 * MB
+SCRIPT_STACK_BYTES = 1 * MB
+SCRIPT_PROCESS_BYTES = 336 * MB  # address space of a child besides the heap
+SCRIPT_CHILDREN = 2  # processes that run scripts at once; one more may be warm
+SCRIPT_CHILD_RUNS = 2_000  # after which a child is replaced
+SCRIPT_CHILD_RSS_BYTES = 40 * MB  # or when it was ever larger than this
+SCRIPT_START_SECONDS = 10.0  # for a child to begin
+SCRIPT_FRAME_BYTES_MAX = 32 * MB  # of one answer of a child
+SCRIPT_PENDING_MAX = 10_000  # operations of one run; more are not accepted
+SCRIPT_PENDING_BYTES = 8 * MB  # of bodies queued at once
+SCRIPT_WRITTEN_BYTES_MAX = 32 * MB  # by one run
+SCRIPT_MESSAGE_CHARACTERS_MAX = 2 * MB  # of a body that a script sets
+SCRIPT_ANSWER_CHARACTERS_MAX = 4 * MB
+SCRIPT_LOG_CHARACTERS_MAX = 8 * KB  # travels in a header, percent-encoded
+SCRIPT_TEXT_BYTES_MAX = 1 * MB
+SCRIPT_RETRIES_MAX = 40  # runs of one script after conflicts with other writers; then 449
+SCRIPT_RETRY_SECONDS = 20.0  # after which no further run begins
+SCRIPTS_WAITING_MAX = 4_096  # runs waiting for their turn; more are refused with 429
+SCRIPT_RIDS_RESERVED = 1_000  # at once, for items that scripts are going to write
+FUNCTION_ROWS = 500  # rows of one call into JavaScript
+FUNCTION_BLOCK_BYTES = 4 * MB  # of arguments of such a call
+
 # --- engine ---
 KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
 GROUP_COMMANDS_MAX = 64  # commands in one commit
 QUEUE_COMMANDS_MAX = 10_000  # waiting for the writer; more are refused
+BLOCK_CACHE_BYTES = 32 * MB  # decoded blocks of index rows, in each process
 READ_SECONDS_MAX = 5.0  # age of a read transaction; an old one makes the LMDB file grow
 READERS_MAX = 1024  # LMDB reader slots over all processes
 READER_CHECK_SECONDS = 10.0
@@ -239,6 +268,23 @@ REGEX_SECONDS_MAX = 0.5  # of one match
 REGEX_CHARACTERS_MAX = 4096  # of one pattern
 POLYGON_POINTS_MAX = 4096  # limits page
 FUZZY_DISTANCE_MAX = 2  # edits of a full-text term
+
+# --- MongoDB (mongodb 2, 6, 17, 22) ---
+MONGO_MESSAGE_BYTES_MAX = 48_000_000
+MONGO_REPLY_BYTES_MAX = 16 * MB  # documents of one batch of a cursor
+MONGO_FIRST_BATCH = 101  # documents, unless the client says
+MONGO_WRITE_BATCH_MAX = 100_000  # statements of one write command
+MONGO_CURSOR_SECONDS = 600  # a cursor that nobody asks is removed
+MONGO_CURSORS_MAX = 10_000  # open at once, all clients together
+MONGO_SPOOL_BYTES_MAX = 256 * MB  # of a sorted or aggregated result that waits for its client
+MONGO_MEMORY_BYTES_MAX = 100 * MB  # a sort or group holds, as the reference server
+MONGO_OPERATION_SECONDS = 60
+MONGO_TRANSACTION_SECONDS = 5
+MONGO_TRANSACTION_OPERATIONS_MAX = 1_000
+MONGO_RECORD_SECONDS = 1800  # how long a retryable write is remembered
+MONGO_INDEXES_MAX = 500
+MONGO_COMPOUND_FIELDS_MAX = 8
+MONGO_PIPELINE_STAGES_MAX = 1_000
 
 assert BATCH_BYTES_MAX >= ITEM_BYTES_MAX
 assert BODY_BYTES_MAX > BATCH_BYTES_MAX, "the API refuses before the server does"

@@ -33,9 +33,12 @@ def open_engine(
     *,
     durability: Durability = "full",
     clock: Clock | None = None,
+    packed: bytes | None = None,
+    keep_format: bool = False,
     **options: Any,
 ) -> Engine:
-    """`options` are those of the engine that the address names."""
+    """`options` are those of the engine that the address names. `packed` and `keep_format` are for
+    LMDB; the others have no runs."""
     if durability not in ("full", "relaxed"):
         raise BadInput(f"The durability is full or relaxed, not {durability!r}.")
     if address == MEMORY_ADDRESS:
@@ -51,7 +54,15 @@ def open_engine(
         )
     from armillary.engine.lmdb.engine import LmdbEngine
 
-    return LmdbEngine(Path(address), handlers, durability=durability, clock=clock, **options)
+    return LmdbEngine(
+        Path(address),
+        handlers,
+        durability=durability,
+        clock=clock,
+        packed=packed,
+        keep_format=keep_format,
+        **options,
+    )
 
 
 def _open_postgres(address: str, handlers: Handlers, options: dict[str, Any]) -> Engine:

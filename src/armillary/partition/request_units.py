@@ -85,6 +85,7 @@ class Coefficients:
     query_result_read: float = 0.0
     """How much of a point read each result costs: nothing, or (classic) all of it."""
     script_ms: float = 0.01
+    script_min: float = 1.0
     metadata_read: float = 1.0
     metadata_write: float = 2.0
 
@@ -208,8 +209,8 @@ def _index_ru(leaves: int, unique_keys: int, profile: Coefficients) -> float:
 
 
 def script_ru(inner_ru: float, script_ms: float, *, profile: Coefficients = DEFAULT) -> float:
-    """A stored procedure or trigger: what it did, and the time it thought."""
-    return inner_ru + profile.script_ms * script_ms
+    """A stored procedure or trigger: what it did, and the CPU time it used."""
+    return max(profile.script_min, inner_ru + profile.script_ms * script_ms)
 
 
 def metadata_ru(*, write: bool = False, profile: Coefficients = DEFAULT) -> float:

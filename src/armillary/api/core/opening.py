@@ -67,6 +67,9 @@ def open_gateway(
         accept_entra=settings.api.accept_entra,
         gateway_merge=settings.query.gateway_merge,
         quick_reads="://" not in address,
+        script_seconds=settings.scripts.seconds,
+        script_heap_bytes=settings.scripts.memory,
+        script_processes=settings.scripts.processes,
     )
     # Every worker knows best where it has written; leases see to it that one of them does the work.
     round_s = ROUND_SECONDS if first else SPARE_ROUND_SECONDS

@@ -86,6 +86,11 @@ class Service:
         """Never raises for anything a client can send."""
         raise NotImplementedError
 
+    def handle_soon(self, request: Request) -> Begun | Response:
+        """As `handle`, in a thread; what waits for others than the writer may be begun, so that it
+        does not hold the thread."""
+        return self.handle(request)
+
     def operation_name(self, request: Request) -> str | None:
         """For the request log; None: it has no name of its own."""
         return None
@@ -95,7 +100,8 @@ class Service:
 
 
 class Shortcut(Protocol):
-    """One kind of request that a service can answer from bytes to bytes (`server/http/templates.py`)."""
+    """One kind of request that a service can answer from bytes to bytes: a fast path
+    of `server/http/templates.py`."""
 
     @property
     def method(self) -> str: ...

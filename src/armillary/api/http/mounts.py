@@ -22,6 +22,9 @@ class Mounts(Service):
     def is_quick(self, request: Request) -> bool:
         return self._of(request).is_quick(request)
 
+    def handle_soon(self, request: Request) -> Begun | Response:
+        return self._of(request).handle_soon(request)
+
     def begin(self, request: Request) -> Begun | Response | None:
         return self._of(request).begin(request)
 

@@ -7,7 +7,7 @@ the outermost query uses for its own FROM steps: an item goes in, combinations c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -23,7 +23,7 @@ from armillary.query.expr.evaluate import (
 )
 from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.query.functions import FUNCTIONS
-from armillary.values import JSON, UNDEFINED, identity
+from armillary.values import JSON, UNDEFINED
 
 #: Sets slots of the row, once per combination; says so by yielding.
 Step: TypeAlias = Callable[[Row], Iterator[None]]
@@ -45,7 +45,7 @@ def make_rows(bound: BoundQuery, scope: Scope, item_slot: int | None = None) -> 
         rows = _grouped(bound, inner, step)
     else:
         rows = _projected(step, make_expression(bound.output, inner))
-    return _distinct(rows) if bound.distinct else rows
+    return _distinct(rows, scope.model.identity) if bound.distinct else rows
 
 
 # --- FROM -----------------------------------------------------------------------------------------
@@ -154,6 +154,8 @@ def _grouped(bound: BoundQuery, scope: Scope, step: Step) -> Rows:
         bound.output, replace(scope, aggregates=dict(zip(calls, slots, strict=True)))
     )
 
+    identity = scope.model.identity
+
     def rows(row: Row) -> Iterator[JSON]:
         groups: dict[Any, tuple[Row, list[Any]]] = {}
         if not keys:
@@ -181,7 +183,7 @@ def new_state(call: nodes.Call) -> Callable[[], Any]:
     return maker
 
 
-def _distinct(rows: Rows) -> Rows:
+def _distinct(rows: Rows, identity: Callable[[JSON], Hashable]) -> Rows:
     def once(row: Row) -> Iterator[JSON]:
         seen = set()
         for value in rows(row):

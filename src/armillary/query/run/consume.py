@@ -17,15 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import orjson
-
 from armillary.errors import BadInput
 from armillary.limits import PAGE_BYTES_MAX, QUERY_GROUPS_MAX, QUERY_SNAPSHOT_SECONDS
 from armillary.query.expr.evaluate import Row
 from armillary.query.run.metrics import QueryMetrics
 from armillary.query.run.order import Place, Sortable, Sorter, digest_of
 from armillary.query.run.program import Program
-from armillary.values import JSON, UNDEFINED, identity
+from armillary.values import JSON, UNDEFINED
 
 Feed: TypeAlias = Iterable[tuple[bytes, Iterable[Row]]]
 Clock: TypeAlias = Callable[[], float]
@@ -88,7 +86,7 @@ def take_rows(
                 taken.rid, taken.given = found, number
                 continue
             value = finish(value)
-            size = len(orjson.dumps(value))
+            size = program.size_of(value)
             if len(rows) >= room.items or (rows and taken.size_bytes + size > room.bytes):
                 taken.at_end = False
                 return taken
@@ -197,7 +195,7 @@ class Groups:
 
     def fold(self, feed: Feed) -> None:
         program = self.program
-        keys, arguments = program.group_keys, program.arguments
+        keys, arguments, identity = program.group_keys, program.arguments, program.identity
         for _, combinations in feed:
             for row in combinations:
                 values = [key(row) for key in keys]
@@ -212,7 +210,7 @@ class Groups:
 
     def fold_equal_rows(self, feed: Feed) -> None:
         """Each different row once."""
-        make = self.program.output
+        make, identity = self.program.output, self.program.identity
         for _, combinations in feed:
             for row in combinations:
                 value = make(row)
@@ -227,7 +225,7 @@ class Groups:
         that was given on an earlier page must not come again at a later place.
         """
         for each in ordered_rows(feed, self.program, self.sorter, None):
-            known = identity(each.value)
+            known = self.program.identity(each.value)
             old = self.found.get(known)
             if old is None or each.sortable < old.sortable:
                 self.found[known] = Group(each.sortable, each.place, [], [], each.value)
@@ -239,7 +237,7 @@ class Groups:
             group.value = value
 
     def new(self, known: Any, values: Sequence[JSON], row: Row) -> Group | None:
-        digest = digest_of(values)
+        digest = digest_of(values, self.program.model)
         keys = tuple([key(row) for key in self.program.sort_keys])
         sortable = self.sorter.sortable(keys, digest)
         if self.after is not None and sortable <= self.after:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from armillary.budget import Budget
 from armillary.encoding.documents import (
     BODY_BYTES,
     DIGEST_SLICE,
@@ -121,9 +122,14 @@ class StoreView:
     def items(self, program: Program, rows: Iterable[tuple[bytes, bytes]]) -> Feed:
         metrics = self.metrics
         calls = program.filter_calls
+        frame, keeps = program.scope.frame, program.gives_stored
+        spend = frame.budget.spend
         for rid, value in rows:
+            spend()
             if not self.is_visible(value):
                 continue
+            if keeps:
+                frame.stored = rid, value
             metrics.retrieved_items += 1
             metrics.retrieved_bytes += BODY_BYTES.unpack_from(value)[0]
             metrics.calls += calls
@@ -180,7 +186,9 @@ class StoreSource:
         pieces: list[Piece],
         metrics: QueryMetrics,
         computed: Collection[str] = (),
+        budget: Budget | None = None,
     ) -> None:
+        self.budget = budget
         self.store = store
         self.pieces = pieces
         self.metrics = metrics
@@ -191,6 +199,9 @@ class StoreSource:
         return table.find(first.start) == table.find(second.start)
 
     def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
+        if self.budget is not None:
+            self.budget.check()
+
         def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[T, bytes]:
             reach = min(piece.end, owner.end)
             low, high = bounds(state, piece.start, reach)

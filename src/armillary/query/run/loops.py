@@ -64,7 +64,13 @@ def may_loop(plan: Plan) -> bool:
         return False
     if not isinstance(source.collection, nodes.Identifier):
         return False
-    return not plan.bound.subqueries and not plan.bound.udfs
+    if plan.bound.subqueries or plan.bound.udfs:
+        return False
+    return not any(
+        isinstance(node, nodes.Native | nodes.AtPath | nodes.StoredItem)
+        for each in _parts(plan)
+        for node in nodes.walk(each)
+    )
 
 
 def is_quick(plan: Plan) -> bool:
@@ -80,7 +86,7 @@ def _is_call(node: nodes.Node) -> bool:
         function = FUNCTIONS[node.function]
         is_plain = node.function in CHECKS or node.function in TEXT_TESTS
         return function.kind == "scalar" and not is_plain
-    return isinstance(node, nodes.Like)
+    return isinstance(node, nodes.Like | nodes.Native)
 
 
 def _parts(plan: Plan) -> list[nodes.Expr]:

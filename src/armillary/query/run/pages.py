@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from armillary.budget import Budget, unbounded
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput
 from armillary.limits import (
@@ -92,12 +94,14 @@ def run_plan(
     page_per_range: bool = False,
     clock: Clock = time.monotonic,
     random: Random | None = None,
+    budget: Budget | None = None,
 ) -> QueryPage:
     """One page over everything, over the hashes from `start` to `end`, or over one partition key
     (or the beginning of a hierarchical one). `text`: what statistics call the query.
     `page_per_range`: no page has rows of two physical partitions, unless they have to be merged.
     """
     began = clock()
+    budget = budget or unbounded()
     items = check_page_size(max_items, PAGE_ITEMS_MAX)
     now_ms = store.engine.now_ms()
     state = store.state
@@ -105,12 +109,12 @@ def run_plan(
     context = context_of(state.definition.document, now_ms * 10_000, chance)
     plan = directed(plan, parameters, context)
     metrics = QueryMetrics()
-    scope = Scope(Frame(), parameters, context, bound=plan.bound)
+    scope = Scope(Frame(), parameters, context, bound=plan.bound, model=state.model)
     _check_order(plan, store)
     asked = _asked(state, partition_key, start, end)
     narrowed = narrow(_innermost(plan), scope, state.definition)
     pieces = asked if narrowed is None else _within(narrowed, asked)
-    job = _Job(store, plan, parameters, context, pieces, metrics, clock, page_per_range)
+    job = _Job(store, plan, parameters, context, pieces, metrics, clock, budget, page_per_range)
     if plan.rank is not None:
         everywhere = replace(job, pieces=asked)
         asking = Asking(parameters, context, everywhere.results, job.every_row)
@@ -197,6 +201,7 @@ class _Job:
     pieces: list[Piece]
     metrics: QueryMetrics
     clock: Clock
+    budget: Budget
     page_per_range: bool = False
 
     def page(
@@ -219,7 +224,7 @@ class _Job:
         )
         if not room.items:
             return Merged(), None
-        program = Program(plan, self.parameters, self.context)
+        program = self._program(plan)
         page = self._merge(kind, program, old, room)
         left = None if old.left is None else old.left - len(page.rows)
         if page.at_end or left == 0:
@@ -250,7 +255,7 @@ class _Job:
 
     def _uncut(self, place: Place) -> Place:
         """The keys of a place that were too long for the token, from the item itself."""
-        program = Program(self.plan, self.parameters, self.context)
+        program = self._program(self.plan)
 
         def look(view: View) -> list[Place]:
             if not isinstance(view, StoreView):
@@ -271,12 +276,17 @@ class _Job:
                 waiting.append(replace(piece, start=reach))
         return place
 
+    def _program(self, plan: Plan) -> Program:
+        return Program(plan, self.parameters, self.context, self.store.state.model, self.budget)
+
     def _sorter(self) -> Sorter:
-        return Sorter(tuple(key.descending for key in self.plan.order))
+        falling = tuple(key.descending for key in self.plan.order)
+        model = self.store.state.model
+        return Sorter(falling) if model is JSON_MODEL else Sorter(falling, model.order_key)
 
     def results(self, plan: Plan) -> list[JSON]:
         """What the aggregates of a plan come to."""
-        program = Program(plan, self.parameters, self.context)
+        program = self._program(plan)
         groups = merge_groups(
             self._source(plan), program, Sorter(()), None, None, self.clock, self.metrics
         )
@@ -284,7 +294,7 @@ class _Job:
         return [state.result() for state in group.states]
 
     def every_row(self, plan: Plan) -> list[JSON]:
-        program = Program(plan, self.parameters, self.context)
+        program = self._program(plan)
         source = self._source(plan)
         rows: list[JSON] = []
         page = Merged(at_end=False)
@@ -306,11 +316,11 @@ class _Job:
             return MemorySource(self._all_rows(plan.base))
         if not plan.sources:
             return one_row()
-        return StoreSource(self.store, self.pieces, self.metrics, plan.computed)
+        return StoreSource(self.store, self.pieces, self.metrics, plan.computed, self.budget)
 
     def _all_rows(self, plan: Plan) -> list[tuple[bytes, JSON]]:
         """Every row of a plan that has to be finished before another can begin."""
-        program = Program(plan, self.parameters, self.context)
+        program = self._program(plan)
         sorter = Sorter(())
         source = self._source(plan)
         groups = merge_groups(source, program, sorter, None, None, self.clock, self.metrics)
@@ -319,7 +329,7 @@ class _Job:
             if plan.fold is not None:
                 group.value = group_value(program, group)
             if group.value is not UNDEFINED:
-                tie = digest_of([group.value]) if plan.distinct else group.place.tie
+                tie = digest_of([group.value], program.model) if plan.distinct else group.place.tie
                 rows[tie or b"\x01"] = group.value
         return list(rows.items())
 

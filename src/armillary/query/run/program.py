@@ -11,6 +11,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import orjson
+
+from armillary.budget import Budget, unbounded
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.query.access.filters import accesses
 from armillary.query.expr import nodes
 from armillary.query.expr.decoding import Decoder, Path, decoder_for, paths_in
@@ -37,18 +42,29 @@ from armillary.query.run.loops import (
     loop_of_rows,
     may_loop,
 )
-from armillary.values import JSON
+from armillary.values import JSON, identity
 
 ELEMENTS_BETWEEN_LOOKS = 10_000  # at the clock; most items have none
 
 
 class Program:
-    def __init__(self, plan: Plan, parameters: Mapping[str, JSON], context: Context) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: Mapping[str, JSON],
+        context: Context,
+        model: ValueModel = JSON_MODEL,
+        budget: Budget | None = None,
+    ) -> None:
         self.plan = plan
+        self.model = model
+        self.identity = identity if model is JSON_MODEL else model.identity
         if plan.base is not None:
             context = context.beyond_items()
-        frame = Frame()
-        scope = Scope(frame, parameters, context, bound=plan.bound, computed=plan.computed)
+        frame = Frame(budget=budget or unbounded())
+        scope = Scope(
+            frame, parameters, context, bound=plan.bound, computed=plan.computed, model=model
+        )
         self.item_slot = frame.slot()
         step, scope = make_steps(plan.bound, scope, self.item_slot)
         self.every_step = step
@@ -74,12 +90,13 @@ class Program:
         facts = fact(plan, "program", _Facts)
         self.is_simple = facts.is_simple
         self.gives_item = facts.gives_item
+        self.gives_stored = isinstance(plan.output, nodes.StoredItem)
         self.decode = facts.decode
         self.filter_decode = facts.filter_decode
         self.filter_calls = facts.filter_calls
         self.output_calls = facts.output_calls
         self.finish = facts.finish
-        self.may_loop = facts.may_loop
+        self.may_loop = facts.may_loop and model is JSON_MODEL
         alias = plan.sources[0].alias if facts.is_plain else None
         self._plain_slot = None if alias is None else scope.names[alias]
         self.rows_seen = 0
@@ -106,6 +123,10 @@ class Program:
     def took_long(self) -> bool:
         """Whether the last item was so much work that it is time to look at the clock."""
         return self.scope.frame.elements > ELEMENTS_BETWEEN_LOOKS
+
+    def size_of(self, value: JSON) -> int:
+        """Bytes that a row takes of a page."""
+        return len(value.value) if self.gives_stored else len(orjson.dumps(value))
 
     def row_again(self) -> None:
         """A new row, after expressions were added to the frame."""
@@ -174,7 +195,9 @@ class _Facts:
         self.filter_calls = 0 if plan.where is None else _calls(plan.where)
         self.output_calls = _calls(plan.output)
         is_stored = self.gives_item
-        if self.is_simple and plan.base is None and not plan.computed:
+        if isinstance(plan.output, nodes.StoredItem):
+            is_stored = True
+        elif self.is_simple and plan.base is None and not plan.computed:
             is_stored = is_stored or _is_stored(plan.output)
         self.finish: Callable[[JSON], JSON] = _as_it_is if is_stored else output
         self.may_loop = may_loop(plan)

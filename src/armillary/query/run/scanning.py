@@ -134,7 +134,7 @@ def _take_some(
             taken.rid = key[1:]
             continue
         value = orjson.loads(value) if program.gives_item else program.finish(value)
-        size = len(orjson.dumps(value))
+        size = program.size_of(value)
         if taken.rows and taken.size_bytes + size > room.bytes:
             return key
         taken.rows.append(value)

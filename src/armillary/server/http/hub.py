@@ -178,7 +178,16 @@ class Hub:
         self.loop.call_soon_threadsafe(done, piece)
 
     def _work(self, request: Request, done: Done) -> None:
-        response = self.handle(request)
+        response: Begun | Response
+        try:
+            # An observer measures from call to answer, so it waits in the thread.
+            soon = self.service.handle_soon if self.observer is None else self.handle
+            response = soon(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            response = self._bug(request)
+        if isinstance(response, Begun):
+            response.future.add_done_callback(partial(self._told, request, response, done))
+            return
         self.loop.call_soon_threadsafe(self._worked, len(request.body), done, response)
 
     def _worked(self, size: int, done: Done, response: Response) -> None:

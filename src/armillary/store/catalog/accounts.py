@@ -23,6 +23,7 @@ import msgspec
 from armillary.encoding.documents import check_name
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
+from armillary.encoding.models import MODEL_OF_API
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, SpaceGone
 from armillary.errors import (
@@ -155,10 +156,12 @@ class AccountStore:
         throughput: Throughput | None = None,
         physical_partitions: int | None = None,
         fixed: bool = False,
+        api: str = "nosql",
     ) -> ContainerRecord:
         """Without `throughput` it shares the database's, or gets the smallest of its own. The
         number of physical partitions follows from the throughput unless it is given. `fixed`: asked
-        for as one that never grows, which it then is below 1,000 RU/s.
+        for as one that never grows, which it then is below 1,000 RU/s. `api`: whose value model it
+        has (`encoding/models.py`), for ever.
         """
         definition = parse_container(body)
         check_policies(definition.document)
@@ -186,9 +189,10 @@ class AccountStore:
             database=database,
             definition=definition.document,
             ranges=tuple(map(range_record, ranges)),
-            policies={1: definition.policy().decode()},
+            policies={1: definition.policy(MODEL_OF_API[api]).decode()},
             ordinals=len(ranges),
             fixed=kind == "fixed" and not definition.partition_key.system_key,
+            api=msgspec.UNSET if api == "nosql" else api,
         )
         try:
             data = (msgspec.json.encode(record), throughput, now_s)
@@ -347,7 +351,7 @@ def _with_definition(current: ContainerRecord, new: ContainerDefinition) -> Cont
     old = parse_container(current.definition)
     check_replacement(old, new)
     record = replace(current, definition=new.document, settings=current.settings + 1)
-    policy = new.policy().decode()
+    policy = new.policy(current.model_name).decode()
     if current.policies[current.policy] == policy:
         return record
     version = current.policy + 1

@@ -21,7 +21,7 @@ from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
 from armillary.partition.request_units import feed_ru, miss_ru, read_ru
-from armillary.query.run.sql import run_range
+from armillary.query.run.sql import plan_of, run_plan
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
 from armillary.store.items.reading import Stored, read_many
@@ -155,13 +155,13 @@ def query(
     costs.queries += 1
     while True:
         began = perf_counter()
-        page = run_range(
+        page = run_plan(
             store,
-            text,
+            plan_of(text, parameters),
             parameters,
             start=start,
             end=end,
-            key=partition,
+            partition_key=partition,
             continuation=token,
             max_items=size,
         )

@@ -52,7 +52,7 @@ class StoreGraph:
         self._store = store
         self._partition_name = partition_name
         self.costs = Costs()
-        self._writer = Writer(store, partition_name, new_id, self.costs, guarded)
+        self.writer = Writer(store, partition_name, new_id, self.costs, guarded)
         self._plain = frozenset({partition_name, "ttl"})
 
     @property
@@ -201,18 +201,18 @@ class StoreGraph:
     # --- writing ----------------------------------------------------------------------------------
 
     def add_vertex(self, label: str, id: Any, properties: Sequence[NewProperty]) -> Vertex:
-        return self._writer.add_vertex(label, id, properties)
+        return self.writer.add_vertex(label, id, properties)
 
     def add_edge(
         self, label: str, id: Any, source: Vertex, target: Vertex, properties: Sequence[NewProperty]
     ) -> Edge:
-        return self._writer.add_edge(label, id, source, target, properties)
+        return self.writer.add_edge(label, id, source, target, properties)
 
     def set_properties(self, element: Element, properties: Sequence[NewProperty]) -> None:
-        self._writer.set_properties(element, properties)
+        self.writer.set_properties(element, properties)
 
     def set_meta(self, owner: VertexProperty, name: str, value: JSON) -> None:
-        self._writer.set_meta(owner, name, value)
+        self.writer.set_meta(owner, name, value)
 
     def drop(self, elements: Sequence[Element]) -> None:
         """Vertices take their edges with them, those that arrive as well."""
@@ -224,10 +224,10 @@ class StoreGraph:
                     edges += found
         distinct: dict[Any, Element] = {hash_key(one): one for one in edges}
         distinct |= {hash_key(one): one for one in vertices}
-        self._writer.delete(list(distinct.values()))
+        self.writer.delete(list(distinct.values()))
 
     def drop_property(self, element: Element, name: str, id: str | None) -> None:
-        self._writer.drop_property(element, name, id)
+        self.writer.drop_property(element, name, id)
 
     def drop_meta(self, owner: VertexProperty, name: str) -> None:
-        self._writer.drop_meta(owner, name)
+        self.writer.drop_meta(owner, name)

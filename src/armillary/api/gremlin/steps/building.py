@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from armillary.api.gremlin.errors import Position, ScriptError, no_method, no_symbol
 from armillary.api.gremlin.graph.base import Condition
+from armillary.api.gremlin.language.names import BARE
 from armillary.api.gremlin.language.nodes import (
     Binding,
     Call,
@@ -186,9 +187,11 @@ class Builder:
     def argument(self, node: Any) -> Any:
         match node:
             case Binding(name, at):
-                if name not in self.bindings:
+                if name in self.bindings:
+                    return from_json(self.bindings[name])
+                if name not in BARE:
                     raise no_symbol(name, at)
-                return from_json(self.bindings[name])
+                return BARE[name]
             case ListOf(items):
                 return [self.argument(one) for one in items]
             case MapOf(entries):

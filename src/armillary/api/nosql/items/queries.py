@@ -6,8 +6,8 @@
     else                   everywhere, if rows can simply be concatenated  run_query
                            else 400, 1004, and the plan for the client to run itself
 
-A server with `gateway_merge` answers the last kind too. Running is `query/run/sql.py`'s; rewriting for
-clients is `query/gateway/rewriting.py`'s.
+A server with `gateway_merge` answers the last kind too. Running is `query/run/sql.py`'s;
+rewriting for clients is `query/gateway/rewriting.py`'s.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ def _plan(
         features,
         key=call.options.key,
         vector_policy=definition.document.get("vectorEmbeddingPolicy"),
+        model=store.state.model,
     )
 
 
