@@ -28,7 +28,7 @@ from psycopg import sql
 
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.errors import kind_of, translated
-from armillary.engine.postgres_supervisor import Supervisor
+from armillary.engine.postgres.supervisor import Supervisor
 from armillary.errors import DbError, Unavailable
 from armillary.limits import (
     BURST_RU_MAX,

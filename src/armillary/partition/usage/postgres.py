@@ -27,7 +27,7 @@ from psycopg import sql
 
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.errors import translated
-from armillary.engine.postgres_supervisor import Supervisor
+from armillary.engine.postgres.supervisor import Supervisor
 from armillary.limits import COUNTER_KEYS_SECONDS, POSTGRES_POOL_SECONDS, POSTGRES_START_SECONDS
 from armillary.partition.postgres_table import make_table
 from armillary.partition.usage.consumption import PartitionHeat, combine, refusals

@@ -30,7 +30,7 @@ from typing import ClassVar
 import psycopg
 
 from armillary.engine.postgres.address import Address
-from armillary.engine.postgres_connection import (
+from armillary.engine.postgres.connection import (
     Answer,
     Connection,
     Identity,
@@ -39,7 +39,7 @@ from armillary.engine.postgres_connection import (
     open_connection,
     who,
 )
-from armillary.engine.postgres_pool import Pool
+from armillary.engine.postgres.pool import Pool
 from armillary.errors import DbError, NotSupported, Unavailable
 from armillary.limits import (
     POSTGRES_IDLE_PROBE_SECONDS,
