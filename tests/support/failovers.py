@@ -104,6 +104,7 @@ class Client(threading.Thread):
             else:
                 self.counted_at_most += 1
                 self.counted += self._try(self._increment, 200)
+        self._next()  # which closes the connection
 
     def _increment(self, client: SignedClient) -> Any:
         body = {"operations": [{"op": "incr", "path": "/n", "value": 1}]}

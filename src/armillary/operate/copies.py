@@ -61,7 +61,7 @@ def mark_restored(address: str) -> int:
     """Physical partitions whose numbers go on above all that was given out. For a database that was
     put back by tools that leave no sign of it."""
     check_there(address)
-    engine = open_engine(address, HANDLERS)
+    engine = open_engine(address, HANDLERS, packed=PACKED)
     try:
         return AccountStore(engine, random=new_random()).leap()
     finally:
