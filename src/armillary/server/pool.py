@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -41,6 +42,10 @@ class Pool:
         self.bounds = bounds or Bounds()
         self.dates = DateLine()
         self.draining = False
+        self.leaving = False
+        """Not ready any more, but still serving: each connection ends with its next answer."""
+        self.trouble: Callable[[], str] = lambda: ""
+        """Why requests can't be served just now; empty when they can."""
         self.peers: set[Peer] = set()
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self.long_work = LongWork(self.bounds.query_threads)
@@ -97,6 +102,11 @@ class Pool:
         self._sweep = self.loop.call_later(self.bounds.sweep_s, self._look) if self.peers else None
 
     # --- the end --------------------------------------------------------------------------------
+
+    async def part(self, seconds: float) -> None:
+        """Say that we go, and serve whoever has not heard of it yet."""
+        self.leaving = True
+        await asyncio.sleep(seconds)
 
     async def drain(self) -> None:
         """Let requests under way finish, within bounds, and end everything else."""

@@ -61,6 +61,11 @@ class Hub:
     def draining(self) -> bool:
         return self.pool.draining
 
+    @property
+    def parting(self) -> bool:
+        """Connections end with their next answer."""
+        return self.pool.draining or self.pool.leaving
+
     # --- requests -------------------------------------------------------------------------------
 
     def answer_here(self, request: Request) -> Response | None:
@@ -69,7 +74,9 @@ class Hub:
         if (why := self.hosts.refuses(request.headers.get("host", "localhost"))) is not None:
             return says(403, why)
         if request.target in health.PATHS:
-            return health.answer(request, ready=not self.draining, up=self.pool.protocols)
+            ready = not self.parting
+            trouble = self.pool.trouble()
+            return health.answer(request, ready=ready, up=self.pool.protocols, trouble=trouble)
         try:
             if not self.service.is_quick(request):
                 return None

@@ -50,6 +50,10 @@ class Plan:
     """What is to exist before the server is ready."""
 
     @property
+    def on_postgres(self) -> bool:
+        return self.engine.startswith(("postgresql://", "postgres://"))
+
+    @property
     def folder(self) -> Path | None:
         """The folder of the LMDB engine, if it is that one."""
         return parse_address(self.engine).folder
@@ -111,6 +115,7 @@ def make_plan(
         hosts=server.allow_hosts,
         check_hosts=is_loopback(server.host),
         bounds=bounds or Bounds(),
+        leave_s=server.leave_ms / 1000,
     )
     return Plan(
         data,
