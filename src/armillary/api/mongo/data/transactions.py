@@ -23,9 +23,9 @@ from armillary.encoding.bson_stored import item_id
 from armillary.encoding.bson_values import Document, decode, encode, number_of
 from armillary.errors import Conflict, NotFound, PreconditionFailed
 from armillary.limits import MONGO_TRANSACTION_OPERATIONS_MAX, MONGO_TRANSACTION_SECONDS
+from armillary.store.catalog.notes import put_notes, read_note, remove_notes
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Failed, from_refusal
-from armillary.store.catalog.notes import put_notes, read_note, remove_notes
 from armillary.store.items.sent_batches import run_batch
 
 if TYPE_CHECKING:
