@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -28,18 +29,20 @@ Level: TypeAlias = Literal["nometadata", "minimalmetadata", "fullmetadata"]
 NOWHERE: Final = Target("service")
 LEVELS: Final[tuple[Level, ...]] = ("nometadata", "minimalmetadata", "fullmetadata")
 VERSION: Final = "2019-02-02"
-NONE: Final[Mapping[str, str]] = {}
+NONE: Final[Mapping[str, str]] = MappingProxyType({})
 PREFERENCES: Final = ("return-no-content", "return-content")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
+    """Not frozen, though nothing changes it: that would cost more than a point read."""
+
     gateway: Gateway
     request: Request
     flavour: Flavour
     account: str
     target: Target = NOWHERE
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = NONE
     caller: Caller = FULL
     method: str = ""
     """What is asked for, which a header may say instead of the method."""

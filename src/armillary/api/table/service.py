@@ -68,6 +68,12 @@ class TableService(Service):
             and not self._faults[FAULTS]  # one of them may be a delay
         )
 
+    def lane(self, request: Request) -> str | None:
+        """Queries: the table."""
+        if request.method != "GET" or "RowKey=" in request.target:
+            return None
+        return split_target(request.target)[0]
+
     def handle(self, request: Request) -> Response:
         bare = self._bare(request)
         try:
@@ -132,7 +138,9 @@ class TableService(Service):
         method = request.method
         if method == "POST":
             method = request.headers.get("x-http-method", "POST").upper()
-        call = replace(bare, target=target, parameters=parameters, caller=caller, method=method)
+        call = Call(
+            self.gateway, request, self.flavour, self.account, target, parameters, caller, method
+        )
         if target.kind in ("entities", "entity"):
             check_reference(call, target.table)
         route = find_route(call)

@@ -21,7 +21,6 @@ from armillary.encoding.edm_values import (
     RESERVED,
     ROW_KEY,
     TYPE,
-    is_tagged,
     shown_name,
 )
 
@@ -64,7 +63,7 @@ class View:
             shown["RowKey"] = row_key
         annotated = level != "nometadata"
         for stored, value in item.items():
-            if stored in HIDDEN or not is_tagged(value):
+            if stored in HIDDEN or type(value) is not dict:  # the value model lets no other in
                 continue
             name = shown_name(stored)
             if select is not None and name not in select:
