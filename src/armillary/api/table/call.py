@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -29,7 +28,7 @@ Level: TypeAlias = Literal["nometadata", "minimalmetadata", "fullmetadata"]
 NOWHERE: Final = Target("service")
 LEVELS: Final[tuple[Level, ...]] = ("nometadata", "minimalmetadata", "fullmetadata")
 VERSION: Final = "2019-02-02"
-NONE: Final[Mapping[str, str]] = MappingProxyType({})
+NONE: Final[Mapping[str, str]] = {}
 PREFERENCES: Final = ("return-no-content", "return-content")
 
 
@@ -42,7 +41,7 @@ class Call:
     flavour: Flavour
     account: str
     target: Target = NOWHERE
-    parameters: Mapping[str, str] = NONE
+    parameters: Mapping[str, str] = field(default_factory=dict)
     caller: Caller = FULL
     method: str = ""
     """What is asked for, which a header may say instead of the method."""
