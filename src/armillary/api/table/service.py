@@ -23,7 +23,6 @@ from armillary.api.http.messages import Begun, Request, Response, Service
 from armillary.api.table.auth.authentication import authenticate
 from armillary.api.table.auth.authorization import authorize
 from armillary.api.table.call import Call, internal_error, refusal
-from armillary.api.table.definitions import TABLES_DB
 from armillary.api.table.flavours import COSMOS, FLAVOURS, Flavour
 from armillary.api.table.names import check_reference
 from armillary.api.table.routes import Route, find_route
@@ -33,6 +32,7 @@ from armillary.errors import DbError
 from armillary.limits import KB
 from armillary.partition.request_units import metadata_ru
 from armillary.store.catalog.controls import FAULTS
+from armillary.store.catalog.tables import TABLES_DB
 
 log = logging.getLogger("armillary.api")
 

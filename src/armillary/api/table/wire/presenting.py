@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from armillary.api.table.call import Call, Level, entity_link
 from armillary.api.table.wire.etags import timestamp_of, weak_etag
-from armillary.api.table.wire.forms import ANNOTATION, needs_annotation, show_value
+from armillary.encoding.edm_json import ANNOTATION, needs_annotation, show_value
 from armillary.encoding.edm_values import (
     NAMES,
     PARTITION_KEY,
