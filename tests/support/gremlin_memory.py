@@ -20,7 +20,6 @@ from armillary.api.gremlin.graph.elements import (
 from armillary.api.gremlin.machine.values import equal, hash_key
 from armillary.errors import Conflict
 
-
 E = TypeVar("E", Vertex, Edge)
 
 

@@ -38,6 +38,9 @@ class EchoService(Service):
     def is_quick(self, request: Request) -> bool:
         return request.target.startswith(("/quick", "/large"))
 
+    def screen(self, request: Request) -> Response | None:
+        return Response(401, {}, b"") if request.target == "/stranger" else None
+
     def handle(self, request: Request) -> Response:
         self.requests.append(request)
         self.threads.add(threading.current_thread().name)
@@ -50,6 +53,8 @@ class EchoService(Service):
                 raise RuntimeError("planted")
             case ["split"]:
                 return Response(200, {"X": "a\r\nY: b"})
+            case ["later", "refused"]:
+                return Response(401, {}, b"")
             case ["status", status]:
                 return Response(int(status), {}, b"body")
         return Response(200, {"Content-Type": "application/json"}, echo(request))

@@ -79,6 +79,15 @@ class NosqlService(Service):
             and not self._faults[FAULTS]  # one of them may be a delay
         )
 
+    def screen(self, request: Request) -> Response | None:
+        """A signature is over the headers: who can't sign need not be listened to."""
+        bare = self._bare(request)
+        try:
+            authenticate(self.gateway, request, parse_path(request.target))
+        except DbError as error:
+            return refusal(bare, error)
+        return None
+
     def handle(self, request: Request) -> Response:
         try:
             if self.gateway.shared.polls:

@@ -21,6 +21,7 @@ from tests.support.nosql import (
 from tests.support.nosql import api as made
 
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.http.messages import Request
 from armillary.api.nosql.routes import ROUTES, Route
 
 ITEM = "/dbs/d/colls/c/docs/1"
@@ -321,3 +322,13 @@ def test_signatures_agree_with_the_published_example() -> None:
         "type%3Dmaster%26ver%3D1.0%26sig%3Dc09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu%2Bc%2Bc%3D"
     )
     assert made_here == expected
+
+
+def test_a_sender_is_told_by_the_headers_alone(api: Api) -> None:
+    """A body may be large; whether its sender may send it is known before."""
+    headers = api.signed("POST", "/dbs/d/colls/c/docs")
+    assert api.service.screen(Request("POST", "/dbs/d/colls/c/docs", headers, b"")) is None
+    for wrong in ({}, headers | {"authorization": "type%3dmaster%26ver%3d1.0%26sig%3dAAAA"}):
+        found = api.service.screen(Request("POST", "/dbs/d/colls/c/docs", wrong, b""))
+        assert found is not None
+        assert found.status == 401
