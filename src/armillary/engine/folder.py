@@ -176,7 +176,7 @@ def opening(
     at once. The block opens the data; if it fails, everything is let go.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         refuse_network(folder, mounts)
         stamp = read_stamp(folder)  # before any file is made: a foreign folder stays as it is
         turnstile = FileLock(folder / TURNSTILE_NAME)

@@ -127,7 +127,7 @@ def keep_token(data: Path) -> str:
     except (OSError, UnicodeDecodeError):
         pass  # none yet, or nothing that could be one
     token = secrets.token_urlsafe(TOKEN_CHARACTERS_MIN)
-    data.mkdir(parents=True, exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(f"{token}\n")

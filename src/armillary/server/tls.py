@@ -154,7 +154,8 @@ def make(certificate: Certificate, names: list[str], now_s: float) -> None:
     """A new key and certificate. The file with the key is put in place last but one, whole; what
     describes it comes last, so a maker that was killed leaves something `is_good` refuses."""
     key_pem, cert_pem, ends_s = _make_pair(names, now_s)
-    certificate.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    certificate.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    certificate.folder.mkdir(exist_ok=True, mode=0o700)
     certificate.about.unlink(missing_ok=True)
     _write(certificate.cert_pem, cert_pem, 0o644)
     _write(certificate.server_pem, key_pem + cert_pem, 0o600)

@@ -294,6 +294,22 @@ def test_a_token_ends_with_its_time_or_its_permission(api: Api) -> None:
     assert ask_with(api, fresh, "GET", target) == 403
 
 
+def test_a_permission_does_not_outlive_its_container(api: Api) -> None:
+    """One that is made again under the name is another, with data of its own."""
+    permission = {"id": "p", "permissionMode": "All", "resource": "dbs/d/colls/c"}
+    token = token_for(api, permission)
+    shown = document(api.ask("GET", "/dbs/d/users/ada/permissions/p"))
+    assert "_container" not in shown
+    assert ask_with(api, token, "GET", "/dbs/d/colls/c/docs") == 200
+    assert api.ask("DELETE", "/dbs/d/colls/c").status == 204
+    body = {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+    assert api.ask("POST", "/dbs/d/colls", body).status == 201
+    for target in ("/dbs/d/colls/c", "/dbs/d/colls/c/docs"):
+        assert ask_with(api, token, "GET", target) == 403
+    assert api.ask("PUT", "/dbs/d/users/ada/permissions/p", permission).status == 200
+    assert ask_with(api, token, "GET", "/dbs/d/colls/c/docs") == 200
+
+
 @pytest.mark.parametrize("seconds", ["0", "-1", "999999", "x"])
 def test_a_life_that_makes_no_sense_is_refused(api: Api, seconds: str) -> None:
     api.ask("POST", "/dbs/d/users", {"id": "ada"})
