@@ -138,7 +138,9 @@ class BsonModel(FramedModel):
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput("The '_id' is not in the form in which documents are stored.") from error
         if item != wanted:
-            raise BadInput(f"The 'id' of an item of a MongoDB collection is made of its '_id'; here '{wanted}'.")
+            raise BadInput(
+                f"The 'id' of an item of a MongoDB collection is made of its '_id'; here '{wanted}'."
+            )
 
 
 def _tagged(value: Any) -> Scalar:
