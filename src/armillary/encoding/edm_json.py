@@ -152,6 +152,12 @@ def plain_entity(item: Mapping[str, Any]) -> dict[str, Any]:
     return shown
 
 
+def plain_values(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Without types: for people to look at, and for the advisor."""
+    shown = plain_entity(item)
+    return {name: value for name, value in shown.items() if not name.endswith(ANNOTATION)}
+
+
 def stored_entity(plain: Mapping[str, Any]) -> dict[str, Any]:
     """The other way. Raises BadInput."""
     keys = plain.get("PartitionKey"), plain.get("RowKey")

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import orjson
 
+from armillary.encoding.edm_json import is_entity, plain_values
+from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY
 from armillary.encoding.partition_key import (
     KeyValues,
     PartitionKeyDefinition,
@@ -86,6 +88,8 @@ def text_of(item: Mapping[str, Any]) -> str:
 def preview_of(item: Mapping[str, Any], without: list[str]) -> str:
     """The rest of an item in one line, for a cell."""
     hidden = {"id", *(path.strip("/") for path in without)}
+    if is_entity(item):  # of a table: plain names, without the types
+        item, hidden = plain_values(item), {"PartitionKey", "RowKey"}
     rest = {name: value for name, value in body_of(item).items() if name not in hidden}
     text = json.dumps(rest, ensure_ascii=False)[1:-1]
     return text if len(text) <= PREVIEW_CHARACTERS else text[:PREVIEW_CHARACTERS] + "…"
@@ -110,6 +114,8 @@ def parse_item(text: str) -> dict[str, Any]:
 def new_item(keyed: Keyed, id: str) -> dict[str, Any]:
     """What a new item begins with: its id, and a place for each part of its key."""
     item: dict[str, Any] = {"id": id}
+    if keyed.definition.paths == ((PARTITION_KEY,),):  # of a table
+        item |= {PARTITION_KEY: NEW_ITEM_VALUE, ROW_KEY: id}
     if keyed.synthetic:
         return item
     for path in keyed.definition.paths:

@@ -11,9 +11,11 @@ from armillary.commands.query.asking import find_container, open_data
 from armillary.commands.remote import Remote, is_remote, path_of
 from armillary.commands.remote_items import RemoteItems
 from armillary.commands.sources import pick
+from armillary.encoding.edm_json import plain_values
 from armillary.encoding.partition_key import parse_definition
 from armillary.engine.opening import is_there
 from armillary.keys.synthetic import SyntheticKey
+from armillary.store.catalog.tables import is_table
 from armillary.values import JSON
 
 PAGE_ITEMS = 1_000
@@ -33,11 +35,12 @@ def live_items(
             home, name = pick(remote, database, container)
             body = remote.rest("GET", path_of("dbs", home, "colls", name)).body
         with RemoteItems(text, home, name) as items:
-            yield _pages(items), _key(body)
+            yield _plain(_pages(items), body), _key(body)
         return
     with open_data(text) as account:
         found = find_container(account, database, container)
-        yield found.read_all_items(page_size=PAGE_ITEMS), _key(found.properties())
+        body = found.properties()
+        yield _plain(found.read_all_items(page_size=PAGE_ITEMS), body), _key(body)
 
 
 def _pages(items: RemoteItems) -> Iterator[dict[str, Any]]:
@@ -48,6 +51,11 @@ def _pages(items: RemoteItems) -> Iterator[dict[str, Any]]:
         continuation = page.continuation
         if continuation is None:
             return
+
+
+def _plain(items: Iterator[dict[str, Any]], body: dict[str, JSON]) -> Iterator[dict[str, Any]]:
+    """Entities of a table by their plain names, so that candidates are those that people know."""
+    return map(plain_values, items) if is_table(body) else items
 
 
 def _key(body: dict[str, JSON]) -> Candidate | None:
@@ -61,6 +69,8 @@ def _key(body: dict[str, JSON]) -> Candidate | None:
             made.parts, separator=made.separator, suffix=made.suffix, stored_in=made.path
         )
     told = body.get("partitionKey")
+    if is_table(body):
+        return plain(("PartitionKey",))
     if told is None:
         return None
     definition = parse_definition(told)
