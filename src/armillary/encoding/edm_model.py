@@ -50,7 +50,7 @@ class EdmModel(FramedModel):
     def is_scalar(self, value: JSON) -> bool:
         kind = type(value)
         if kind is dict:
-            return edm.is_tagged(value) and _tagged_scalar(value) is not None
+            return edm.is_tagged(value) and value[TYPE] in _TYPES
         return kind is not list
 
     def scalar(self, value: JSON) -> Scalar:
@@ -100,7 +100,7 @@ class EdmModel(FramedModel):
                 continue
             if name.startswith("$") and edm.shown_name(name) not in edm.RESERVED:
                 raise BadInput(f"The property name '{name}' is not possible in a table.")
-            if not self.is_scalar(value) or type(value) is not dict:
+            if type(value) is not dict or self.scalar(value).code == OBJECT_CODE:
                 raise BadInput(
                     f"The property '{name}' of an item of a table must be of the form "
                     f'{{"{TYPE}": type, "{VALUE}": value}}.'
@@ -109,11 +109,11 @@ class EdmModel(FramedModel):
 
 def _tagged_scalar(value: dict[str, Any]) -> Scalar | None:
     """None: the type is unknown, or the value is none of that type."""
-    read = _SCALARS.get(value[TYPE]) if type(value[TYPE]) is int else None
-    if read is None:
-        return None
+    kind = value[TYPE]
     try:
-        return read(value[VALUE])
+        if kind not in _TYPES or type(kind) is not int:
+            return None
+        return _SCALARS[kind](value[VALUE])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None
 
@@ -186,5 +186,7 @@ _SCALARS: Final = {
     edm.INT32: _int32,
     edm.INT64: _int64,
 }
+
+_TYPES: Final = tuple(_SCALARS)  # asked with values that may not hash
 
 EDM_MODEL: Final = EdmModel()
