@@ -50,6 +50,7 @@ from armillary.partition.provisioning.partitions import (
     throughput_max,
 )
 from armillary.partition.ranges import even_ranges
+from armillary.partition.request_units import DEFAULT, Coefficients
 from armillary.store.catalog import records as catalog
 from armillary.store.catalog.definitions import (
     ContainerDefinition,
@@ -86,6 +87,7 @@ class AccountStore:
         random: Random,
         limits: PartitionLimits = LIMITS,
         classic: bool = False,
+        profile: Coefficients = DEFAULT,
         serverless: bool = False,
         meter: Meter | None = None,
         wait: Callable[[float], None] = time.sleep,
@@ -96,6 +98,7 @@ class AccountStore:
         self.engine = engine
         self.limits = limits
         self.classic = classic
+        self.profile = profile
         self.serverless = serverless
         self.meter = meter
         self.activity = Activity()
@@ -123,6 +126,7 @@ class AccountStore:
             random=self._random,
             logical_bytes_max=self.limits.logical_bytes,
             meter=self.meter,
+            profile=self.profile,
             note_write=self.activity.note,
         )
 

@@ -30,6 +30,8 @@ from armillary.values import UNDEFINED
 SESSION: Final = "Session"
 NEVER_MERGED: Final = -1  # the session version of a range; merges raise it
 
+STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -66,6 +68,13 @@ def store_of(call: Call) -> ContainerStore:
     if wanted != store.refresh().record.rid:
         raise WrongContainer
     return store
+
+
+def read_store_of(call: Call) -> ContainerStore:
+    """The same, for what reads: at the prices of the level that it reads at."""
+    store = store_of(call)
+    level = call.options.level(call.gateway.settings.consistency)
+    return store.strong if level in STRONG else store
 
 
 def required_key(call: Call) -> KeyValues:
@@ -159,7 +168,7 @@ def placed(call: Call, store: ContainerStore, key: KeyValues | None) -> Iterator
     except DbError as error:
         error.facts.setdefault("headers", _failure_headers(call, store, key))
         if not isinstance(error, Throttled):
-            error.facts.setdefault("charge_ru", miss_ru())
+            error.facts.setdefault("charge_ru", miss_ru(profile=store.profile))
         raise
 
 
