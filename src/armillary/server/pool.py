@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from armillary.server.bounds import Bounds
 from armillary.server.http.answers import DateLine
 from armillary.server.long_work import LongWork
+from armillary.server.receiving import Receiving
 
 log = logging.getLogger("armillary.server")
 
@@ -41,6 +43,10 @@ class Pool:
         self.bounds = bounds or Bounds()
         self.dates = DateLine()
         self.draining = False
+        self.leaving = False
+        """Not ready any more, but still serving: each connection ends with its next answer."""
+        self.trouble: Callable[[], str] = lambda: ""
+        """Why requests can't be served just now; empty when they can."""
         self.peers: set[Peer] = set()
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self.long_work = LongWork(self.bounds.query_threads)
@@ -48,7 +54,7 @@ class Pool:
         """Which protocols are up, and on which port."""
         self.waiting = 0
         self.waiting_bytes = 0
-        self.receiving_bytes = 0
+        self.receiving = Receiving(self.bounds.receiving_bytes)
         self.streams = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
@@ -69,11 +75,6 @@ class Pool:
     def end_wait(self, size: int) -> None:
         self.waiting -= 1
         self.waiting_bytes -= size
-
-    def hold(self, change_bytes: int) -> bool:
-        """Count bodies that are coming in. Whether there is room for them."""
-        self.receiving_bytes += change_bytes
-        return self.receiving_bytes <= self.bounds.receiving_bytes
 
     # --- peers ----------------------------------------------------------------------------------
 
@@ -97,6 +98,11 @@ class Pool:
         self._sweep = self.loop.call_later(self.bounds.sweep_s, self._look) if self.peers else None
 
     # --- the end --------------------------------------------------------------------------------
+
+    async def part(self, seconds: float) -> None:
+        """Say that we go, and serve whoever has not heard of it yet."""
+        self.leaving = True
+        await asyncio.sleep(seconds)
 
     async def drain(self) -> None:
         """Let requests under way finish, within bounds, and end everything else."""

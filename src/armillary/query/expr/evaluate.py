@@ -390,10 +390,12 @@ def _call(expr: nodes.Call, scope: Scope) -> Made:
 
 
 def _udf(expr: nodes.UdfCall, scope: Scope) -> Made:
-    raise NotSupported(
-        f"The user-defined function '{expr.name}' can't be called: user-defined functions are not "
-        "supported yet."
-    )
+    functions = scope.context.functions
+    if functions is None:
+        raise NotSupported(f"The user-defined function '{expr.name}' can't be called here.")
+    runs = [make(arg, scope).run for arg in expr.args]
+    call = functions.caller(expr.name)
+    return Made(lambda row: call([run(row) for run in runs]), False)
 
 
 def _let(expr: nodes.Let, scope: Scope) -> Made:

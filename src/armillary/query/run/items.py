@@ -22,6 +22,7 @@ from armillary.encoding.documents import (
     MOMENT,
 )
 from armillary.engine.base import Reader
+from armillary.limits import FUNCTION_ROWS
 from armillary.partition.ranges import Range
 from armillary.query.access.choice import choose, rids
 from armillary.query.plan.nodes import Piece
@@ -134,6 +135,8 @@ class StoreView:
     def items(self, program: Program, rows: Iterable[tuple[bytes, bytes]]) -> Feed:
         metrics = self.metrics
         calls = program.filter_calls
+        if program.functions is not None:
+            rows = self._foreseen(program, iter(rows))
         frame, keeps = program.scope.frame, program.gives_stored
         spend = frame.budget.spend
         for rid, value in rows:
@@ -146,6 +149,22 @@ class StoreView:
             metrics.retrieved_bytes += BODY_BYTES.unpack_from(value)[0]
             metrics.calls += calls
             yield rid, program.combinations_of_text(value[EPK_AT + value[EPK_LENGTH_AT] :])
+
+    def _foreseen(
+        self, program: Program, rows: Iterator[tuple[bytes, bytes]]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The same rows, after user-defined functions were called for a chunk of them."""
+        size = CHUNK_FIRST
+        while chunk := list(islice(rows, size)):
+            program.foresee_texts(
+                [
+                    value[EPK_AT + value[EPK_LENGTH_AT] :]
+                    for _, value in chunk
+                    if self.is_visible(value)
+                ]
+            )
+            yield from chunk
+            size = min(2 * size, FUNCTION_ROWS)
 
     def is_visible(self, value: bytes) -> bool:
         """HOT: once per item of a scan."""
@@ -254,8 +273,11 @@ class MemoryView:
     rows: list[tuple[bytes, JSON]]
 
     def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
-        for tie, value in self.rows:
-            if tie > after or (inclusive and tie == after):
+        left = ((t, v) for t, v in self.rows if t > after or (inclusive and t == after))
+        while chunk := list(islice(left, FUNCTION_ROWS)):
+            if program.functions is not None:
+                program.foresee_values([value for _, value in chunk])
+            for tie, value in chunk:
                 yield tie, program.combinations(value)
 
 

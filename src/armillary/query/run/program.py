@@ -86,6 +86,7 @@ class Program:
             scope = replace(scope, aggregates=dict(zip(calls, self.slots, strict=True)))
         self.output = make_expression(plan.output, scope)
         self.scope = scope
+        self.functions = context.functions
         self.accesses = accesses(plan, scope)
         """Ways into the index, one for each part of the filter that has one."""
         self.row: Row = frame.row()
@@ -106,6 +107,25 @@ class Program:
         alias = plan.sources[0].alias if facts.is_plain else None
         self._plain_slot = None if alias is None else scope.names[alias]
         self.rows_seen = 0
+
+    # --- user-defined functions ---
+
+    def foresee_texts(self, texts: list[bytes]) -> None:
+        """Fetch what user-defined functions give for these items, in blocks."""
+        assert self.functions is not None
+        self.functions.foresee(texts, lambda text: self._visit(self.combinations_of_text(text)))
+
+    def foresee_values(self, values: list[JSON]) -> None:
+        assert self.functions is not None
+        self.functions.foresee(values, lambda value: self._visit(self.combinations(value)))
+
+    def _visit(self, rows: Iterable[Row]) -> None:
+        """Evaluate all that a row is asked for, for the calls in it."""
+        for row in rows:
+            for each in (*self.sort_keys, *self.group_keys, *self.arguments):
+                each(row)
+            if self.plan.fold is None:
+                self.output(row)
 
     # Made when they are asked for: most queries never see so many rows.
 
@@ -290,6 +310,7 @@ def _is_stored(expr: nodes.Expr) -> bool:
 def _calls(expr: nodes.Expr) -> int:
     """Calls of functions, which are charged for."""
     return sum(
-        isinstance(node, nodes.Call) and FUNCTIONS[node.function].kind == "scalar"
+        isinstance(node, nodes.UdfCall)
+        or (isinstance(node, nodes.Call) and FUNCTIONS[node.function].kind == "scalar")
         for node in nodes.walk(expr)
     )

@@ -55,11 +55,16 @@ class Hub:
         self.portal = portal
         self.observer = observer
         fast = observer is None or observer.keeps_fast_paths
-        self._shapes = Shapes(service.shortcuts if fast else ())
+        self._shapes = Shapes(service.shortcuts if fast else (), self.bounds.lesson_bytes)
 
     @property
     def draining(self) -> bool:
         return self.pool.draining
+
+    @property
+    def parting(self) -> bool:
+        """Connections end with their next answer."""
+        return self.pool.draining or self.pool.leaving
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -69,13 +74,24 @@ class Hub:
         if (why := self.hosts.refuses(request.headers.get("host", "localhost"))) is not None:
             return says(403, why)
         if request.target in health.PATHS:
-            return health.answer(request, ready=not self.draining, up=self.pool.protocols)
+            ready = not self.parting
+            trouble = self.pool.trouble()
+            return health.answer(request, ready=ready, up=self.pool.protocols, trouble=trouble)
         try:
             if not self.service.is_quick(request):
                 return None
         except Exception:  # noqa: BLE001 - see _bug
             return self._bug(request)
         return self.handle(request)
+
+    def screen(self, request: Request) -> Response | None:
+        """The refusal of who may not send the body that is coming in; its request has none yet."""
+        if (why := self.hosts.refuses(request.headers.get("host", "localhost"))) is not None:
+            return says(403, why)
+        try:
+            return self.service.screen(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            return self._bug(request)
 
     def note_bytes(self, data: bytes, answer: bytes, began: float) -> None:
         """A request that was answered from bytes to bytes; only called with an observer."""
