@@ -126,7 +126,7 @@ class Machine:
     """One context at a time, with its bounds."""
 
     def __init__(self, sources: list[str], bounds: dict[str, float]) -> None:
-        self._errors, self._library, self._functions = sources
+        self._errors, self._library, self._queries, self._functions = sources
         self._bounds = bounds
         self._context: Any = None
         self._make: Any = None
@@ -147,7 +147,8 @@ class Machine:
     def start(self, data: bytes) -> tuple[str, str]:
         setup, text, arguments = json.loads(data)
         # Before the script's own text: the library takes what it needs while nothing is changed.
-        self._drive = self._made(self._make, json.dumps({**setup, "entry": ENTRY}))
+        setup |= {"entry": ENTRY, "queries": self._queries}
+        self._drive = self._made(self._make, json.dumps(setup))
         wrong = self._compile(ENTRY, text)
         if wrong is not None:
             return "B", wrong
