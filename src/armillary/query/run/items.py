@@ -9,11 +9,11 @@ never appear. What an index can do is decided in `index_access.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from armillary.budget import Budget
+from armillary.budget import Budget, unbounded
 from armillary.encoding.documents import (
     BODY_BYTES,
     DIGEST_SLICE,
@@ -39,6 +39,7 @@ from armillary.values import JSON, UNDEFINED
 
 T = TypeVar("T")
 
+ENTRIES_BETWEEN_LOOKS = 2_000  # of an index, at the clock
 CHUNK_FIRST = 16  # items looked up at once; later chunks are larger
 CHUNK_MAX = 256
 
@@ -83,6 +84,7 @@ class StoreView:
     metrics: QueryMetrics
     computed: Collection[str] = ()
     """Names of properties that no index knows."""
+    budget: Budget = field(default_factory=unbounded)
 
     def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
         start = after if inclusive else after + b"\x00"
@@ -115,6 +117,16 @@ class StoreView:
         if self.is_whole and self.state.definition.default_ttl == TTL_OFF:
             return rows
         return [row for row in rows if self.is_visible(row[1])]
+
+    def entries(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Rows of an index. They cost no steps, but whoever asked may have left."""
+        left = ENTRIES_BETWEEN_LOOKS
+        for row in self.reader.scan(start, end):
+            left -= 1
+            if not left:
+                self.budget.check()
+                left = ENTRIES_BETWEEN_LOOKS
+            yield row
 
     def is_inside(self, epk: bytes) -> bool:
         """Whether an entry of the index belongs to an item of the piece."""
@@ -237,12 +249,15 @@ class StoreSource:
                 self.store.now_s(),
                 self.metrics,
                 self.computed,
+                self.budget or unbounded(),
             )
             return work(view), reach
 
         def cost(found: tuple[T, bytes]) -> float:
             # All that is not paid yet, so that asking this partition is paid here and not where
             # the query began: it was counted before we came.
+            if self.budget is not None:
+                self.metrics.steps = self.budget.steps
             ru = self.metrics.charge_ru() - self.metrics.charged_ru
             self.metrics.charged_ru += ru
             return ru

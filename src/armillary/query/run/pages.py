@@ -17,7 +17,7 @@ from random import Random
 from armillary.budget import Budget, unbounded
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.partition_key import KeyValues
-from armillary.errors import BadInput, NotSupported
+from armillary.errors import BadInput, NotSupported, OutOfTime, OverBudget
 from armillary.limits import (
     PAGE_ITEMS_MAX,
     QUERY_GROUPS_MAX,
@@ -114,7 +114,9 @@ def run_plan(
             context = replace(context, functions=functions)
         plan = directed(plan, parameters, context)
         metrics = QueryMetrics()
-        scope = Scope(Frame(), parameters, context, bound=plan.bound, model=state.model)
+        scope = Scope(
+            Frame(budget=budget), parameters, context, bound=plan.bound, model=state.model
+        )
         _check_order(plan, store)
         asked = _asked(state, partition_key, start, end)
         narrowed = narrow(_innermost(plan), scope, state.definition)
@@ -125,14 +127,16 @@ def run_plan(
             asking = Asking(parameters, context, everywhere.results, job.every_row)
             sorted_plan, known = ranked(plan, asking)
             job = replace(job, plan=sorted_plan, parameters=known)
-        page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
+        try:
+            page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
+        except (OutOfTime, OverBudget) as error:
+            _charge_rest(store, pieces, metrics, budget)  # the work is done, whoever waits for it
+            error.facts["charge_ru"] = metrics.charge_ru()
+            raise
         metrics.output_items = len(page.rows)
         metrics.output_bytes = page.size_bytes
         metrics.total_ms = (clock() - began) * 1000
-        rest = metrics.charge_ru() - metrics.charged_ru
-        if rest > 0 and pieces:  # the output, known only now, is paid where the query began
-            store.charge(pieces[0].start, rest, operation="query")
-            metrics.charged_ru += rest
+        _charge_rest(store, pieces, metrics, budget)
         if store.meter is not None and text is not None and continuation is None:
             whole = _asked(state, partition_key, EPK_MIN, EPK_MAX)
             ranges = _count_ranges(whole if narrowed is None else _within(narrowed, whole), state)
@@ -160,6 +164,17 @@ def opened_functions(store: ContainerStore, plan: Plan) -> Iterator[UserFunction
         yield functions
     finally:
         functions.close()
+
+
+def _charge_rest(
+    store: ContainerStore, pieces: Sequence[Piece], metrics: QueryMetrics, budget: Budget
+) -> None:
+    """What is known only at the end (the output, the last steps) is paid where the query began."""
+    metrics.steps = budget.steps
+    rest = metrics.charge_ru() - metrics.charged_ru
+    if rest > 0 and pieces:
+        store.charge(pieces[0].start, rest, operation="query")
+        metrics.charged_ru += rest
 
 
 def _chance(seed: int) -> Callable[[], float]:
