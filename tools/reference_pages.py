@@ -1,7 +1,7 @@
 """Write the reference pages of docs/ from the tables in the source, so that they can't fall behind.
 
     limits.md ← limits.py · steps.md ← steps.py · settings.md ← config.py · errors.md ← errors.py
-    compatibility.md ← api/nosql/
+    compatibility.md ← api/nosql/ · compatibility-table.md ← api/table/routes.py
 
 `make docs` writes them; a test compares each page with what this would write.
 """
@@ -15,8 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from armillary import limits
-from armillary.api.errors import WIRE, wire
+from armillary.api.errors import TABLE_PROBLEMS, WIRE, wire
 from armillary.api.nosql import compatibility
+from armillary.api.table import routes as table_routes
 from armillary.config import VARIABLES, Settings
 from armillary.server.command import FLAGS, SETTINGS
 from armillary.steps import STEPS
@@ -157,12 +158,37 @@ def compatibility_page() -> str:
     )
 
 
+def table_page() -> str:
+    routes = [(one.method, f"`{one.shown}`", one.name, one.note) for one in table_routes.ROUTES]
+    problems = sorted(
+        {
+            (f"`{code}`", str(status))
+            for row in TABLE_PROBLEMS.values()
+            for status, code in [(row.status, row.code)]
+            + ([] if row.storage is None else [(row.storage.status, row.storage.code)])
+        }
+    )
+    return _page(
+        [
+            "# Compatibility: API for Table",
+            "Every route of `src/armillary/api/table/routes.py`, and every error code that a "
+            "request can get beside those of the store. How to connect, and what is different from "
+            "Cosmos DB and Storage: [table.md](table.md).",
+            "## Routes",
+            _table(("method", "path", "what it does", "note"), routes),
+            "## Error codes",
+            _table(("code", "status"), problems),
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "steps.md": steps_page,
     "settings.md": settings_page,
     "errors.md": errors_page,
     "compatibility.md": compatibility_page,
+    "compatibility-table.md": table_page,
 }
 
 

@@ -10,6 +10,7 @@
 | `cosmos_container` | the first container the marker declares, of the SDK |
 | `cosmos_database` | the database `test`, of the SDK |
 | `cosmos_account` | the same data in process, without the SDK (`armillary.Account`) |
+| `table_service_client` | `azure.data.tables.TableServiceClient` on the same account |
 | `cosmos_clock` | freezes time; `advance(seconds)` |
 | `cosmos` | all of it: `armillary.testing.Cosmos` |
 | `cosmos_factory` | makes more accounts: `cosmos_factory(enforce=True)` |
@@ -34,6 +35,7 @@ import pytest
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
     from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
+    from azure.data.tables import TableServiceClient
 
     from armillary.account import Account
     from armillary.clock import VirtualClock
@@ -121,6 +123,11 @@ def cosmos_client(cosmos: Cosmos) -> CosmosClient:
 @pytest.fixture
 def cosmos_client_aio(cosmos: Cosmos) -> AsyncCosmosClient:
     return cosmos.async_client()
+
+
+@pytest.fixture
+def table_service_client(cosmos: Cosmos) -> TableServiceClient:
+    return cosmos.table_service()
 
 
 @pytest.fixture
