@@ -77,7 +77,8 @@ def prepared(document: Any, call: Call) -> Document:
         if isinstance(value, Timestamp) and value.time == 0 and value.inc == 0 and name != "_id":
             now = call.service.engine.now_ms()
             document[name] = Timestamp(now // 1000, now % 1000 + 1)
-    return document
+    made: Document = document
+    return made
 
 
 def insert(call: Call) -> Document:
@@ -115,7 +116,7 @@ def insert(call: Call) -> Document:
             sizes=[sizes[at] for at in places],
         )
         call.charge(outcome.charge_ru)
-        count, errors = outcome.count, outcome.errors
+        count, errors = outcome.done, outcome.errors
     errors = [(places[at], error) for at, error in errors]
     errors = sorted([*errors, *early], key=lambda one: one[0])
     return write_reply({"n": count}, errors[:1] if ordered else errors)
@@ -572,7 +573,8 @@ def find_and_modify(call: Call) -> Document:
             raise failed_to_parse("Cannot specify both upsert=true and remove=true")
         if new:
             raise failed_to_parse(
-                "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"
+                "Cannot specify both new=true and remove=true; 'remove' "
+                "always returns the deleted document"
             )
     elif source is None:
         raise failed_to_parse("Either an update or remove=true must be specified")
