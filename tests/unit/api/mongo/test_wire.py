@@ -98,7 +98,7 @@ VALUES: Any = st.recursive(
     max_leaves=5,
 )
 NAMES = ["insert", "find", "update", "delete", "aggregate", "findAndModify", "count", "distinct",
-         "createIndexes", "getMore", "killCursors", "create", "explain", "customAction"]  # fmt: skip
+         "createIndexes", "getMore", "killCursors", "create", "explain"]  # fmt: skip
 FIELDS = ["documents", "filter", "updates", "deletes", "pipeline", "cursor", "query", "update",
           "key", "indexes", "sort", "projection", "limit", "batchSize", "collection", "cursors",
           "let", "lsid", "txnNumber", "maxTimeMS"]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
@@ -43,6 +43,9 @@ from armillary.errors import DbError
 from armillary.limits import MONGO_WRITE_BATCH_MAX
 from armillary.store.items.preparation import Operation
 
+if TYPE_CHECKING:
+    from armillary.api.mongo.service import Service
+
 ROUNDS_MAX: Final = 200
 NO_SINGLE_KEY: Final = "query in command must target a single shard key"
 
@@ -51,10 +54,14 @@ NO_SINGLE_KEY: Final = "query in command must target a single shard key"
 
 
 def prepared(document: Any, call: Call) -> Document:
+    return prepared_document(document, call.service)
+
+
+def prepared_document(document: Any, service: Service) -> Document:
     """A document as it is inserted: with an `_id`, first."""
     if not isinstance(document, dict):
         raise wrong_type("insert.documents.0", type_name(document), "object")
-    if call.service.settings.strict:
+    if service.settings.strict:
         for name in document:
             if name[:1] == "$":
                 raise MongoError(
@@ -75,7 +82,7 @@ def prepared(document: Any, call: Call) -> Document:
         document = {"_id": document["_id"], **document}
     for name, value in document.items():
         if isinstance(value, Timestamp) and value.time == 0 and value.inc == 0 and name != "_id":
-            now = call.service.engine.now_ms()
+            now = service.engine.now_ms()
             document[name] = Timestamp(now // 1000, now % 1000 + 1)
     made: Document = document
     return made

@@ -265,11 +265,9 @@ class Collections:
 
     def find(self, database: str, name: str) -> Collection | None:
         """HOT: once per command about documents."""
-        known = self._known.get((database, name))
+        known = self.known(database, name)
         if known is not None:
-            state = known.store.known_state
-            if state is not None and known.definition is state.definition:
-                return known
+            return known
         try:
             store = self.gateway.container(database, name)
             definition = store.state.definition
@@ -282,6 +280,14 @@ class Collections:
             self._known.clear()
         self._known[database, name] = made
         return made
+
+    def known(self, database: str, name: str) -> Collection | None:
+        """One that has been asked for before and is as it was then: no look at the catalog."""
+        known = self._known.get((database, name))
+        state = None if known is None else known.store.known_state
+        if known is None or state is None or known.definition is not state.definition:
+            return None
+        return known
 
     def current(self, database: str, name: str) -> Collection | None:
         """The same by the catalog, not by what this worker remembers."""
