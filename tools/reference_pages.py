@@ -16,6 +16,7 @@ from pathlib import Path
 
 from armillary import limits
 from armillary.api.errors import TABLE_PROBLEMS, WIRE, wire
+from armillary.api.mongo import compatibility as mongo_compatibility
 from armillary.api.nosql import compatibility
 from armillary.api.table import routes as table_routes
 from armillary.config import VARIABLES, Settings
@@ -182,7 +183,22 @@ def table_page() -> str:
     )
 
 
+def mongo_page() -> str:
+    return _page(
+        [
+            "# Compatibility: API for MongoDB",
+            "What drivers find here, from the tables that the program itself works with. How to "
+            "use it: [MongoDB](mongodb.md).",
+            "## Different from the original",
+            "\n".join(f"- {gap}" for gap in mongo_compatibility.GAPS),
+            "## What there is",
+            _table(("", "names"), mongo_compatibility.rows()),
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "mongodb-compatibility.md": mongo_page,
     "limits.md": limits_page,
     "steps.md": steps_page,
     "settings.md": settings_page,
