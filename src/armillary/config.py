@@ -60,8 +60,17 @@ class EngineSettings:
     """A folder (LMDB), `:memory:`, or `postgresql://…`."""
     durability: Durability = "full"
     """`full`: a write is on disk before it is acknowledged. `relaxed`: for throw-away data."""
+    readers: int = 16
+    """PostgreSQL: connections for reads, per worker."""
+    writers: int = 4
+    """PostgreSQL: connections for writes, per worker."""
+    timeout_ms: int = 30_000
+    """PostgreSQL: how long a statement may take. Keep it below the time-outs of clients."""
 
     def __post_init__(self) -> None:
+        for name in ("readers", "writers", "timeout_ms"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"engine.{name} is {getattr(self, name)}; it has to be 1 or more.")
         if not self.url:
             raise BadInput("engine.url is empty; give a folder, ':memory:' or 'postgresql://…'.")
         if self.durability not in get_args(Durability):
@@ -170,6 +179,9 @@ class ServerSettings:
     """Take the public key of the emulator on addresses that others can reach."""
     account: str = "localhost"
     """The account's name, where a client has to say it: Table and MongoDB."""
+    leave_ms: int = 0
+    """When told to stop: how long to go on serving while `/ready` already says no, so that a load
+    balancer sends its clients elsewhere. Connections are closed after their next answer."""
 
 
 #: Of a protocol beside NoSQL: a number, 0 for any that is free, or `off`.
@@ -365,6 +377,9 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_PARTITION_RU": ("partition", "ru", parse_count),
     "ARMILLARY_ENGINE_URL": ("engine", "url", str),
     "ARMILLARY_ENGINE_DURABILITY": ("engine", "durability", str),
+    "ARMILLARY_ENGINE_READERS": ("engine", "readers", parse_count),
+    "ARMILLARY_ENGINE_WRITERS": ("engine", "writers", parse_count),
+    "ARMILLARY_ENGINE_TIMEOUT_MS": ("engine", "timeout_ms", parse_count),
     "ARMILLARY_THROUGHPUT_ENFORCE": ("throughput", "enforce", str),
     "ARMILLARY_THROUGHPUT_PROFILE": ("throughput", "profile", str),
     "ARMILLARY_THROUGHPUT_BURST": ("throughput", "burst", parse_switch),
@@ -385,6 +400,7 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_SERVER_ALLOW_HOSTS": ("server", "allow_hosts", parse_list),
     "ARMILLARY_SERVER_ALLOW_EMULATOR_KEY": ("server", "allow_emulator_key", parse_switch),
     "ARMILLARY_SERVER_ACCOUNT": ("server", "account", str),
+    "ARMILLARY_SERVER_LEAVE_MS": ("server", "leave_ms", parse_count),
     "ARMILLARY_TABLE_PORT": ("table", "port", parse_port_or_off),
     "ARMILLARY_TABLE_FLAVOUR": ("table", "flavour", str),
     "ARMILLARY_MONGO_PORT": ("mongo", "port", parse_port_or_off),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from armillary.clock import new_random
+from armillary.engine.address import parse_address
 from armillary.engine.base import Engine, SpaceGone
 from armillary.engine.lmdb.folder import NETWORK_FILESYSTEMS, filesystem_of
 from armillary.engine.opening import open_engine
@@ -41,8 +42,9 @@ class Finding:
 def examine(address: str, progress: Callable[[str], None] = lambda what: None) -> Iterator[Finding]:
     """The findings, as they are made."""
     check_there(address)
-    if "://" not in address:
-        yield from _folder(Path(address))
+    folder = parse_address(address).folder
+    if folder is not None:
+        yield from _folder(folder)
     try:
         engine = open_engine(address, HANDLERS, packed=PACKED)
     except DbError as error:

@@ -25,6 +25,9 @@ class Mounts(Service):
     def handle_soon(self, request: Request) -> Begun | Response:
         return self._of(request).handle_soon(request)
 
+    def lane(self, request: Request) -> str | None:
+        return self._of(request).lane(request)
+
     def begin(self, request: Request) -> Begun | Response | None:
         return self._of(request).begin(request)
 

@@ -41,6 +41,7 @@ from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, t
 from armillary.engine.postgres import spaces as postgres_spaces
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.clock import DatabaseClock
+from armillary.engine.postgres.connection import Connection, Identity
 from armillary.engine.postgres.errors import LOST, kind_of, translated
 from armillary.engine.postgres.group import (
     announced,
@@ -50,12 +51,11 @@ from armillary.engine.postgres.group import (
     fetch_rows,
     uncertain_if_warned,
 )
+from armillary.engine.postgres.pool import Pool, PoolCounts
 from armillary.engine.postgres.reader import PostgresReader
 from armillary.engine.postgres.schema import Found, prepare, stamp_identity, stamped_identity
 from armillary.engine.postgres.sql import BEGIN_READ, BEGIN_WRITE, COMMIT, Statements
-from armillary.engine.postgres_connection import Connection, Identity
-from armillary.engine.postgres_pool import Pool, PoolCounts
-from armillary.engine.postgres_supervisor import Health, Supervisor
+from armillary.engine.postgres.supervisor import Health, Supervisor
 from armillary.errors import DbError, NotSupported, WriteUncertain
 from armillary.limits import (
     POSTGRES_ATTEMPTS_MAX,
@@ -94,9 +94,8 @@ class PostgresEngine:
         self._closing = threading.Event()
         self._retries = 0
         self.unclean_open = False
-        self._supervisor = Supervisor.of(self._address)
+        self._supervisor = Supervisor.of(self._address, start_s)
         try:
-            self._supervisor.wait(start_s)
             found = self._prepare()
         except BaseException:
             self._supervisor.release()
