@@ -23,6 +23,7 @@ from armillary.account import Account, open_account
 from armillary.api.control.service import Controls
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.gremlin.pictures import Pictures
 from armillary.api.http.messages import Service
 from armillary.api.http.mounts import Mounts
 from armillary.api.nosql.service import NosqlService
@@ -129,7 +130,7 @@ class Cosmos:
             stack.callback(gateway.close)
             self._gateway = gateway
             self._gremlin_url = ""
-            self.service = Mounts(NosqlService(gateway), (Controls(gateway),))
+            self.service = Mounts(NosqlService(gateway), (Pictures(gateway), Controls(gateway)))
             stack.callback(self.service.close)
             stack.enter_context(pauses_of_our_own())
             for name, declared in (containers or {}).items():
