@@ -162,6 +162,10 @@ class PostgresEngine:
     def spaces(self) -> list[int]:
         return [space for (space,) in self._ask(self._statements["spaces"], ())]
 
+    def fences(self) -> dict[int, bytes]:
+        """The fence of every space, in one statement: each as it was at some moment of it."""
+        return dict(self._ask(self._statements["fences"], ()))
+
     def now_ms(self) -> int:
         return self.clock.now_ms()
 
