@@ -162,9 +162,12 @@ class PostgresEngine:
     def spaces(self) -> list[int]:
         return [space for (space,) in self._ask(self._statements["spaces"], ())]
 
-    def fences(self) -> dict[int, bytes]:
-        """The fence of every space, in one statement: each as it was at some moment of it."""
-        return dict(self._ask(self._statements["fences"], ()))
+    def fences(self, spaces: Sequence[int] | None = None) -> dict[int, bytes]:
+        """The fences of these spaces, or of all, in one statement. Those that are gone are left
+        out."""
+        if spaces is None:
+            return dict(self._ask(self._statements["fences"], ()))
+        return dict(self._ask(self._statements["fences_of"], (list(spaces),)))
 
     def now_ms(self) -> int:
         return self.clock.now_ms()

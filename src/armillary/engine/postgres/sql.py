@@ -97,6 +97,9 @@ _TEXTS: Final = {
     "leftovers_forget": r"DELETE FROM {rows} WHERE space = %s::int AND key > '\x00'::bytea",
     "spaces": r"SELECT space FROM {rows} WHERE key = '\x00'::bytea ORDER BY space",
     "fences": r"SELECT space, value FROM {rows} WHERE key = '\x00'::bytea",
+    "fences_of": (
+        r"SELECT space, value FROM {rows} WHERE space = ANY(%s::int[]) AND key = '\x00'::bytea"
+    ),
     "leftovers": "SELECT space FROM {rows} WHERE key = ''::bytea",
 }
 
