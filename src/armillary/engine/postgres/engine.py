@@ -368,7 +368,8 @@ class PostgresEngine:
         return self._supervisor.health()
 
     def pools(self) -> list[PoolCounts]:
-        return [self._reads.counts(), self._writes.counts()]
+        """Of this process, those of budgets and statistics too."""
+        return self._supervisor.counts()
 
     @property
     def retries(self) -> int:
