@@ -84,6 +84,7 @@ class Container:
         self._store = store
         self._limits = limits
         self._runtime = scripts or LazyRuntime()
+        self._runtime.serve_queries(store)
 
     @property
     def id(self) -> str:

@@ -204,6 +204,15 @@ _FROM: Final[dict[str, Callable[[Any], Any]]] = {
 TAGS: Final = frozenset(_FROM)
 
 
+def is_tagged(value: dict[str, JSON]) -> bool:
+    """Whether an object of the stored form is one value."""
+    return len(value) == 1 and next(iter(value)) in TAGS
+
+
+def looks_like_object_id(text: str) -> bool:
+    return _HEX.fullmatch(text) is not None
+
+
 # --- names at the top -----------------------------------------------------------------------------
 
 

@@ -33,6 +33,7 @@ class OverlayStore(ContainerStore):
         )
         self._transaction = transaction
         self.known_state = transaction.state
+        self.functions = store.functions
 
     def refresh(self) -> ContainerState:
         return self._transaction.state

@@ -72,6 +72,8 @@ class Transaction:
         self.charge_ru = 0.0
         self.writes: list[Done] = []
         """In their order: what the run has written so far."""
+        self.changes: list[tuple[str, str]] = []
+        """The same for people: (created, replaced or deleted; id)."""
 
     # --- operations -----------------------------------------------------------------------------
 
@@ -114,6 +116,7 @@ class Transaction:
             op = op._replace(rid=b"")  # nothing was there to number
         self._ops.append(op)
         self.writes.append(done)
+        self.changes.append((done.outcome, op.new_id or op.id))
         constraints = len(self.state.definition.document["uniqueKeyPolicy"]["uniqueKeys"])
         self.charge_ru += charge_of(done, constraints, profile=self._profile)
         return done

@@ -268,12 +268,14 @@ class _Reading:
 
     def _both(self, terms: Sequence[nodes.Expr], places: Places) -> Access | None:
         parts = [self.access(term, places) for term in terms]
-        found = tuple(part for part in parts if part is not None)
-        if not found:
+        given = [part for part in parts if part is not None]
+        if not given:
             return None
-        if len(found) == 1 == len(terms):
+        is_whole = len(given) == len(terms)
+        found = tuple(_tightened(given))
+        if len(found) == 1 and is_whole:
             return found[0]
-        return Both(found, len(found) == len(terms) and all(part.exact for part in found))
+        return Both(found, is_whole and all(part.exact for part in found))
 
     def _either(self, parts: Sequence[Access | None]) -> Access | None:
         found = [part for part in parts if part is not None]

@@ -82,6 +82,8 @@ class ContainerStore:
         self._wait = wait
         self.known_state: ContainerState | None = None
         """What was last read from the catalog; `state` reads it when there is nothing."""
+        self.functions: Callable[[Sequence[str]], Any] | None = None
+        """Opens the user-defined functions of a query by name; set by who can run JavaScript."""
 
     # --- state ----------------------------------------------------------------------------------
 

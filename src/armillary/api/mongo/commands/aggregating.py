@@ -89,6 +89,14 @@ def aggregate(call: Call) -> Document:
     collation_free(call)
     language = call.language()
     stages = check_pipeline(pipeline, language)
+    concern = call.command.get("readConcern")
+    writes = bool(stages) and stages[-1][0] in ("$out", "$merge")
+    if writes and isinstance(concern, dict) and concern.get("level") == "linearizable":
+        raise MongoError(
+            72, f"{stages[-1][0]} cannot be used with a 'linearizable' read concern level"
+        )
+    if writes and call.client.may_write is False:
+        raise MongoError(13, f"not authorized on {call.database} to execute command aggregate")
     if stages and stages[0][0] == "$changeStream":
         return changes.watch(call, pipeline)
     world = CallWorld(call)

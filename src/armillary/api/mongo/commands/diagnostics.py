@@ -105,6 +105,7 @@ def get_parameter(call: Call) -> Document:
     known: Document = {
         "featureCompatibilityVersion": {"version": "7.0"},
         "authenticationMechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-1"],
+        "enableTestCommands": False,
     }
     found = {name: value for name, value in known.items() if name in call.command}
     if call.command["getParameter"] == "*":
@@ -197,3 +198,15 @@ def nothing(call: Call) -> Document:
 
 def command_line(call: Call) -> Document:
     return {"argv": ["armillary"], "parsed": {}}
+
+
+def users_info(call: Call) -> Document:
+    """The one user there is: the account itself."""
+    name = call.service.settings.account
+    wanted = call.command["usersInfo"]
+    names = wanted if isinstance(wanted, list) else [wanted]
+    known = [one.get("user") if isinstance(one, dict) else one for one in names]
+    if name not in known and 1 not in known:
+        return {"users": []}
+    roles = [{"role": "root", "db": "admin"}]
+    return {"users": [{"_id": f"admin.{name}", "user": name, "db": "admin", "roles": roles}]}

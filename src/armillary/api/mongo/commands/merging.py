@@ -11,13 +11,14 @@ from armillary.api.mongo.aggregate.pipeline import split_stage
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.data.collections import Collection, check_collection_name
 from armillary.api.mongo.data.reads import Row, rows_of
-from armillary.api.mongo.data.writes import Moved, insert_all, replace_row
+from armillary.api.mongo.data.writes import Moved, duplicate, insert_all, replace_row
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.compiled import compile_expression
 from armillary.api.mongo.expressions.values import get_path
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.encoding.bson_values import Document, encode
+from armillary.errors import Conflict
 
 MATCHED: Final = ("merge", "replace", "keepExisting", "fail")
 UNMATCHED: Final = ("insert", "discard", "fail")
@@ -83,7 +84,7 @@ def _merge_row(
         if matched == "keepExisting":
             return
         if matched == "fail":
-            raise MongoError(11000, f"$merge found a duplicate: {paths[0]}")
+            raise duplicate(target, row, Conflict())
         new = _merged(old.document, row, matched, let, language)
         if encode(new) == encode(old.document):
             return

@@ -131,6 +131,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "getParameter": Command(diagnostics.get_parameter, "*"),
     "getCmdLineOpts": Command(diagnostics.command_line, "*"),
     "getLog": Command(diagnostics.get_log, "*"),
+    "usersInfo": Command(diagnostics.users_info, "*"),
     "serverStatus": Command(diagnostics.server_status, "*"),
 }  # fmt: skip
 

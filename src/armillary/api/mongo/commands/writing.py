@@ -54,12 +54,21 @@ def prepared(document: Any, call: Call) -> Document:
     """A document as it is inserted: with an `_id`, first."""
     if not isinstance(document, dict):
         raise wrong_type("insert.documents.0", type_name(document), "object")
-    for name in document:
-        if name[:1] == "$":
-            raise MongoError(
-                52,
-                f"Document to be inserted cannot have a top-level field name that starts with '$': {name}",
-            )
+    if call.service.settings.strict:
+        for name in document:
+            if name[:1] == "$":
+                raise MongoError(
+                    52,
+                    "Document to be inserted cannot have a top-level field name that starts with "
+                    f"'$': {name}",
+                )
+    own = document.get("_id")
+    if isinstance(own, dict):
+        for name in own:
+            if name[:1] == "$":
+                raise MongoError(
+                    52, f"The dollar ($) prefixed field '{name}' in '_id.{name}' is not allowed."
+                )
     if "_id" not in document:
         document = {"_id": ObjectId(), **document}
     elif next(iter(document)) != "_id":

@@ -24,7 +24,7 @@ from armillary.api.mongo.match.operators import Filter
 from armillary.encoding.bson_stored import canonical, stored_name, to_stored
 from armillary.encoding.bson_values import Document, is_number, number_of, sort_key
 from armillary.encoding.partition_key import KeyValues
-from armillary.errors import Conflict, NotFound
+from armillary.errors import BadInput, Conflict, NotFound
 from armillary.limits import TTL_SECONDS_MAX
 from armillary.store.catalog.records import ContainerRecord, Throughput
 from armillary.store.items.containers import ContainerStore
@@ -78,11 +78,10 @@ class Collection:
     def key_values(self, value: Any) -> KeyValues:
         if self.shard is None:
             return ()
-        stored = to_stored(value)
-        model = getattr(self.store.state, "model", None)
-        if model is not None:
-            return (model.key(stored),)
-        return (stored,) if not isinstance(stored, dict | list) else ("",)
+        try:
+            return (self.store.state.model.key(to_stored(value)),)
+        except BadInput as error:
+            raise MongoError(61, error.message) from error
 
     # --- what the store is told beside the document ---
 
@@ -359,7 +358,7 @@ class Collections:
         return found
 
     def _create(self, database: str, body: dict[str, JSON], throughput: Throughput | None) -> None:
-        self.account.create_container(database, body, throughput=throughput)
+        self.account.create_container(database, body, throughput=throughput, api="mongo")
 
     def drop(self, database: str, name: str) -> bool:
         try:

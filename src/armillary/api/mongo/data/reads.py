@@ -16,6 +16,7 @@ import orjson
 from bson.regex import Regex
 
 from armillary.api.mongo.data.collections import Collection
+from armillary.api.mongo.data.index_conditions import condition_of
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.match.compiled import is_condition
 from armillary.api.mongo.update.upserts import equalities
@@ -24,6 +25,8 @@ from armillary.encoding.bson_values import Document
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, NotFound
 from armillary.partition.request_units import feed_ru, read_ru
+from armillary.query.plan.nodes import Plan, simple_plan
+from armillary.query.run.pages import run_plan
 from armillary.store.items.paging import read_items, read_items_of_key
 from armillary.store.items.positions import decode_position, encode_position
 from armillary.store.items.reading import Stored
@@ -53,6 +56,8 @@ class Target(NamedTuple):
     """None: anywhere."""
     item: str | None
     """The id of the one item it can be."""
+    plan: Plan | None = None
+    """What an index finds; None: no index helps."""
 
 
 def is_record(stored: Stored) -> bool:
@@ -79,7 +84,12 @@ def target_of(collection: Collection, query: Document) -> Target:
             item = item_id(known["_id"])
         except BadInput:
             item = None
-    return Target(key, item)
+    if item is not None:
+        return Target(key, item)
+    condition = condition_of(collection, query)
+    if condition is None:
+        return Target(key, None)
+    return Target(key, None, simple_plan(condition, stored=True))
 
 
 def _plain_equalities(query: Document) -> Document:
@@ -109,6 +119,17 @@ def read_page(
         row = read_one(collection, target.item, target.key)
         size = 0 if row is None else row.size
         return Page([] if row is None else [row], None, read_ru(size))
+    if target.plan is not None:
+        found = run_plan(
+            store,
+            target.plan,
+            partition_key=target.key or None,
+            continuation=position,
+            max_items=limit,
+        )
+        stored = [Stored(one.value) for one in found.rows]  # type: ignore[union-attr]
+        rows = [row_of(one) for one in stored if not is_record(one)]
+        return Page(rows, found.continuation, found.metrics.charge_ru())
     at = None if position is None else decode_position(position)
     if target.key is not None:
         page = read_items_of_key(store, target.key, at, limit)
