@@ -56,6 +56,8 @@ class EdmModel(FramedModel):
     def scalar(self, value: JSON) -> Scalar:
         kind = type(value)
         if kind is dict:
+            if value.get(TYPE) == edm.STRING and type(value.get(VALUE)) is str and len(value) == 2:
+                return Scalar(STRING_CODE, cesu8(value[VALUE]))  # HOT: most properties are strings
             found = _tagged_scalar(value) if edm.is_tagged(value) else None
             return found or Scalar(OBJECT_CODE, exact=False)
         if kind is str:

@@ -107,7 +107,7 @@ def reply(
     charge = metadata_ru(write=call.method != "GET") if ru is None else ru
     found = {
         "x-ms-request-id": str(uuid.uuid4()),
-        "x-ms-version": call.headers.get("x-ms-version", VERSION)[:10],
+        "x-ms-version": _version(call.headers.get("x-ms-version", VERSION)),
         "x-ms-request-charge": f"{rounded(charge):.2f}".rstrip("0").rstrip(".") or "0",
         "Cache-Control": "no-cache",
     }
@@ -118,6 +118,11 @@ def reply(
         found["Content-Type"] = call.flavour.content_type_of(level or call.level)
     found.update(headers)
     return Response(status, found, body)
+
+
+def _version(text: str) -> str:
+    """The one that the client speaks, if it is one."""
+    return text if len(text) == len(VERSION) and text.replace("-", "").isdecimal() else VERSION
 
 
 def document(
