@@ -20,7 +20,7 @@ from armillary.encoding.documents import (
     parse_body,
 )
 from armillary.encoding.partition_key import KeyValues, check_key, key_of, same_key
-from armillary.encoding.paths import extract
+from armillary.encoding.paths import extract, format_path
 from armillary.errors import BadInput, DbError, NotFound, PartitionKeyMismatch, PreconditionFailed
 from armillary.store.definitions import ContainerDefinition
 from armillary.store.indexing import index_entries
@@ -98,6 +98,13 @@ def _prepare_body(
         drawn = synthetic.is_random and extract(body.item, synthetic.path) is UNDEFINED
         if operation.kind == "replace" and drawn:
             stored = required(given)[0]  # by chance we would hardly find the item again
+        if operation.kind == "upsert" and drawn and given is None:
+            path = format_path(synthetic.path)
+            raise BadInput(
+                f"An upsert needs the partition key '{path}': its suffix is random, so that the "
+                "item could not be found by the rest, and there would be two. Send the item with "
+                f"its '{path}' to replace it, or create it."
+            )
         body = parse_body(synthetic.apply(body.item, random, stored=stored))
     key = _key_of(body, state.definition, given)
     target = operation.id if operation.kind == "replace" else body.id

@@ -204,3 +204,24 @@ def test_a_broken_parquet_file_is_said(shop: Database, tmp_path: Path) -> None:
     target = LocalItems(shop.create_container("target", "/pk"))
     with pytest.raises(BadInput, match="can't be read"):
         import_items(target, tmp_path / "a.parquet")
+
+
+def test_importing_twice_into_a_random_suffix_makes_no_second_copy(
+    shop: Database, tmp_path: Path
+) -> None:
+    key = {
+        "version": 1,
+        "path": "/pk",
+        "parts": ["/day"],
+        "suffix": {"kind": "random", "k": 10},
+    }
+    readings = shop.create_container("readings", synthetic_key=key)
+    source = tmp_path / "readings.jsonl"
+    rows = [{"id": str(n), "day": "2018-08-09"} for n in range(50)]
+    source.write_bytes(b"\n".join(map(orjson.dumps, [*rows, {"id": "none"}])))
+    for _ in range(2):
+        done = import_items(LocalItems(readings), source)
+        assert (done.items, done.refused) == (50, 1)
+        stored = list(readings.read_all_items())
+        assert sorted(str(one["id"]) for one in stored) == sorted(str(n) for n in range(50))
+    assert len({str(one["pk"]) for one in stored}) == 10
