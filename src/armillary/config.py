@@ -103,8 +103,14 @@ class ApiSettings:
     accept_entra: bool = False
     """Take tokens of Entra ID. Their signature is not checked, only that they have not expired: for
     development, never on a network."""
+    resources_max: int = limits.DATABASES_AND_CONTAINERS
+    """How many databases and containers the account may have together; the service's limit."""
 
     def __post_init__(self) -> None:
+        if not 1 <= self.resources_max <= limits.DATABASES_AND_CONTAINERS_MAX:
+            raise BadInput(
+                f"api.resources_max is a number from 1 to {limits.DATABASES_AND_CONTAINERS_MAX}."
+            )
         _check_choice("api.consistency", self.consistency, get_args(Consistency))
 
 
@@ -316,6 +322,7 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_API_CORS_ORIGINS": ("api", "cors_origins", parse_list),
     "ARMILLARY_API_TRUST_FORWARDED": ("api", "trust_forwarded", parse_switch),
     "ARMILLARY_API_ACCEPT_ENTRA": ("api", "accept_entra", parse_switch),
+    "ARMILLARY_API_RESOURCES_MAX": ("api", "resources_max", parse_count),
     "ARMILLARY_QUERY_GATEWAY_MERGE": ("query", "gateway_merge", parse_switch),
     "ARMILLARY_SERVER_HOST": ("server", "host", str),
     "ARMILLARY_SERVER_PORT": ("server", "port", parse_port),

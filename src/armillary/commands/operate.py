@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from armillary.commands.complaints import EXIT_FAILED, EXIT_PARTIAL, Complaint, complaining
+from armillary.ring.words import plural
 
 if TYPE_CHECKING:
     from armillary.operate.ports import Items
@@ -143,6 +144,7 @@ def import_(
     data: str = ANYWHERE,
     database: str = DATABASE,
     container: str = CONTAINER,
+    types: str = typer.Option("", help="Of columns of a CSV file: zip=text,price=number."),
     json: bool = JSON,
 ) -> None:
     """Put the items of a file into a container. Stopped, the same command goes on where it was.
@@ -152,13 +154,15 @@ def import_(
     Examples:
       armillary import orders.csv --database shop --container orders
       armillary import orders.jsonl --data http://localhost:8081
+      armillary import places.csv --types zip=text
     """
+    from armillary.declare.item_files import parse_types
     from armillary.operate.importing import import_items
 
     with _items(data, database, container, json) as target, _bar(json) as shown:
-        done = import_items(target, source, progress=shown)
+        done = import_items(target, source, types=parse_types(types), progress=shown)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
-        text = f"{source}: {done.items:,} items are in."
+        text = f"Imported {plural(done.items, 'item')} from {source}."
         _say(json, text, items=done.items, refused=done.refused, refusals=refusals)
         if done.refused:
             shown_lines = [f"  item {one.number}: {one.why}" for one in done.refusals]

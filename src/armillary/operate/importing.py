@@ -5,7 +5,7 @@ many are done, and a second run goes on there. What is refused (no key, too larg
 reported with its place in the file; the rest goes in.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -40,6 +40,7 @@ def import_items(
     target: Items,
     source: Path,
     *,
+    types: Mapping[str, str] | None = None,
     progress: Callable[[int], None] = lambda items: None,
 ) -> Imported:
     """`progress` hears how many items of the file are done."""
@@ -56,7 +57,7 @@ def import_items(
     begin, refused = state["done"], state["refused"]
     done = begin
     refusals: list[Refusal] = []
-    entries = islice(read_entries(source), begin, None)
+    entries = islice(read_entries(source, types), begin, None)
     while group := list(islice(entries, GROUP_ITEMS)):
         for number, why in _put(target, group, done):
             refused += 1

@@ -54,6 +54,7 @@ def open_gateway(
         classic=throughput.profile == "classic",
         serverless=throughput.serverless,
         meter=meter,
+        resources_max=settings.api.resources_max,
     )
     full, read_only = told_apart(keys)
     gateway = GatewaySettings(
