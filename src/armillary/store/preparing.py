@@ -113,9 +113,14 @@ def _prepare_body(
 
 def _key_of(body: Body, definition: ContainerDefinition, given: KeyValues | None) -> KeyValues:
     key = check_key(key_of(body.item, definition.partition_key), definition.partition_key)
-    if given is not None and not same_key(given, key):
+    if given is not None and not same_key(given, key) and not same_key(given, _nulls(key)):
         raise PartitionKeyMismatch
     return key
+
+
+def _nulls(key: KeyValues) -> KeyValues:
+    """A hierarchical key as the Python SDK sends it for an item without one of its levels."""
+    return key if len(key) < 2 else tuple(None if one is UNDEFINED else one for one in key)
 
 
 def body_op(

@@ -84,7 +84,8 @@ def _atomic(
     where = place_of_key(store, written)
     version = call.gateway.session_version(where.owner.space)
     place = Place(where.owner, version, max(one.lsn for one in outcome))
-    results = [result_of(one, entry) for one, entry in zip(outcome, entries, strict=True)]
+    silent = call.options.is_minimal
+    results = [result_of(one, entry, silent) for one, entry in zip(outcome, entries, strict=True)]
     return results, item_headers(store, place)
 
 
@@ -112,9 +113,25 @@ def _bulk(
     asked: list[tuple[Operation, KeyValues | None]] = []
     for entry in entries:
         asked.append((operation_of(entry, now_ms), entry.key))
-    outcomes: list[Done | DbError] = store.bulk(asked)
-    results = [result_of(one, entry) for one, entry in zip(outcomes, entries, strict=True)]
+    outcomes: list[Done | DbError] = (
+        store.bulk(asked) if call.options.goes_on else _until_failure(store, asked)
+    )
+    silent = call.options.is_minimal
+    results = [result_of(one, entry, silent) for one, entry in zip(outcomes, entries, strict=True)]
     return results, _bulk_headers(call, store, owner, zip(outcomes, entries, strict=True))
+
+
+def _until_failure(
+    store: ContainerStore, asked: Sequence[tuple[Operation, KeyValues | None]]
+) -> list[Done | DbError]:
+    """One after the other; what comes after the first that failed is not tried."""
+    outcomes: list[Done | DbError] = []
+    for one in asked:
+        if outcomes and isinstance(outcomes[-1], DbError):
+            outcomes.append(DependencyFailed())
+        else:
+            outcomes += store.bulk([one])
+    return outcomes
 
 
 def _bulk_headers(
