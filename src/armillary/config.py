@@ -135,6 +135,9 @@ class ServerSettings:
     """Further names that the server answers to on loopback."""
     allow_emulator_key: bool = False
     """Take the public key of the emulator on addresses that others can reach."""
+    advertise: tuple[str, ...] = ()
+    """The addresses that clients of the NoSQL API are told to use, each a region of its own; the
+    first takes the writes. None: the one that the client came by."""
     account: str = "localhost"
     """The account's name, where a client has to say it: Table and MongoDB."""
 
@@ -329,6 +332,7 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_SERVER_WORKERS": ("server", "workers", str),
     "ARMILLARY_SERVER_KEY_FILE": ("server", "key_file", str),
     "ARMILLARY_SERVER_ALLOW_HOSTS": ("server", "allow_hosts", parse_list),
+    "ARMILLARY_SERVER_ADVERTISE": ("server", "advertise", parse_list),
     "ARMILLARY_SERVER_ALLOW_EMULATOR_KEY": ("server", "allow_emulator_key", parse_switch),
     "ARMILLARY_SERVER_ACCOUNT": ("server", "account", str),
     "ARMILLARY_TABLE_PORT": ("table", "port", parse_port_or_off),

@@ -66,6 +66,7 @@ def open_gateway(
         cors_origins=settings.api.cors_origins,
         trust_forwarded=settings.api.trust_forwarded,
         accept_entra=settings.api.accept_entra,
+        advertise=tuple(f"{one.rstrip('/')}/" for one in settings.server.advertise),
         gateway_merge=settings.query.gateway_merge,
         quick_reads="://" not in address,
     )

@@ -41,6 +41,7 @@ from armillary.api.nosql.placing import (
 )
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, DbError, DependencyFailed, PartitionKeyMismatch, TooLarge
+from armillary.limits import BATCH_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.store.batching import batch_error, check_batch
 from armillary.store.containers import ContainerStore
@@ -108,6 +109,8 @@ def _bulk(
     call: Call, store: ContainerStore, entries: Sequence[Entry]
 ) -> tuple[list[Result], dict[str, str | None]]:
     assert call.options.range_id is not None
+    if len(call.request.body) > BATCH_BYTES_MAX:
+        raise TooLarge("Request size is too large")
     owner = range_of(store, call.options.range_id)
     now_ms = call.gateway.engine.now_ms()
     asked: list[tuple[Operation, KeyValues | None]] = []

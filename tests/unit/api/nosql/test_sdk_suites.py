@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from tests.support.nosql import Api, document, pk
 
+from armillary.api.core.settings import GatewaySettings
+from armillary.api.nosql.account_document import document as account_document
+
 DOCS = "/dbs/d/colls/c/docs"
 BATCH = {"x-ms-cosmos-is-batch-request": "true"}
 ATOMIC = BATCH | {"x-ms-cosmos-batch-atomic": "true"}
@@ -87,3 +90,44 @@ def test_a_hierarchical_key_with_a_missing_level_as_the_python_sdk_sends_it(api:
         assert made.headers["x-ms-session-token"] == found.headers["x-ms-session-token"]
     wrong = api.ask("POST", docs, {"id": "2", "a": "x", "b": "y", "c": "z"}, pk("x", "y", None))
     assert wrong.status == 400
+
+
+def test_a_question_mark_of_an_id_comes_as_it_is(api: Api) -> None:
+    """So the JavaScript SDK sends it, and signs it."""
+    assert api.item({"id": "a?b=c", "pk": "a"}).status == 201
+    link = "dbs/d/colls/c/docs/a?b=c"
+    found = api.ask("GET", f"/{link}", headers=pk("a"), signed_as=("docs", link))
+    assert found.status == 200, found.body
+    assert api.ask("DELETE", f"/{link}", headers=pk("a"), signed_as=("docs", link)).status == 204
+
+
+def test_a_bulk_body_has_the_limit_of_a_request(api: Api) -> None:
+    body = {"id": "1", "pk": "a", "text": "x" * 1_500_000}
+    entries = [
+        {"operationType": "Create", "partitionKey": '["a"]', "resourceBody": body | {"id": str(n)}}
+        for n in range(2)
+    ]
+    found = api.ask("POST", DOCS, entries, BULK)
+    assert found.status == 413
+    assert "Request size is too large" in document(found)["message"]
+
+
+def test_policies_that_the_service_takes_and_refuses(api: Api) -> None:
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    text = {"defaultLanguage": "1033", "fullTextPaths": [{"path": "/t", "language": "1033"}]}
+    made = api.ask("POST", "/dbs/d/colls", {"id": "t", "partitionKey": key, "fullTextPolicy": text})
+    assert made.status == 201, made.body
+    assert document(made)["fullTextPolicy"] == text
+    box = {"xmin": 0, "ymin": 0, "xmax": 9, "ymax": 9}
+    index = {"path": "/p/*", "types": ["Point"], "boundingBox": box}
+    body = {"id": "g", "partitionKey": key, "indexingPolicy": {"spatialIndexes": [index]}}
+    assert api.ask("POST", "/dbs/d/colls", body).status == 400
+
+
+def test_the_advertised_addresses_are_regions() -> None:
+    addresses = ("http://localhost:8081/", "http://127.0.0.1:8081/")
+    told = account_document(GatewaySettings(advertise=addresses), "http://other:1/")
+    readable: Any = told["readableLocations"]
+    assert [one["databaseAccountEndpoint"] for one in readable] == list(addresses)
+    assert len({one["name"] for one in readable}) == 2
+    assert told["writableLocations"] == readable[:1]
