@@ -43,6 +43,7 @@ REQUEST_HEADERS: Final[dict[str, str]] = {
     "prefer": "`return=minimal` leaves the body of a write out",
     "x-ms-cosmos-is-batch-request": "POST is a batch or a bulk",
     "x-ms-cosmos-batch-atomic": "all or nothing",
+    "x-ms-cosmos-batch-continue-on-error": "`false`: a bulk stops at the first entry that fails",
     "x-ms-documentdb-pre-trigger-include": "400: triggers do not run yet",
     "x-ms-documentdb-post-trigger-include": "400: triggers do not run yet",
     "x-ms-documentdb-populatequotainfo": "size and number of items of a container",
