@@ -1,21 +1,15 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
-from armillary.store import (
-    bills,
-    catalog,
-    controls,
-    leasing,
-    move_records,
-    moving,
-    offers,
-    operations,
-    rekey_records,
-    resources,
-    restore,
-    seeds,
-    upkeep,
-)
+from armillary.store.catalog import controls, resources, restore, seeds
+from armillary.store.catalog import records as catalog
+from armillary.store.items import operations
+from armillary.store.migration import records as rekey_records
+from armillary.store.moves import handlers as moving
+from armillary.store.moves import records as move_records
+from armillary.store.throughput import bills, offers
+from armillary.store.upkeep import leases as leasing
+from armillary.store.upkeep import pieces as upkeep
 
 HANDLERS: dict[str, Handler] = {
     **catalog.HANDLERS,

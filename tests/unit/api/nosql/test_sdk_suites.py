@@ -8,7 +8,7 @@ import pytest
 from tests.support.nosql import Api, document, pk
 
 from armillary.api.core.settings import GatewaySettings
-from armillary.api.nosql.account_document import document as account_document
+from armillary.api.nosql.metadata.account import document as account_document
 
 DOCS = "/dbs/d/colls/c/docs"
 BATCH = {"x-ms-cosmos-is-batch-request": "true"}

@@ -1,0 +1,223 @@
+"""A snapshot and a write transaction of one space, on LMDB.
+
+Both see one space only: the place given at the start fixes the sub-database and the prefix, and no
+method takes another. The meta row carries its space's number in front (lmdb_spaces.py); it is put
+on and taken off here.
+
+An old snapshot keeps every page that was freed since from being used again, so that the file grows
+by some 30 KB with each write for as long as it lives. A reader therefore refuses to go on when it
+is too old; it notices at its next step.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from operator import itemgetter
+from time import monotonic
+from typing import Any
+
+import lmdb
+
+from armillary.engine.base import META_KEY, Row, SpaceGone
+from armillary.engine.lmdb.spaces import TAG_BYTES, Place
+from armillary.errors import SnapshotExpired
+from armillary.limits import KEY_BYTES_MAX
+
+CHUNK_ROWS_FIRST = 4
+CHUNK_ROWS_MAX = 32
+CHUNK_BYTES = 256 * 1024
+
+_key_of = itemgetter(0)
+
+
+class LmdbReader:
+    """One snapshot. Raises SpaceGone when somebody else lives in the place, or nobody."""
+
+    __slots__ = ("_deadline", "_place", "_prefix", "_seconds_max", "_txn", "meta")
+
+    def __init__(
+        self, transaction: lmdb.Transaction[bytes], place: Place, seconds_max: float
+    ) -> None:
+        raw = transaction.get(place.meta_key, None, place.db)
+        if raw is None or not raw.startswith(place.tag):
+            raise SpaceGone(place.tag)
+        self.meta = raw[TAG_BYTES:]
+        self._txn = transaction
+        self._place = place
+        self._prefix = place.prefix
+        self._seconds_max = seconds_max
+        self._deadline = monotonic() + seconds_max
+
+    def get(self, key: bytes) -> bytes | None:
+        if monotonic() > self._deadline:
+            self._expire()
+        if not 0 < len(key) <= KEY_BYTES_MAX:
+            return None
+        value = self._txn.get(self._prefix + key, None, self._place.db)
+        return value[TAG_BYTES:] if key == META_KEY and value is not None else value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        # HOT: once per item of a short query.
+        if monotonic() > self._deadline:
+            self._expire()
+        get, prefix, db = self._txn.get, self._prefix, self._place.db
+        if META_KEY in keys or b"" in keys or max(map(len, keys), default=0) > KEY_BYTES_MAX:
+            return [self.get(key) for key in keys]
+        return [get(prefix + key, None, db) for key in keys]
+
+    def get_via(self, key: bytes, prefix: bytes) -> tuple[bytes, bytes | None] | None:
+        value = self.get(key)
+        return None if value is None else (value, self.get(prefix + value))
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[Row]:
+        cursor = self._txn.cursor(self._place.db)
+        lists = _chunks(cursor, self._prefix, start, end, reverse, self._check_age)
+        rows = chain.from_iterable(lists)
+        return rows if limit is None else islice(rows, limit)
+
+    def _check_age(self) -> None:
+        if monotonic() > self._deadline:
+            self._expire()
+
+    def _expire(self) -> None:
+        raise SnapshotExpired(
+            f"A read held its snapshot for more than {self._seconds_max:g} seconds. "
+            "Read less at once, in pages.",
+            seconds_max=self._seconds_max,
+        )
+
+
+class LmdbWriter(LmdbReader):
+    """A command's view of a write transaction. `writes` counts what would have to be undone."""
+
+    __slots__ = ("_begin", "writes")
+
+    def __init__(
+        self,
+        transaction: lmdb.Transaction[bytes],
+        place: Place,
+        begin: Callable[..., lmdb.Transaction[bytes]],
+    ) -> None:
+        super().__init__(transaction, place, float("inf"))
+        self._begin = begin
+        self.writes = 0
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if not 0 < len(key) <= KEY_BYTES_MAX:
+            raise _bad_size(key)
+        if key == META_KEY:
+            self.meta = value
+            value = self._place.tag + value
+        self.writes += 1
+        self._txn.put(self._prefix + key, value, True, True, False, self._place.db)
+
+    def put_many(self, rows: Iterable[Row]) -> None:
+        put = self.put
+        for key, value in rows:
+            put(key, value)
+
+    def delete(self, key: bytes) -> bool:
+        if key == META_KEY:
+            raise ValueError("the fence goes only with its space: drop_space")
+        if not 0 < len(key) <= KEY_BYTES_MAX:
+            return False
+        self.writes += 1
+        return self._txn.delete(self._prefix + key, b"", self._place.db)
+
+    def delete_many(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            self.delete(key)
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        parent, writes, meta = self._txn, self.writes, self.meta
+        child = self._begin(None, parent, True)
+        self._txn = child
+        try:
+            yield
+            child.commit()
+        except BaseException:
+            child.abort()
+            self.writes, self.meta = writes, meta
+            raise
+        finally:
+            self._txn = parent
+
+
+def _bad_size(key: bytes) -> ValueError:
+    return ValueError(f"a key of {len(key)} bytes; allowed 1 to {KEY_BYTES_MAX}")
+
+
+# HOT: once per row of every scan. Rows come in lists cut at `end` by bisection, so no Python code
+# runs per row; lists start small (a limit of one should not read 64 documents) and their bytes are
+# bounded. Reference: the contract suite compares it with the memory engine.
+def _chunks(
+    cursor: lmdb.Cursor[bytes],
+    prefix: bytes,
+    start: bytes,
+    end: bytes,
+    reverse: bool,
+    check_age: Callable[[], None],
+) -> Iterator[list[Row]]:
+    if start >= end:
+        return
+    skip = len(prefix)
+    low, high = prefix + start, prefix + end
+    found = _seek_last(cursor, high) if reverse else _seek_first(cursor, low)
+    rows_left: Iterator[Any] = iter(())
+    if found:
+        rows_left = cursor.iterprev() if reverse else cursor.iternext()
+    size = CHUNK_ROWS_FIRST
+    check_age()
+    while rows := list(islice(rows_left, size)):
+        short = len(rows) < size
+        last = rows[-1][0]
+        if reverse and last < low:
+            # Descending keys: those below the start are at the end of the list.
+            rows.reverse()
+            rows = rows[bisect_left(rows, low, key=_key_of) :]
+            rows.reverse()
+            short = True
+        elif not reverse and last >= high:
+            del rows[bisect_left(rows, high, key=_key_of) :]
+            short = True
+        if rows:
+            size = _next_size(rows)
+            meta_at = -1 if reverse else 0
+            if rows[meta_at][0] == prefix + META_KEY:
+                rows[meta_at] = rows[meta_at][0], rows[meta_at][1][TAG_BYTES:]
+            yield [(key[skip:], value) for key, value in rows] if skip else rows
+        if short:
+            return
+        check_age()
+
+
+def _next_size(rows: list[Row]) -> int:
+    """Twice as many, unless the values are large."""
+    stored = sum([len(value) for _, value in rows])
+    fitting = CHUNK_BYTES * len(rows) // (stored + 1)
+    return max(1, min(2 * len(rows), fitting, CHUNK_ROWS_MAX))
+
+
+def _seek_first(cursor: lmdb.Cursor[bytes], low: bytes) -> bool:
+    """To the first key >= low. LMDB takes no longer keys than it stores: cut, then step over."""
+    cut = low[:LMDB_KEY_BYTES]
+    found = cursor.set_range(cut)
+    while found and cursor.key() < low:
+        found = cursor.next()
+    return found
+
+
+def _seek_last(cursor: lmdb.Cursor[bytes], high: bytes) -> bool:
+    """To the last key < high."""
+    if not cursor.set_range(high[:LMDB_KEY_BYTES]):
+        return cursor.last()
+    return cursor.key() < high or cursor.prev()
+
+
+LMDB_KEY_BYTES = KEY_BYTES_MAX + TAG_BYTES
