@@ -5,6 +5,7 @@ running. Export and import also go through a server, ours or a Cosmos DB account
 `operate/`.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from armillary.commands.complaints import EXIT_FAILED, EXIT_PARTIAL, Complaint, complaining
+from armillary.ring.words import plural
 
 if TYPE_CHECKING:
     from armillary.operate.ports import Items
@@ -169,6 +171,7 @@ def import_(
     container: str = CONTAINER,
     graph: bool = GRAPH,
     vertices: Path = VERTICES,
+    types: str = typer.Option("", help="Of columns of a CSV file: zip=text,price=number."),
     json: bool = JSON,
 ) -> None:
     """Put the items of a file into a container. Stopped, the same command goes on where it was.
@@ -178,14 +181,15 @@ def import_(
     Examples:
       armillary import orders.csv --database shop --container orders
       armillary import orders.jsonl --data http://localhost:8081
+      armillary import places.csv --types zip=text
       armillary import people.csv --graph
       armillary import knows.csv --graph --vertices people.csv
     """
-    from armillary.declare.item_files import read_entries
+    from armillary.declare.item_files import parse_types, read_entries
     from armillary.operate.importing import import_items
 
     with _items(data, database, container, json) as target, _bar(json) as shown:
-        entries = read_entries
+        entries = functools.partial(read_entries, types=parse_types(types))
         if graph:
             from armillary.api.gremlin.graph.files import GraphFile
             from armillary.api.gremlin.login import key_name
@@ -193,7 +197,7 @@ def import_(
             entries = GraphFile(key_name(target.partition_key), vertices).documents
         done = import_items(target, source, progress=shown, entries=entries)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
-        text = f"{source}: {done.items:,} items are in."
+        text = f"Imported {plural(done.items, 'item')} from {source}."
         _say(json, text, items=done.items, refused=done.refused, refusals=refusals)
         if done.refused:
             shown_lines = [f"  item {one.number}: {one.why}" for one in done.refusals]

@@ -17,7 +17,7 @@ from typing import Any, Final
 from armillary.commands.remote import Remote, path_of
 from armillary.encoding.partition_key import PartitionKeyDefinition, key_of, parse_definition
 from armillary.errors import BadInput, Conflict, Throttled, TooLarge, Unavailable
-from armillary.operate.ports import ItemsPage
+from armillary.operate.ports import ItemsPage, keyed_by_chance, with_key
 from armillary.values import UNDEFINED
 
 CONNECTIONS: Final = 8
@@ -51,6 +51,7 @@ class RemoteItems:
             raise
         told = self._definition.get("partitionKey")
         self._key = None if told is None else parse_definition(told)
+        self._by_chance = keyed_by_chance(self._definition)
 
     def __enter__(self) -> RemoteItems:
         return self
@@ -89,6 +90,10 @@ class RemoteItems:
 
     def _upsert(self, item: dict[str, Any]) -> str | None:
         path = f"{self._path}/docs"
+        keyed = with_key(self._by_chance, item)
+        if isinstance(keyed, BadInput):
+            return str(keyed)
+        item = keyed
         try:
             headers = {"x-ms-documentdb-is-upsert": "True"} | self._key_of(item)
             self._asked(lambda remote: remote.rest("POST", path, item, headers))

@@ -1,5 +1,5 @@
-"""Open the engine that an address names (`address.py`): memory, LMDB, or PostgreSQL, which needs the
-`postgres` extra.
+"""Open the engine that an address names (`address.py`): memory, LMDB, or PostgreSQL, which needs
+the `postgres` extra.
 
 Drivers are imported only by who uses them, so that an extra stays optional.
 """

@@ -441,7 +441,9 @@ class ContainerStore:
             ops = batch_ops(state, operations, given, self.random, see)
             data = (self.context(state, owner), key, ops)
             result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
-            return result if isinstance(result, Failed) else gate.passed_all(result)
+            if isinstance(result, Failed):
+                return gate.failed_batch(result)
+            return gate.passed_all(result)
 
         return self.retrying_key(given, attempt)
 
