@@ -277,6 +277,8 @@ class LmdbEngine(LmdbStore):
         super().__init__(path, **options)
         self._commit = GroupCommit(self._environment, self._spaces, handlers, panic)
         self._panic = panic
+        self.told: Callable[[], None] = _nothing
+        """Called in the writer's thread whenever a group has been answered."""
         self._commit.rest = self._environment.has_old_reader
         self._commit.due.update(self._spaces.due())
         self._groups = Groups(
@@ -303,6 +305,12 @@ class LmdbEngine(LmdbStore):
 
     def _run(self, jobs: list[Job]) -> None:
         """Commands go in groups; what the engine does for itself goes alone, in its place."""
+        try:
+            self._run_all(jobs)
+        finally:
+            self.told()
+
+    def _run_all(self, jobs: list[Job]) -> None:
         group: list[Job] = []
         for job in jobs:
             own_work = OWN_WORK.get(job.command.name)
@@ -378,6 +386,10 @@ class LmdbEngine(LmdbStore):
             self._groups.submit(prefix, Command(PURGE, None))
         except DbError:
             return  # closing, or very busy: the next opening goes on with it
+
+
+def _nothing() -> None:
+    """No other process waits for answers."""
 
 
 def drop_in_pieces(run: Callable[[int, Command], Any], space: int) -> None:

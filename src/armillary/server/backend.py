@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
 PACKED_PATH = "armillary.store.layout:PACKED"
+CODECS_PATH = "armillary.store.commands:CODECS"
 RESTARTS_MAX = 5
 RESTART_SECONDS = 60.0
 
@@ -45,7 +46,7 @@ def start_writer(plan: Plan) -> WriterProcess | None:
         return None
     durability = plan.settings.engine.durability
     return WriterProcess(
-        plan.folder, HANDLERS_PATH, durability=durability, packed=load(PACKED_PATH)
+        plan.folder, HANDLERS_PATH, CODECS_PATH, durability=durability, packed=load(PACKED_PATH)
     )
 
 
@@ -129,7 +130,11 @@ def _open(plan: Plan, address: WriterAddress | None) -> Engine:
 
         assert plan.folder is not None
         return LmdbWorkerEngine(
-            plan.folder, address, durability=durability, packed=load(PACKED_PATH)
+            plan.folder,
+            address,
+            durability=durability,
+            packed=load(PACKED_PATH),
+            codecs=load(CODECS_PATH),
         )
     from armillary.engine.opening import open_engine
 

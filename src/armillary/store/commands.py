@@ -1,6 +1,7 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
+from armillary.engine.messages import Codec
 from armillary.store import (
     bills,
     catalog,
@@ -16,6 +17,7 @@ from armillary.store import (
     seeds,
     upkeep,
 )
+from armillary.store.requests import Context, Done, Key, Op
 
 HANDLERS: dict[str, Handler] = {
     **catalog.HANDLERS,
@@ -33,3 +35,8 @@ HANDLERS: dict[str, Handler] = {
     **rekey_records.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
+
+#: Commands whose data goes to the writer process without a pickle.
+CODECS: dict[str, Codec] = {
+    operations.WRITE: Codec(tuple[Context, Key, list[Op]], Done),
+}

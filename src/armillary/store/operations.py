@@ -10,6 +10,7 @@ in its group. A batch runs in a scope that is undone alone, and answers `Failed`
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from armillary import steps
 from armillary.encoding.etags import etag_text, matches
@@ -34,6 +35,8 @@ from armillary.store.requests import (
     to_refusal,
 )
 from armillary.store.transaction import NOTHING_INDEXED, Found, Work, changed_leaves
+
+WRITE: Final = "items.write"
 
 
 def run_one(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> Done:
@@ -222,6 +225,6 @@ def _vias(data: tuple[Context, Key, Sequence[Op]]) -> list[Row]:
 
 
 HANDLERS: dict[str, Handler] = {
-    "items.write": Handler(run_one, _keys, _vias),
+    WRITE: Handler(run_one, _keys, _vias),
     "items.batch": Handler(run_batch, _keys, _vias),
 }

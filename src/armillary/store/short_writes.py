@@ -10,7 +10,7 @@ HOT: once per create over HTTP; numbers in bench/http_cost.py; the reference is
 `ContainerStore.start`, and tests/property/test_hot_creates.py compares.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from armillary.encoding.documents import parse_body
 from armillary.encoding.partition_key import KeyValues
@@ -20,11 +20,10 @@ from armillary.partition.ranges import Range
 from armillary.store.containers import ContainerStore, Sent, key_in
 from armillary.store.gate import Gate
 from armillary.store.indexing import index_entries
+from armillary.store.operations import WRITE
 from armillary.store.requests import Key, Op
 from armillary.store.rows import id_part
 from armillary.store.state import ContainerState
-
-WRITE: Final = "items.write"
 
 
 class WriteSpot(NamedTuple):
