@@ -48,7 +48,7 @@ class LocalItems:
         return ItemsPage(page.items, page.continuation)
 
     def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
-        answers = self._container.bulk(("upsert", (one,)) for one in items)
+        answers = self._container.upsert_all(items)
         throttled = next((one for one in answers if isinstance(one, Throttled)), None)
         if throttled is not None:
             raise throttled

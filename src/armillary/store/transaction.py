@@ -24,6 +24,7 @@ from armillary.store.changes import log_put, log_remove
 from armillary.store.expiring import is_expired
 from armillary.store.fencing import open_meta
 from armillary.store.indexing import Entries, IndexPlan, stamp
+from armillary.store.meta import Meta
 from armillary.store.other_indexes import changed_indexes
 from armillary.store.plans import entries_of, plan_of
 from armillary.store.requests import Context, Key, Op
@@ -55,6 +56,14 @@ class Indexed(NamedTuple):
 
 
 NOTHING_INDEXED = Indexed(Entries([], [], [], 0, b"", frozenset(), []), {}, 0)
+
+
+class Saved(NamedTuple):
+    """What an operation may change of `Work`, as it was before."""
+
+    meta: Meta
+    logical: LogicalPartition | None
+    touched: bool
 
 
 class Work:
@@ -204,13 +213,34 @@ class Work:
             else:
                 self.tx.delete_many((logical_key(epk_key),))
         if is_change:
-            if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
-                self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
-            self.meta.lsn = self.lsn
-            self.meta.ts = self.ts
+            self._mark_change()
         self.tx.put(layout.META, self.meta.pack())
 
+    # --- many operations, each for itself --------------------------------------------------------
+
+    def save(self, epk_key: bytes) -> "Saved":
+        """What the next operation, which is on this logical partition, may change here."""
+        return Saved(self.meta.copy(), self.logical(epk_key), epk_key in self._touched)
+
+    def restore(self, epk_key: bytes, saved: "Saved") -> None:
+        """An operation was refused; its rows are undone by the scope it ran in."""
+        self.meta = saved.meta
+        self._logical[epk_key] = saved.logical
+        if not saved.touched:
+            self._touched.discard(epk_key)
+
+    def advance(self) -> None:
+        """The next operation is a change of its own, with the next LSN."""
+        self._mark_change()
+        self.lsn += 1
+
     # --- inside ---------------------------------------------------------------------------------
+
+    def _mark_change(self) -> None:
+        if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
+            self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
+        self.meta.lsn = self.lsn
+        self.meta.ts = self.ts
 
     @property
     def _keeps_versions(self) -> bool:
