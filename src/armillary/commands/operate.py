@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from armillary.commands.complaints import EXIT_FAILED, EXIT_PARTIAL, Complaint, complaining
 
@@ -34,6 +42,16 @@ BACKUP_SOURCE = typer.Argument(help="The folder of a backup; it stays as it is."
 EXPORT_TARGET = typer.Argument(help="The file to write: JSON Lines, .csv, .gz of both, .parquet.")
 IMPORT_SOURCE = typer.Argument(help="JSON Lines, a JSON array, CSV; .gz of each; .parquet.")
 CONTAINER = typer.Option(None, help="Not needed when there is only one.")
+
+BAR_COLUMNS = (
+    TextColumn("items"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TextColumn("{task.fields[rate]}"),
+    TimeElapsedColumn(),
+    TextColumn("left"),
+    TimeRemainingColumn(),
+)
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -156,7 +174,8 @@ def import_(
     from armillary.operate.importing import import_items
 
     with _items(data, database, container, json) as target, _bar(json) as shown:
-        done = import_items(target, source, progress=shown)
+        total = getattr(shown, "total", _ignore)
+        done = import_items(target, source, progress=shown, total=total)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
         text = f"{source}: {done.items:,} items are in."
         _say(json, text, items=done.items, refused=done.refused, refusals=refusals)
@@ -198,10 +217,32 @@ def _bar(json: bool, source: "Items | None" = None) -> Iterator[Callable[[int], 
         yield lambda items: None
         return
     total = None if source is None else source.count()
-    columns = (TextColumn("items"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda items: bar.update(task, completed=items)
+    with Progress(*BAR_COLUMNS, console=console) as bar:
+        yield _Shown(bar, bar.add_task("", total=total, rate=""))
+
+
+class _Shown:
+    """How far it is. The rate counts from the first call: what an earlier run did is not work."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self._bar = bar
+        self._task = task
+        self._first: tuple[int, float] | None = None
+
+    def __call__(self, items: int) -> None:
+        now = self._bar.get_time()
+        if self._first is None:
+            self._first = items, now
+        first, began = self._first
+        rate = f"{(items - first) / (now - began):,.0f}/s" if now > began else ""
+        self._bar.update(self._task, completed=items, rate=rate)
+
+    def total(self, items: int) -> None:
+        self._bar.update(self._task, total=items)
+
+
+def _ignore(items: int) -> None:
+    """Nobody looks."""
 
 
 def _say(as_json: bool, text: str, **facts: Any) -> None:
