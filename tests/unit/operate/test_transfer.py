@@ -97,7 +97,7 @@ def test_a_stopped_import_goes_on_where_it_was(shop: Database, tmp_path: Path) -
     target.delete_item("0", "a")  # not brought back: that part is done
     done = import_items(LocalItems(target), source)
     assert done.resumed_at == 2000
-    assert sum(1 for _ in target.read_all_items()) == 1199
+    assert sum(1 for _ in target.read_all_items()) == 2399
     assert sorted(one.name for one in tmp_path.iterdir()) == ["items.jsonl"]
 
 
