@@ -36,7 +36,7 @@ from armillary.store import rekey as rekeying
 from armillary.store.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 from armillary.store.housekeeping import Housekeeper, settle
-from armillary.store.layout import PACKED
+from armillary.store.layout import PACKED, SEALED
 from armillary.store.metering import Enforce, Meter
 from armillary.store.rekey import RekeyProgress, RekeyReport
 from armillary.values import JSON
@@ -75,7 +75,9 @@ def open_account(
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
-    engine = open_engine(address, HANDLERS, durability=durability, clock=clock, packed=PACKED)
+    engine = open_engine(
+        address, HANDLERS, durability=durability, clock=clock, packed=PACKED, sealed=SEALED
+    )
     try:
         meter = ledger = None
         if enforce != "off":

@@ -23,7 +23,7 @@ from armillary.engine import lmdb, lmdb_write
 from armillary.engine.lmdb import LmdbEngine
 from armillary.engine.opening import open_engine
 from armillary.store.commands import HANDLERS as STORE_HANDLERS
-from armillary.store.layout import PACKED
+from armillary.store.layout import PACKED, SEALED
 
 COMMITS = 60
 
@@ -54,7 +54,7 @@ def write(folder: Path, seed: int, first: int) -> None:
 
 
 def open_old(folder: Path) -> None:
-    engine = open_engine(folder, STORE_HANDLERS, packed=PACKED)
+    engine = open_engine(folder, STORE_HANDLERS, packed=PACKED, sealed=SEALED)
     assert isinstance(engine, LmdbEngine)
     os.write(1, b"ready\n")
     until(lambda: not engine._commit.due)

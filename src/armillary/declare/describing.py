@@ -15,7 +15,7 @@ from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ContainerRecord, DatabaseRecord
 from armillary.store.commands import HANDLERS
 from armillary.store.definitions import parse_container
-from armillary.store.layout import PACKED
+from armillary.store.layout import PACKED, SEALED
 from armillary.store.throughput import read_offer
 
 NOWHERE = Place("", 0)
@@ -25,7 +25,7 @@ def describe_address(address: str) -> tuple[DeclaredDatabase, ...]:
     """Of the account in a folder or a PostgreSQL database, which has to be there."""
     if not is_there(address):
         raise BadInput(f"There is no account in {address}.")
-    engine = open_engine(address, HANDLERS, packed=PACKED)
+    engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
     try:
         return describe(AccountStore(engine, random=new_random()))
     finally:

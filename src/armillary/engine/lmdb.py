@@ -42,6 +42,7 @@ from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import DIRECTORY_KEY
 from armillary.engine.runs.cache import CACHE
 from armillary.engine.runs.reading import RunReader
+from armillary.engine.sealing import unseal
 from armillary.errors import BadInput, DbError, Unavailable
 from armillary.limits import (
     GROUP_COMMANDS_MAX,
@@ -93,16 +94,17 @@ class LmdbStore:
         own_max: int = SPACES_OWN_DATABASE_MAX,
         read_seconds_max: float = READ_SECONDS_MAX,
         packed: bytes | None = None,
+        sealed: bytes = b"",
         keep_format: bool = False,
         mounts: Path = MOUNTS,
     ) -> None:
         """`packed`: the kinds of rows (first bytes of keys) that lie in runs, in every space but
-        the catalog's; None: those that the folder has. `keep_format`: an older folder is only read
-        and not migrated."""
+        the catalog's; `sealed`: those that carry a checksum; None: as the folder has them.
+        `keep_format`: an older folder is only read and not migrated."""
         settings = Settings(durability, map_bytes, reserve_bytes, mounts, keep_format)
         self._environment = acquire(path, settings)
         try:
-            self._spaces = Spaces(self._environment, own_max, packed)
+            self._spaces = Spaces(self._environment, own_max, packed, sealed)
         except BaseException as error:
             release(self._environment)
             if isinstance(error, lmdb.Error):
@@ -157,6 +159,8 @@ class LmdbStore:
                     first = transaction.get(key)
                     second = None if first is None else transaction.get(prefix + first)
                     transaction.abort()
+                    if second is not None and prefix[0] in place.sealed:
+                        second = unseal(second, prefix + first)  # type: ignore[operator]
                     return raw[TAG_BYTES:], first, second
                 transaction.abort()
             except lmdb.Error:
@@ -199,7 +203,13 @@ class LmdbStore:
                                 return None
                 found.sort()
                 get = transaction.get
-                return raw[TAG_BYTES:], [get(key, b"") for key in found]
+                values = [get(key, b"") for key in found]
+                if prefix[:1] in place.sealed:
+                    values = [
+                        unseal(value, key) if value else value
+                        for key, value in zip(found, values, strict=True)
+                    ]
+                return raw[TAG_BYTES:], values
             finally:
                 transaction.abort()
         except lmdb.Error:

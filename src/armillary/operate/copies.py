@@ -11,7 +11,7 @@ from armillary.engine.format import DATA_NAME, STAMP_NAME, read_stamp, sync_fold
 from armillary.engine.opening import is_there, open_engine
 from armillary.errors import BadInput, DbError
 from armillary.store.commands import HANDLERS
-from armillary.store.layout import PACKED
+from armillary.store.layout import PACKED, SEALED
 
 __all__ = ["backup", "compact_folder", "restore"]
 
@@ -19,7 +19,7 @@ __all__ = ["backup", "compact_folder", "restore"]
 def backup(address: str, target: Path) -> int:
     """Bytes of the copy. Reads and writes of a running server go on."""
     check_there(address)
-    engine = open_engine(address, HANDLERS, packed=PACKED)
+    engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
     try:
         engine.backup(target)
     finally:

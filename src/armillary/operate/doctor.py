@@ -24,7 +24,7 @@ from armillary.partition.ranges import range_table
 from armillary.store.accounts import AccountStore
 from armillary.store.catalog import ContainerRecord
 from armillary.store.commands import HANDLERS
-from armillary.store.layout import PACKED
+from armillary.store.layout import PACKED, SEALED
 from armillary.store.meta import unpack_meta
 from armillary.store.recount import problems
 
@@ -44,7 +44,7 @@ def examine(address: str, progress: Callable[[str], None] = lambda what: None) -
     if "://" not in address:
         yield from _folder(Path(address))
     try:
-        engine = open_engine(address, HANDLERS, packed=PACKED)
+        engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
     except DbError as error:
         yield Finding("account", False, f"It can't be opened: {error}")
         return

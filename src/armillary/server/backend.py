@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
 PACKED_PATH = "armillary.store.layout:PACKED"
+SEALED_PATH = "armillary.store.layout:SEALED"
 CODECS_PATH = "armillary.store.commands:CODECS"
 RESTARTS_MAX = 5
 RESTART_SECONDS = 60.0
@@ -46,7 +47,12 @@ def start_writer(plan: Plan) -> WriterProcess | None:
         return None
     durability = plan.settings.engine.durability
     return WriterProcess(
-        plan.folder, HANDLERS_PATH, CODECS_PATH, durability=durability, packed=load(PACKED_PATH)
+        plan.folder,
+        HANDLERS_PATH,
+        CODECS_PATH,
+        durability=durability,
+        packed=load(PACKED_PATH),
+        sealed=load(SEALED_PATH),
     )
 
 
@@ -134,12 +140,13 @@ def _open(plan: Plan, address: WriterAddress | None) -> Engine:
             address,
             durability=durability,
             packed=load(PACKED_PATH),
+            sealed=load(SEALED_PATH),
             codecs=load(CODECS_PATH),
         )
     from armillary.engine.opening import open_engine
 
-    handlers, packed = load(HANDLERS_PATH), load(PACKED_PATH)
-    return open_engine(plan.engine, handlers, durability=durability, packed=packed)
+    handlers, packed, sealed = load(HANDLERS_PATH), load(PACKED_PATH), load(SEALED_PATH)
+    return open_engine(plan.engine, handlers, durability=durability, packed=packed, sealed=sealed)
 
 
 def _declare(plan: Plan, engine: Engine) -> None:

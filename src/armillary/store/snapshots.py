@@ -22,7 +22,7 @@ from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.limits import SNAPSHOT_NAME_CHARACTERS_MAX, SNAPSHOTS_MAX
 from armillary.store.accounts import AccountStore
-from armillary.store.layout import PACKED
+from armillary.store.layout import PACKED, SEALED
 from armillary.store.restore import restore
 
 FOLDER_NAME: Final = "snapshots"
@@ -112,7 +112,7 @@ class Snapshots:
 
 def _opened(path: Path) -> Engine:
     if (path / DATA_NAME).exists():
-        return open_engine(path, {}, packed=PACKED, keep_format=True)
+        return open_engine(path, {}, packed=PACKED, sealed=SEALED, keep_format=True)
     return restored(path, {})
 
 

@@ -1,4 +1,4 @@
-"""Import over HTTP sends many operations per request; a refused item is named and harms no other."""
+"""Import over HTTP sends many operations per request; a refused item is named, others go in."""
 
 from __future__ import annotations
 
