@@ -7,6 +7,7 @@ indexes, own times to live, replaced and deleted items, and a split.
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.waiting import until
@@ -31,7 +32,7 @@ def old(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def items_of(folder: Path) -> dict[str, list[object]]:
+def items_of(folder: Path) -> dict[str, list[Any]]:
     with armillary.open(folder) as account:
         shop = account.database("shop")
         return {
