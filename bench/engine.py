@@ -9,7 +9,7 @@ import lmdb
 from bench.report import Report, folder, rate
 
 from armillary.engine.base import META_KEY, Command, Handler, Writer
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb.engine import LmdbEngine
 
 ROWS = 100_000
 SPACE = 1

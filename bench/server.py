@@ -15,10 +15,10 @@ from bench.bare_server import HEADERS
 from bench.http_load import load, repeat
 
 from armillary.api.http.messages import Request, Response, Service
-from armillary.server.banner import TextBanner, say_at_once
-from armillary.server.plan import make_plan
+from armillary.server.process.banner import TextBanner, say_at_once
+from armillary.server.process.plan import make_plan
+from armillary.server.process.run import run
 from armillary.server.registry import ProtocolSpec
-from armillary.server.run import run
 
 BODY_BYTES = 600
 ANSWER = Response(200, {k: v for k, v in HEADERS.items() if k != "Date"}, b"x" * BODY_BYTES)

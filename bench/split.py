@@ -36,7 +36,7 @@ from armillary import steps
 from armillary.account import open_account
 from armillary.container import Container
 from armillary.partition.request_units import DEFAULT, Curve
-from armillary.store.metering import Enforce
+from armillary.store.throughput.meter import Enforce
 
 ROOT = Path(__file__).resolve().parent
 KEYS = 2_000

@@ -21,16 +21,16 @@ from bench.report import Report, folder, item, rate
 import armillary
 from armillary.container import Container
 from armillary.engine.base import Command, Durability, Handler, Writer
-from armillary.store import layout
 from armillary.store.commands import HANDLERS
-from armillary.store.containers import ContainerStore, key_in
-from armillary.store.indexing import Entries
-from armillary.store.meta import unpack_meta
-from armillary.store.plans import entries_of, plan_of
-from armillary.store.preparing import Operation, Prepared, prepare
-from armillary.store.requests import Context
-from armillary.store.rows import U64, split_log_key
-from armillary.store.transaction import Work, index_rows
+from armillary.store.index.entries import Entries
+from armillary.store.index.plan_cache import entries_of, plan_of
+from armillary.store.items.containers import ContainerStore, key_in
+from armillary.store.items.preparation import Operation, Prepared, prepare
+from armillary.store.items.requests import Context
+from armillary.store.items.transaction import Work, index_rows
+from armillary.store.rows import layout
+from armillary.store.rows.meta import unpack_meta
+from armillary.store.rows.secondary import U64, split_log_key
 
 GROUP = 32
 TAIL = 500

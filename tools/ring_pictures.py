@@ -11,7 +11,7 @@ from typing import Final
 
 import armillary
 from armillary.clock import VirtualClock
-from armillary.commands.demonstration import readings
+from armillary.commands.demo.terminal import readings
 from armillary.ring.model import read
 from armillary.ring.svg import ring_svg
 

@@ -25,20 +25,20 @@ from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
-from armillary.partition.ledger import Ledger
-from armillary.partition.ledgers import open_ledger
-from armillary.partition.offers import requested
-from armillary.partition.provisioning import PartitionLimits
+from armillary.partition.budgets.ledger import Ledger
+from armillary.partition.budgets.opening import open_ledger
+from armillary.partition.provisioning.offers import requested
+from armillary.partition.provisioning.partitions import PartitionLimits
 from armillary.partition.request_units import PROFILES
-from armillary.partition.statistics import open_statistics
+from armillary.partition.usage.statistics import open_statistics
 from armillary.query.sql.computed import check_computed
-from armillary.store import rekey as rekeying
-from armillary.store.accounts import AccountStore
+from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
-from armillary.store.housekeeping import Housekeeper, settle
-from armillary.store.layout import PACKED, SEALED
-from armillary.store.metering import Enforce, Meter
-from armillary.store.rekey import RekeyProgress, RekeyReport
+from armillary.store.migration import rekey as rekeying
+from armillary.store.migration.rekey import RekeyProgress, RekeyReport
+from armillary.store.rows.layout import PACKED, SEALED
+from armillary.store.throughput.meter import Enforce, Meter
+from armillary.store.upkeep.housekeeper import Housekeeper, settle
 from armillary.values import JSON
 
 T = TypeVar("T")

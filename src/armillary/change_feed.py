@@ -18,10 +18,16 @@ from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.errors import BadInput
 from armillary.limits import PAGE_ITEMS_DEFAULT
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
-from armillary.store import paging
-from armillary.store.containers import ContainerStore
-from armillary.store.feed import FeedEntry
-from armillary.store.positions import Kind, Position, Segment, decode_position, encode_position
+from armillary.store.feed.reading import FeedEntry
+from armillary.store.items import paging
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.positions import (
+    Kind,
+    Position,
+    Segment,
+    decode_position,
+    encode_position,
+)
 from armillary.values import JSON
 
 FeedMode: TypeAlias = Literal["latest", "all_versions"]

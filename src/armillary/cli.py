@@ -11,19 +11,16 @@ import orjson
 import typer
 from typer.core import TyperCommand
 
-from armillary.commands import (
-    advise,
-    check,
-    demo,
-    operate,
-    partitions,
-    query,
-    rekey,
-    replay,
-    simulate,
-)
+from armillary.commands import operate, rekey
+from armillary.commands.advise import command as advise
+from armillary.commands.check import command as check
 from armillary.commands.complaints import EXIT_USAGE, Complaint, as_json_line, complaining
+from armillary.commands.demo import command as demo
 from armillary.commands.help_text import help_of
+from armillary.commands.partitions import command as partitions
+from armillary.commands.query import command as query
+from armillary.commands.replay import command as replay
+from armillary.commands.simulate import command as simulate
 from armillary.version import VERSION
 
 #: Everything that typer complains of by itself; only some of it has a public name there.

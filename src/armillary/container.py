@@ -21,24 +21,29 @@ from armillary.encoding.partition_key import KeyValues, coerce
 from armillary.errors import BadInput, BatchFailed, DbError, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import PAGE_ITEMS_DEFAULT
-from armillary.partition.consumption import PartitionHeat, find_hot
-from armillary.partition.heat import HotRange
-from armillary.partition.merging import MergePlan
-from armillary.partition.provisioning import LIMITS, ContainerKind, PartitionLimits
-from armillary.query.run import QueryPage, run_query
-from armillary.store import heat_report, merges, moves, paging, statistics, throughput
-from armillary.store.autoscaling import Autoscale, autoscale, container_levels
-from armillary.store.batching import batch_error
-from armillary.store.containers import ContainerStore
-from armillary.store.offers import OfferRecord
-from armillary.store.positions import Kind, decode_position, encode_position
-from armillary.store.preparing import Operation, Predicate
-from armillary.store.reading import Stored
-from armillary.store.requests import Done, Failed
-from armillary.store.short_reads import read_json
-from armillary.store.statistics import LogicalPartitionStatistics, PartitionStatistics
-from armillary.store.upkeeping import delete_by_key
-from armillary.store.usage_report import UsageReport, usage_report
+from armillary.partition.provisioning.merging import MergePlan
+from armillary.partition.provisioning.partitions import LIMITS, ContainerKind, PartitionLimits
+from armillary.partition.usage.consumption import PartitionHeat, find_hot
+from armillary.partition.usage.heat import HotRange
+from armillary.query.run.sql import QueryPage, run_query
+from armillary.store.items import paging
+from armillary.store.items.batches import batch_error
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.fast_reads import read_json
+from armillary.store.items.positions import Kind, decode_position, encode_position
+from armillary.store.items.preparation import Operation, Predicate
+from armillary.store.items.reading import Stored
+from armillary.store.items.requests import Done, Failed
+from armillary.store.moves import merges
+from armillary.store.moves import runner as moves
+from armillary.store.reports import heat as heat_report
+from armillary.store.reports import statistics
+from armillary.store.reports.statistics import LogicalPartitionStatistics, PartitionStatistics
+from armillary.store.reports.usage import UsageReport, usage_report
+from armillary.store.throughput import provisioned as throughput
+from armillary.store.throughput.autoscale import Autoscale, autoscale, container_levels
+from armillary.store.throughput.offers import OfferRecord
+from armillary.store.upkeep.containers import delete_by_key
 from armillary.values import JSON
 
 Item: TypeAlias = dict[str, JSON]

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from tests.support.commands import HANDLERS, LAST, command, first_rows
 
-from armillary.engine import lmdb_commit
 from armillary.engine.base import META_KEY, Engine, Reader, Writer
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb import commit as lmdb_commit
+from armillary.engine.lmdb.engine import LmdbEngine
 
 
 def test_no_method_of_a_transaction_takes_a_space() -> None:

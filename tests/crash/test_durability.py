@@ -21,8 +21,8 @@ from tests.support.workload import KEEPER
 
 from armillary.account import open_account
 from armillary.engine.base import Durability
-from armillary.engine.lmdb_errors import EXIT_PANIC
-from armillary.engine.postgres import PostgresEngine
+from armillary.engine.lmdb.errors import EXIT_PANIC
+from armillary.engine.postgres.engine import PostgresEngine
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,8 @@ from tests.support.move_kills import (
 from armillary.account import open_account
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import NotFound
-from armillary.store import containers, rekey_records
+from armillary.store.items import containers
+from armillary.store.migration import records as rekey_records
 
 
 @pytest.mark.parametrize("step", MOVING)

@@ -31,7 +31,7 @@ from tests.support.move_kills import (
 )
 
 from armillary.account import Account, open_account
-from armillary.store import rekey_records
+from armillary.store.migration import records as rekey_records
 
 RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
 PER_STORE = 20

@@ -19,8 +19,8 @@ from tests.support.run_child import changes_of
 from tests.support.run_model import KINDS
 from tests.unit.operate.test_old_folders import FIXTURE, items_of
 
-from armillary.engine import lmdb_write
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb import write as lmdb_write
+from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.operate.doctor import examine
 
 KILLS = [(step, passes) for step in MERGING for passes in (1, 2, 4)]

@@ -8,7 +8,7 @@ import pytest
 from armillary.account import Account, open_account
 from armillary.engine.base import CATALOG_SPACE, Command
 from armillary.errors import DbError, WriteUncertain
-from armillary.store import accounts
+from armillary.store.catalog import accounts
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from armillary.encoding.terms import term
-from armillary.store.index_path import ARRAY, IndexPath, Segment
-from armillary.store.index_policy import IndexPolicy
-from armillary.store.indexing import path_hash
-from armillary.store.layout import IX
+from armillary.store.index.entries import path_hash
+from armillary.store.index.paths import ARRAY, IndexPath, Segment
+from armillary.store.index.policy import IndexPolicy
+from armillary.store.rows.layout import IX
 
 SYSTEM = ("_rid", "_self", "_etag", "_attachments", "_ts", "_lsn")
 

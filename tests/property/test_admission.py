@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.slow_admission import SlowBudget
 
-from armillary.partition.admission import Budget
+from armillary.partition.budgets.admission import Budget
 
 # Whole numbers: sums of doubles are then exact, in whatever order they are made.
 REQUESTS = st.lists(

@@ -11,7 +11,7 @@ from tests.support.nosql import api as made
 
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Begun, Request, Response
-from armillary.store.containers import ContainerStore
+from armillary.store.items.containers import ContainerStore
 
 DOCS = "/dbs/d/colls/c/docs"
 

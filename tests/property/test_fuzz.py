@@ -26,7 +26,7 @@ from armillary.api.control import routes as control
 from armillary.api.http.messages import Request
 from armillary.api.nosql import routes as nosql
 from armillary.server.bounds import Bounds
-from armillary.server.wire import Continue, Incoming, Refusal, RequestReader
+from armillary.server.http.wire import Continue, Incoming, Refusal, RequestReader
 
 REQUESTS = 3_000
 STREAMS = 800

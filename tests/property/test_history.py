@@ -5,8 +5,8 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.partition.autoscale import HourBill, Meter
-from armillary.partition.history import History
+from armillary.partition.provisioning.autoscale import HourBill, Meter
+from armillary.partition.usage.history import History
 
 PAUSE_MS = st.one_of(st.integers(0, 2_000), st.integers(0, 400_000), st.integers(0, 10_000_000))
 

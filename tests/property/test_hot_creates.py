@@ -16,14 +16,14 @@ from tests.support.raw_http import parse_answer
 
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request, Waiting
-from armillary.partition.ledgers import open_ledger
-from armillary.server.answers import encode
+from armillary.partition.budgets.opening import open_ledger
 from armillary.server.bounds import Bounds
-from armillary.server.shapes import Shapes
-from armillary.server.wire import Incoming, RequestReader
-from armillary.store.containers import ContainerStore
-from armillary.store.metering import Meter
-from armillary.store.short_writes import start_write
+from armillary.server.http.answers import encode
+from armillary.server.http.templates import Shapes
+from armillary.server.http.wire import Incoming, RequestReader
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.fast_writes import start_write
+from armillary.store.throughput.meter import Meter
 
 DATE_LINE = "Date: today\r\n"
 DOCS = "/dbs/d/colls/c/docs"
@@ -273,7 +273,7 @@ def test_a_container_that_was_made_again_is_another() -> None:
 
 
 def test_a_key_that_is_not_one_text_has_no_short_way() -> None:
-    from armillary.store.short_writes import write_spot_of
+    from armillary.store.items.fast_writes import write_spot_of
 
     with metered() as api:
         store = store_of(api)

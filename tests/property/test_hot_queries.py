@@ -14,10 +14,10 @@ from tests.support.raw_http import parse_answer
 
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Waiting
-from armillary.server.answers import encode
 from armillary.server.bounds import Bounds
-from armillary.server.shapes import Shapes
-from armillary.server.wire import Incoming, RequestReader
+from armillary.server.http.answers import encode
+from armillary.server.http.templates import Shapes
+from armillary.server.http.wire import Incoming, RequestReader
 
 DATE_LINE = "Date: today\r\n"
 DOCS = "/dbs/d/colls/c/docs"

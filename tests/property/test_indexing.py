@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from tests.property.slow_indexing import slow_covers, slow_entries, slow_values
 
 from armillary.limits import KEY_BYTES_MAX
-from armillary.store import index_plan
-from armillary.store.composite import RID_BYTES
-from armillary.store.index_path import ARRAY, Segment, path_text
-from armillary.store.index_policy import IndexPolicy, parse_policy
-from armillary.store.indexing import compile_index, index_entries, path_hash
+from armillary.store.index import plan as index_plan
+from armillary.store.index.composite import RID_BYTES
+from armillary.store.index.entries import compile_index, index_entries, path_hash
+from armillary.store.index.paths import ARRAY, Segment, path_text
+from armillary.store.index.policy import IndexPolicy, parse_policy
 
 NAMES = st.sampled_from(["a", "b", "x-y", "[]", "é", "id", "_ts", "_etag", "_rid"])
 LONG = "long" * 60

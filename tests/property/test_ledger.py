@@ -12,10 +12,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.partition.admission import Budget, BudgetState, Enforce
-from armillary.partition.ledger import Allowance, fresh_state
-from armillary.partition.ledger_file import FileLedger
-from armillary.partition.ledger_slices import Grant, Order, Slices, cut
+from armillary.partition.budgets.admission import Budget, BudgetState, Enforce
+from armillary.partition.budgets.file import FileLedger
+from armillary.partition.budgets.ledger import Allowance, fresh_state
+from armillary.partition.budgets.slices import Grant, Order, Slices, cut
 
 REQUESTS = st.lists(
     st.tuples(st.integers(0, 500), st.integers(1, 900), st.integers(0, 2)), min_size=1, max_size=80

@@ -16,8 +16,8 @@ from tests.support.query_strategies import items, queries
 
 from armillary.container import Container
 from armillary.errors import DbError
-from armillary.query import program
 from armillary.query.expr import compile
+from armillary.query.run import program
 from armillary.query.sql import ast
 
 #: Of the shapes that loops are written for: simple paths, nested ones, groups, orders.

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.engine.base import Command
+from armillary.engine.lmdb.outbox import Outbox, receive
 from armillary.engine.messages import Codecs, joined, number_of, split
-from armillary.engine.outbox import Outbox, receive
 from armillary.store.commands import CODECS
-from armillary.store.indexing import Entries
-from armillary.store.operations import WRITE
-from armillary.store.requests import Context, Done, Key, Op
+from armillary.store.index.entries import Entries
+from armillary.store.items.operations import WRITE
+from armillary.store.items.requests import Context, Done, Key, Op
 
 codecs = Codecs(CODECS)
 numbers = st.integers(0, 2**64 - 1)

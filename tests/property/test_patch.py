@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.errors import BadInput
-from armillary.store.patch import apply_patch, format_pointer
+from armillary.store.items.patch import apply_patch, format_pointer
 
 NAMES = st.sampled_from(["a", "b", "c/d", "~", "0", "1", "-", ""])
 VALUES = st.recursive(

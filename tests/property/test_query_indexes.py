@@ -15,7 +15,9 @@ from tests.support.accounts import World, open_world
 from tests.support.query_filters import documents, pair_documents, pairs, texts
 from tests.support.query_opinions import disagreement, stored
 
-from armillary.query import execute, index_read, ordered
+from armillary.query.access import choice as index_read
+from armillary.query.access import ordered
+from armillary.query.run import items as execute
 from armillary.query.sql.parser import parse
 
 COMPOSITES = [

@@ -13,8 +13,8 @@ from tests.support.accounts import World, open_world, store_of
 from tests.support.plan_client import follow
 from tests.support.query_strategies import items
 
-from armillary.query.rewriting import query_plan
-from armillary.query.run import bound_query, run_range
+from armillary.query.gateway.rewriting import query_plan
+from armillary.query.run.sql import bound_query, run_range
 from armillary.values import identity
 
 EVERY = frozenset(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from armillary.api.http.messages import Request
 from armillary.server.bounds import Bounds
-from armillary.server.shapes import SHAPES_MAX, Shapes
-from armillary.server.wire import Incoming, RequestReader
+from armillary.server.http.templates import SHAPES_MAX, Shapes
+from armillary.server.http.wire import Incoming, RequestReader
 
 
 class Words:

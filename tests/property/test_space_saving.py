@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.partition.space_saving import SpaceSaving
+from armillary.partition.usage.space_saving import SpaceSaving
 
 # Quarters: their sums are exact in doubles, so that the bounds can be compared without slack.
 WEIGHT = st.integers(0, 400).map(lambda number: number / 4)

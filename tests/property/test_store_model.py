@@ -37,8 +37,8 @@ from armillary.errors import (
     PreconditionFailed,
     UniqueKeyConflict,
 )
-from armillary.store.housekeeping import keep_house
-from armillary.store.upkeeping import sweep
+from armillary.store.upkeep.containers import sweep
+from armillary.store.upkeep.housekeeper import keep_house
 
 #: Few of each, so that they meet often.
 KEYS: list[Any] = ["a", 1, True, "x" * 150]
@@ -362,7 +362,11 @@ class StoreMachine(RuleBasedStateMachine):
         if self.engine == "postgres":
             ttl = None  # it has a clock of its own, which nobody moves
         self.default_ttl = ttl
-        with patch("armillary.store.accounts.reindex", return_value=0) if late else nullcontext():
+        with (
+            patch("armillary.store.catalog.accounts.reindex", return_value=0)
+            if late
+            else nullcontext()
+        ):
             self.account.database("d").replace_container(
                 "c", defaultTtl=ttl, indexingPolicy=policy or None
             )

@@ -7,11 +7,15 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.partition.distribution import after_split, equal, redistribute
-from armillary.partition.merging import FILL_MAX, is_candidate, plan_merge
-from armillary.partition.offers import check_throughput, minimum_throughput
-from armillary.partition.provisioning import OfferKind, PartitionLimits, partitions_at_creation
-from armillary.partition.scaling import Split, even_target, plan_change
+from armillary.partition.provisioning.distribution import after_split, equal, redistribute
+from armillary.partition.provisioning.merging import FILL_MAX, is_candidate, plan_merge
+from armillary.partition.provisioning.offers import check_throughput, minimum_throughput
+from armillary.partition.provisioning.partitions import (
+    OfferKind,
+    PartitionLimits,
+    partitions_at_creation,
+)
+from armillary.partition.provisioning.scaling import Split, even_target, plan_change
 
 SMALL = PartitionLimits(bytes=1000, ru=100, logical_bytes=400)
 SIZES = st.lists(st.integers(0, 1000), min_size=1, max_size=30)

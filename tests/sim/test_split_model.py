@@ -21,12 +21,15 @@ from tests.support.stepped import State, SteppedEngine
 from armillary.encoding.hashing import epk
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError, Fenced, NotFound, RangeGone, Stale
-from armillary.store import containers, fencing, moves, recount
-from armillary.store.accounts import AccountStore
-from armillary.store.containers import ContainerStore
-from armillary.store.move_filling import Filling
-from armillary.store.moves import DONE, Move
-from armillary.store.preparing import Operation
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.items import containers
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.preparation import Operation
+from armillary.store.moves import runner as moves
+from armillary.store.moves.filling import Filling
+from armillary.store.moves.runner import DONE, Move
+from armillary.store.rows import fence as fencing
+from armillary.store.upkeep import recount
 
 ATTEMPTS_MAX = 2
 
@@ -258,7 +261,7 @@ def test_without_the_fence_the_walk_finds_a_lost_write(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(fencing, "check_fence", no_check)
     monkeypatch.setattr(containers, "check_fence", no_check)
-    monkeypatch.setattr("armillary.store.reading.check_fence", no_check)
+    monkeypatch.setattr("armillary.store.items.reading.check_fence", no_check)
     with pytest.raises((AssertionError, DbError)) as caught:
         walk(_world())
     assert "acknowledged write is lost" in str(caught.value) or isinstance(caught.value, RangeGone)

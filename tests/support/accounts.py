@@ -20,8 +20,8 @@ from armillary.clock import VirtualClock
 from armillary.container import Container, Item
 from armillary.engine.base import CATALOG_SPACE, Engine, Row
 from armillary.errors import DbError
-from armillary.store.containers import ContainerStore
-from armillary.store.recount import problems
+from armillary.store.items.containers import ContainerStore
+from armillary.store.upkeep.recount import problems
 
 SEED = 20180809
 LAST = b"\xff" * 512

@@ -6,13 +6,13 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from armillary.advisor.advising import Advice, advise, wanted_paths
-from armillary.advisor.candidates import Candidate
+from armillary.advisor.advice.advising import Advice, advise, wanted_paths
+from armillary.advisor.data.survey import Survey, survey
+from armillary.advisor.keys.candidates import Candidate
 from armillary.advisor.reading.frames import Reading
-from armillary.advisor.scenarios import SCENARIOS
-from armillary.advisor.survey import Survey, survey
-from armillary.advisor.targets import Targets
-from armillary.advisor.workload import Workload, parse_workload
+from armillary.advisor.workload.model import Workload, parse_workload
+from armillary.advisor.workload.scenarios import SCENARIOS
+from armillary.advisor.workload.targets import Targets
 
 Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from armillary.advisor.targets import Targets
+from armillary.advisor.workload.targets import Targets
 
 Item = dict[str, Any]
 GB = 1e9

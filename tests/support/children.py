@@ -13,7 +13,7 @@ PREAMBLE = """
 import os, sys, time
 from pathlib import Path
 from armillary.engine.base import *
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb.engine import LmdbEngine
 from tests.support.commands import HANDLERS, command, first_rows
 folder = Path(sys.argv[1])
 """

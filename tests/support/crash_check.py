@@ -17,11 +17,12 @@ from tests.support.workload_actions import DATABASE, observe
 from armillary.account import Account, open_account
 from armillary.container import Container
 from armillary.engine.base import CATALOG_SPACE
-from armillary.engine.lmdb import LmdbEngine
-from armillary.store import accounts, catalog
-from armillary.store.housekeeping import keep_house
-from armillary.store.moves import resume
-from armillary.store.recount import problems
+from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.store.catalog import accounts
+from armillary.store.catalog import records as catalog
+from armillary.store.moves.runner import resume
+from armillary.store.upkeep.housekeeper import keep_house
+from armillary.store.upkeep.recount import problems
 
 DAY_MS = 86_400_000
 PROBE = {"id": "probe", "pk": "probe"}

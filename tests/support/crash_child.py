@@ -30,7 +30,7 @@ from tests.support.workload_actions import Target, without_system
 from armillary import account, steps
 from armillary.account import Account
 from armillary.engine.base import Durability, Engine
-from armillary.engine.lmdb_worker import open_with_writer_process
+from armillary.engine.lmdb.worker import open_with_writer_process
 from armillary.errors import DbError, NotFound
 
 PIPE_BUF = 4096  # POSIX asks for 512, Linux has this

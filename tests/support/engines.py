@@ -10,8 +10,8 @@ import pytest
 from tests.support.commands import HANDLERS, HANDLERS_PATH
 
 from armillary.engine.base import Engine
-from armillary.engine.lmdb import LmdbEngine
-from armillary.engine.lmdb_worker import open_with_writer_process
+from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.worker import open_with_writer_process
 from armillary.engine.memory import MemoryEngine
 
 

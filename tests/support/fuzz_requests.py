@@ -37,7 +37,7 @@ from armillary.api.control import routes as control
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.http.messages import Request, Response
 from armillary.api.nosql import routes as nosql
-from armillary.server.answers import encode
+from armillary.server.http.answers import encode
 
 LIFE: Final = 200  # requests to one world; what they leave behind must not pile up
 TOKENS_MAX: Final = 40

@@ -10,10 +10,10 @@ from pathlib import Path
 from tests.support.children import start_child, wait_for_line
 from tests.support.postgres import fresh_url
 
-from armillary.partition.admission import Enforce
-from armillary.partition.ledger import Ledger, LocalLedger
-from armillary.partition.ledger_file import FileLedger
-from armillary.partition.ledger_postgres import PostgresLedger
+from armillary.partition.budgets.admission import Enforce
+from armillary.partition.budgets.file import FileLedger
+from armillary.partition.budgets.ledger import Ledger, LocalLedger
+from armillary.partition.budgets.postgres import PostgresLedger
 
 KINDS = ("local", "file", "postgres")
 SHARED = ("file", "postgres")
@@ -40,7 +40,7 @@ HAMMER = """
 import json
 from collections import Counter
 from tests.support.ledgers import open_ledger
-from armillary.partition.ledger import Allowance
+from armillary.partition.budgets.ledger import Allowance
 kind, place, ru, cost, seconds = sys.argv[2:7]
 ledger, allowance, cost = open_ledger(kind, place), Allowance(7, float(ru)), float(cost)
 used, refused = Counter(), set()

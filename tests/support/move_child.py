@@ -17,9 +17,9 @@ from tests.support.crash_child import Suicide
 
 from armillary import steps
 from armillary.account import Database, open_account
-from armillary.engine import lmdb_spaces
+from armillary.engine.lmdb import spaces as lmdb_spaces
 from armillary.errors import DbError
-from armillary.store import move_filling
+from armillary.store.moves import filling as move_filling
 
 ITEMS, TARGET = "items", "target"
 

@@ -13,9 +13,9 @@ from tests.support.crash_check import recounted
 from armillary.account import Account, open_account
 from armillary.container import Container
 from armillary.engine.base import CATALOG_SPACE
-from armillary.store import catalog
-from armillary.store.housekeeping import keep_house
-from armillary.store.moves import resume
+from armillary.store.catalog import records as catalog
+from armillary.store.moves.runner import resume
+from armillary.store.upkeep.housekeeper import keep_house
 
 DATABASE, ITEMS, TARGET = "d", "items", "target"
 COUNT = 400

@@ -6,7 +6,7 @@ from tests.support.accounts import store_of
 
 from armillary.container import Container
 from armillary.engine.base import CATALOG_SPACE
-from armillary.store.moves import DONE, Move
+from armillary.store.moves.runner import DONE, Move
 
 KEYS = 12
 

@@ -20,7 +20,7 @@ from armillary.api.http.mounts import Mounts
 from armillary.api.nosql.service import NosqlService
 from armillary.clock import VirtualClock, new_random
 from armillary.engine.opening import open_engine
-from armillary.store.accounts import AccountStore
+from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 
 READ_ONLY_KEY = base64.b64encode(b"read-only" * 4).decode()

@@ -6,7 +6,7 @@ from tests.support.accounts import store_of
 
 from armillary.container import Container
 from armillary.errors import BadInput, NotSplittable
-from armillary.store.moves import begin_merge, begin_split
+from armillary.store.moves.runner import begin_merge, begin_split
 
 
 def split_first(container: Container) -> None:

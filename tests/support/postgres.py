@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from armillary.engine.base import Handlers
-from armillary.engine.postgres import PostgresEngine
+from armillary.engine.postgres.engine import PostgresEngine
 
 OWN_SERVER = "ARMILLARY_TEST_POSTGRES_URL"
 CITUS_SERVER = "ARMILLARY_TEST_CITUS_URL"

@@ -21,7 +21,7 @@ from armillary.errors import BadInput
 from armillary.query.expr.text import print_expression
 from armillary.query.sql import ast
 from armillary.query.sql.printer import print_query
-from armillary.store.reading import Stored
+from armillary.store.items.reading import Stored
 from armillary.values import same
 
 #: Sums of partitions are added in another order: what may be lost of numbers like 1e20.

@@ -19,11 +19,12 @@ from tests.support.run_model import KEYS, KINDS, tiny
 from tests.support.waiting import until
 
 from armillary import steps
-from armillary.engine import lmdb, lmdb_write
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb import engine as lmdb
+from armillary.engine.lmdb import write as lmdb_write
+from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.opening import open_engine
 from armillary.store.commands import HANDLERS as STORE_HANDLERS
-from armillary.store.layout import PACKED, SEALED
+from armillary.store.rows.layout import PACKED, SEALED
 
 COMMITS = 60
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from tests.support.service import ECHO
 
 from armillary.server import listen
-from armillary.server.banner import TextBanner
-from armillary.server.plan import make_plan
-from armillary.server.run import run
+from armillary.server.process.banner import TextBanner
+from armillary.server.process.plan import make_plan
+from armillary.server.process.run import run
 
 if __name__ == "__main__":
     data, workers, port = sys.argv[1], sys.argv[2], int(sys.argv[3])

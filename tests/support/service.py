@@ -12,7 +12,7 @@ from typing import Any, Final
 from armillary.api.http.messages import Request, Response, Service, Shortcut, Waiting
 from armillary.errors import DbError
 from armillary.server.registry import ProtocolSpec
-from armillary.store.accounts import AccountStore
+from armillary.store.catalog.accounts import AccountStore
 
 
 class EchoService(Service):

@@ -13,7 +13,7 @@ from collections import defaultdict
 
 from armillary.account import open_account
 from armillary.errors import Throttled
-from armillary.store.preparing import Operation
+from armillary.store.items.preparation import Operation
 
 
 def main(address: str, name: str, seconds: str) -> None:

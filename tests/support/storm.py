@@ -24,7 +24,7 @@ from typing import Any
 from armillary.account import Account
 from armillary.container import Container
 from armillary.errors import DbError, NotFound
-from armillary.store.recount import problems
+from armillary.store.upkeep.recount import problems
 
 DATABASE, ITEMS = "storm", "items"
 KEYS_PER_WRITER = 60

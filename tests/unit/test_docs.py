@@ -15,7 +15,7 @@ from tools.reference_pages import DOCS, PAGES, ROOT
 from armillary import limits
 from armillary.config import VARIABLES
 from armillary.steps import STEPS
-from armillary.store import layout
+from armillary.store.rows import layout
 
 DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 

@@ -192,7 +192,7 @@ def import_(
 
 @contextmanager
 def _items(data: str, database: str | None, container: str | None, json: bool) -> Iterator["Items"]:
-    from armillary.commands.query_asking import find_container, open_data
+    from armillary.commands.query.asking import find_container, open_data
     from armillary.commands.remote import Remote, is_remote
     from armillary.commands.remote_items import RemoteItems
     from armillary.commands.sources import pick

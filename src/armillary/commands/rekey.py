@@ -43,7 +43,7 @@ def rekey(
       armillary rekey events events2 --key /tenant --key /user --throughput 4000
       armillary rekey readings spread --synthetic @key.json
     """
-    from armillary.commands.query_asking import only, open_data
+    from armillary.commands.query.asking import only, open_data
 
     with complaining(json, STOPPED):
         options = _key_options(key, synthetic)

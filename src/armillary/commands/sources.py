@@ -8,7 +8,7 @@ from typing import Any
 
 from armillary.account import open_account
 from armillary.commands.complaints import EXIT_USAGE, Complaint
-from armillary.commands.query_asking import find_container, only
+from armillary.commands.query.asking import find_container, only
 from armillary.commands.remote import Remote, is_remote, path_of
 from armillary.engine.opening import is_there
 

@@ -20,13 +20,13 @@ from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Plac
 from armillary.declare.item_files import read_items
 from armillary.engine.base import Engine
 from armillary.errors import BadInput, Conflict, DbError, NotFound
-from armillary.partition.offers import requested
-from armillary.partition.provisioning import PartitionLimits
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import Throughput
-from armillary.store.definitions import parse_container
-from armillary.store.seeds import note_seeded, seeded
-from armillary.store.throughput import read_offer
+from armillary.partition.provisioning.offers import requested
+from armillary.partition.provisioning.partitions import PartitionLimits
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.definitions import parse_container
+from armillary.store.catalog.records import Throughput
+from armillary.store.catalog.seeds import note_seeded, seeded
+from armillary.store.throughput.provisioned import read_offer
 
 SEED_ITEMS = 500  # at once
 

@@ -10,13 +10,13 @@ from armillary.clock import new_random
 from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Place
 from armillary.engine.opening import is_there, open_engine
 from armillary.errors import BadInput, NotFound
-from armillary.partition.offers import RULES
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ContainerRecord, DatabaseRecord
+from armillary.partition.provisioning.offers import RULES
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.definitions import parse_container
+from armillary.store.catalog.records import ContainerRecord, DatabaseRecord
 from armillary.store.commands import HANDLERS
-from armillary.store.definitions import parse_container
-from armillary.store.layout import PACKED, SEALED
-from armillary.store.throughput import read_offer
+from armillary.store.rows.layout import PACKED, SEALED
+from armillary.store.throughput.provisioned import read_offer
 
 NOWHERE = Place("", 0)
 

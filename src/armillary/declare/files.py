@@ -26,7 +26,7 @@ from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Plac
 from armillary.declare.lines import KeyPath, key_lines, line_of
 from armillary.errors import BadInput
 from armillary.query.sql.computed import check_computed
-from armillary.store.definitions import parse_container
+from armillary.store.catalog.definitions import parse_container
 
 DEFAULT_NAME = "armillary.toml"
 

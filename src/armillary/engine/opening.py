@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from armillary.clock import Clock
 from armillary.engine.base import Durability, Engine, Handlers
-from armillary.engine.format import STAMP_NAME
+from armillary.engine.lmdb.format import STAMP_NAME
 from armillary.errors import BadInput, NotSupported
 
 MEMORY_ADDRESS = ":memory:"
@@ -53,7 +53,7 @@ def open_engine(
             f"{address.partition('://')[0]}:// is no engine. Give a folder, :memory: or "
             "postgresql://…"
         )
-    from armillary.engine.lmdb import LmdbEngine
+    from armillary.engine.lmdb.engine import LmdbEngine
 
     return LmdbEngine(
         Path(address),
@@ -69,7 +69,7 @@ def open_engine(
 
 def _open_postgres(address: str, handlers: Handlers, options: dict[str, Any]) -> Engine:
     try:
-        from armillary.engine import postgres
+        from armillary.engine.postgres import engine as postgres
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("psycopg"):
             raise

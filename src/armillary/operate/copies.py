@@ -1,17 +1,17 @@
 """Backup, restore and compact. A restored account is an older one than clients may have seen: its
-change numbers leap when it is opened (engine/lmdb.py marks the backup so)."""
+change numbers leap when it is opened (engine/lmdb/engine.py marks the backup so)."""
 
 import os
 import shutil
 from pathlib import Path
 
-from armillary.engine.compacting import compact_folder
-from armillary.engine.folder import from_system
-from armillary.engine.format import DATA_NAME, STAMP_NAME, read_stamp, sync_folder
+from armillary.engine.lmdb.compaction import compact_folder
+from armillary.engine.lmdb.folder import from_system
+from armillary.engine.lmdb.format import DATA_NAME, STAMP_NAME, read_stamp, sync_folder
 from armillary.engine.opening import is_there, open_engine
 from armillary.errors import BadInput, DbError
 from armillary.store.commands import HANDLERS
-from armillary.store.layout import PACKED, SEALED
+from armillary.store.rows.layout import PACKED, SEALED
 
 __all__ = ["backup", "compact_folder", "restore"]
 

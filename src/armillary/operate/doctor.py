@@ -16,17 +16,17 @@ from pathlib import Path
 
 from armillary.clock import new_random
 from armillary.engine.base import Engine, SpaceGone
-from armillary.engine.folder import NETWORK_FILESYSTEMS, filesystem_of
+from armillary.engine.lmdb.folder import NETWORK_FILESYSTEMS, filesystem_of
 from armillary.engine.opening import open_engine
 from armillary.errors import DataDamaged, DbError
 from armillary.operate.copies import check_there
 from armillary.partition.ranges import range_table
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ContainerRecord
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.records import ContainerRecord
 from armillary.store.commands import HANDLERS
-from armillary.store.layout import PACKED, SEALED
-from armillary.store.meta import unpack_meta
-from armillary.store.recount import problems
+from armillary.store.rows.layout import PACKED, SEALED
+from armillary.store.rows.meta import unpack_meta
+from armillary.store.upkeep.recount import problems
 
 FREE_BYTES_MIN = 1_000_000_000
 

@@ -18,7 +18,7 @@ from typing import Final
 import orjson
 
 from armillary.encoding.documents import SYSTEM_PROPERTIES
-from armillary.engine.folder import from_system
+from armillary.engine.lmdb.folder import from_system
 from armillary.errors import BadInput
 from armillary.operate.journal import Journal
 from armillary.operate.ports import Items

@@ -9,7 +9,7 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
-from armillary.engine.postgres_errors import translated
+from armillary.engine.postgres.errors import translated
 
 ATTEMPTS_MAX: Final = 10
 

@@ -4,7 +4,7 @@
     ├── 0 ─────┼──── 1 ─────┼──── 2 ─────┤      a key belongs to the range its hash falls into
 
 Each range is one space of the engine. A range is immutable: a split makes two new ones with new ids
-and leaves the old id as an ancestor. Pure values; who stores them is `store/catalog.py`.
+and leaves the old id as an ancestor. Pure values; who stores them is `store/catalog/records.py`.
 """
 
 from bisect import bisect_right

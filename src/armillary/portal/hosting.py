@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from armillary.portal.client import Client
 from armillary.portal.frame import add_pages
 from armillary.portal.theme import FAVICON
-from armillary.server.portal_door import SECRET_HEADER
+from armillary.server.portal.door import SECRET_HEADER
 
 GRACE_SECONDS: Final = 1
 END_SECONDS: Final = 5.0

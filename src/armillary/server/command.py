@@ -20,9 +20,9 @@ from typing import Any, NoReturn
 
 from armillary.config import VARIABLES
 from armillary.errors import BadInput
-from armillary.server.banner import JsonBanner, TextBanner, say_at_once
-from armillary.server.plan import KEY_VARIABLE, MEMORY, make_plan
-from armillary.server.run import EXIT_USAGE, run
+from armillary.server.process.banner import JsonBanner, TextBanner, say_at_once
+from armillary.server.process.plan import KEY_VARIABLE, MEMORY, make_plan
+from armillary.server.process.run import EXIT_USAGE, run
 
 ABOUT = "Serve the account over its protocols, each on a port with and without TLS, until SIGTERM."
 EXAMPLES = """examples:

@@ -12,10 +12,10 @@ from typing import Protocol, TypeAlias
 
 from armillary.api.core.streams import Peer, StreamService
 from armillary.api.http.messages import Service
-from armillary.server.connection import Connection
-from armillary.server.hosts import HostCheck
-from armillary.server.hub import Hub
-from armillary.server.observing import Observer
+from armillary.server.http.connection import Connection
+from armillary.server.http.hosts import HostCheck
+from armillary.server.http.hub import Hub
+from armillary.server.http.observing import Observer
 from armillary.server.pool import Pool
 from armillary.server.stream_connection import StreamConnection
 

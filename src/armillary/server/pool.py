@@ -12,8 +12,8 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from armillary.server.answers import DateLine
 from armillary.server.bounds import Bounds
+from armillary.server.http.answers import DateLine
 
 log = logging.getLogger("armillary.server")
 

@@ -7,8 +7,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from armillary.partition import autoscale, offers, provisioning, request_units, scaling
-from armillary.partition.provisioning import GB, LIMITS, PartitionLimits
+from armillary.partition import request_units
+from armillary.partition.provisioning import autoscale, offers, scaling
+from armillary.partition.provisioning import partitions as provisioning
+from armillary.partition.provisioning.partitions import GB, LIMITS, PartitionLimits
 
 MONTH_HOURS = 730
 FILL = 0.8  # of a partition, where somebody plans with room

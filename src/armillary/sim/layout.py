@@ -15,10 +15,10 @@ import numpy as np
 
 from armillary.encoding.hashing import even_bounds
 from armillary.errors import NotSplittable
-from armillary.partition import cutting
-from armillary.partition.merging import Merge
+from armillary.partition.provisioning import cutting
+from armillary.partition.provisioning.merging import Merge
+from armillary.partition.provisioning.scaling import Split
 from armillary.partition.ranges import Range, RangeTable, range_table
-from armillary.partition.scaling import Split
 from armillary.sim.placing import DEFINITION, RING, Floats, Ints, Places, bound_of, place_of
 from armillary.sim.population import Population
 

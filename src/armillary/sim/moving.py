@@ -12,7 +12,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from armillary.errors import BadInput, NotSplittable
-from armillary.partition import distribution, merging, offers, provisioning, scaling
+from armillary.partition.provisioning import distribution, merging, offers, scaling
+from armillary.partition.provisioning import partitions as provisioning
 from armillary.sim.placing import Floats
 from armillary.sim.state import Cause, Change, Merging, Move, State
 

@@ -17,8 +17,9 @@ from math import inf
 
 import numpy as np
 
-from armillary.partition import autoscale, heat
+from armillary.partition.provisioning import autoscale
 from armillary.partition.retrying import SDK_RETRIES
+from armillary.partition.usage import heat
 from armillary.sim import moving
 from armillary.sim.demand import Demand
 from armillary.sim.happenings import Happening

@@ -15,8 +15,8 @@ from typing import Any
 
 from armillary import limits
 from armillary.errors import BadInput
-from armillary.partition.offers import RULES
-from armillary.partition.provisioning import GB, LIMITS, OfferKind, PartitionLimits
+from armillary.partition.provisioning.offers import RULES
+from armillary.partition.provisioning.partitions import GB, LIMITS, OfferKind, PartitionLimits
 from armillary.sim.growth import Growth, parse_growth
 from armillary.sim.happenings import Happening, parse_happening
 from armillary.sim.population import Skew, parse_skew

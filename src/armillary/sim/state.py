@@ -13,11 +13,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from armillary.partition import distribution, provisioning
-from armillary.partition.distribution import Distribution
-from armillary.partition.merging import MergePlan
-from armillary.partition.provisioning import PartitionLimits
-from armillary.partition.scaling import Split
+from armillary.partition.provisioning import distribution
+from armillary.partition.provisioning import partitions as provisioning
+from armillary.partition.provisioning.distribution import Distribution
+from armillary.partition.provisioning.merging import MergePlan
+from armillary.partition.provisioning.partitions import PartitionLimits
+from armillary.partition.provisioning.scaling import Split
 from armillary.sim.growth import Growth
 from armillary.sim.layout import Layout, even_layout
 from armillary.sim.placing import Floats

@@ -22,10 +22,10 @@ from statistics import NormalDist
 import numpy as np
 
 from armillary.limits import BURST_SECONDS
-from armillary.partition.admission import Budget, BudgetState
-from armillary.partition.normalised import normalised_minute
-from armillary.partition.provisioning import has_burst
+from armillary.partition.budgets.admission import Budget, BudgetState
+from armillary.partition.provisioning.partitions import has_burst
 from armillary.partition.retrying import RetryPolicy
+from armillary.partition.usage.normalised import normalised_minute
 from armillary.sim.placing import Floats, Ints
 
 SERVICE_MS = (

@@ -13,8 +13,8 @@ from armillary.engine.base import Command, Engine, SpaceGone
 from armillary.errors import DbError
 from armillary.limits import BULK_OPERATIONS
 from armillary.partition.ranges import Range
-from armillary.store.operations import BULK
-from armillary.store.requests import Context, Done, Key, Op, from_refusal
+from armillary.store.items.operations import BULK
+from armillary.store.items.requests import Context, Done, Key, Op, from_refusal
 
 
 class Bulk:

@@ -2,22 +2,16 @@
 
 from armillary.engine.base import Handler
 from armillary.engine.messages import Codec
-from armillary.store import (
-    bills,
-    catalog,
-    controls,
-    leasing,
-    move_records,
-    moving,
-    offers,
-    operations,
-    rekey_records,
-    resources,
-    restore,
-    seeds,
-    upkeep,
-)
-from armillary.store.requests import Context, Done, Key, Op
+from armillary.store.catalog import controls, resources, restore, seeds
+from armillary.store.catalog import records as catalog
+from armillary.store.items import operations
+from armillary.store.items.requests import Context, Done, Key, Op
+from armillary.store.migration import records as rekey_records
+from armillary.store.moves import handlers as moving
+from armillary.store.moves import records as move_records
+from armillary.store.throughput import bills, offers
+from armillary.store.upkeep import leases as leasing
+from armillary.store.upkeep import pieces as upkeep
 
 HANDLERS: dict[str, Handler] = {
     **catalog.HANDLERS,

@@ -28,7 +28,7 @@ from armillary.api.nosql.service import NosqlService
 from armillary.clock import SystemClock, VirtualClock, new_random
 from armillary.errors import BadInput, NotSupported
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
-from armillary.store.metering import Enforce
+from armillary.store.throughput.meter import Enforce
 
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy

@@ -16,7 +16,7 @@ from armillary.api.http.messages import Request
 from armillary.api.nosql.service import NosqlService
 from armillary.clock import new_random
 from armillary.engine.opening import open_engine
-from armillary.store.accounts import AccountStore
+from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 
 

@@ -9,7 +9,7 @@ from azure.cosmos.exceptions import CosmosBatchOperationError, CosmosHttpRespons
 from tests.conformance.nosql.conftest import Server
 from tests.support.waiting import until
 
-from armillary.store.moves import begin_split
+from armillary.store.moves.runner import begin_split
 
 RANGES = 4
 

@@ -21,7 +21,7 @@ from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.nosql.service import NosqlService
 from armillary.clock import new_random
 from armillary.engine.opening import open_engine
-from armillary.store.accounts import AccountStore
+from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 
 CASES = query_cases()

@@ -22,13 +22,13 @@ from tests.support.controls import ControlClient
 from tests.support.sdk_lanes import Lanes
 from tests.support.server_process import ServerProcess
 
-from armillary.advisor.candidates import parse_candidate
-from armillary.advisor.replay import ReplayOptions, replay_candidates
-from armillary.advisor.replay_result import Replayed
-from armillary.advisor.sample import sample_of
-from armillary.advisor.traces import parse_trace
+from armillary.advisor.data.sample import sample_of
+from armillary.advisor.keys.candidates import parse_candidate
+from armillary.advisor.replay.comparison import ReplayOptions, replay_candidates
+from armillary.advisor.replay.result import Replayed
+from armillary.advisor.workload.traces import parse_trace
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.partition.provisioning import PartitionLimits
+from armillary.partition.provisioning.partitions import PartitionLimits
 
 PARTITION_RU = 500
 THROUGHPUT = 1_200

@@ -26,7 +26,7 @@ from tests.support.waiting import until
 
 import armillary
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.partition.consumption import PartitionHeat
+from armillary.partition.usage.consumption import PartitionHeat
 
 CONTAINER = "dbs/story/colls/c"
 PARTITION_RU = 2_500

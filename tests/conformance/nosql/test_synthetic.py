@@ -12,7 +12,7 @@ from azure.cosmos.partition_key import NonePartitionKeyValue
 from tests.conformance.nosql.conftest import Server
 
 from armillary.encoding.partition_key import key_of
-from armillary.store.containers import ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore, key_in
 
 PARTS: dict[str, Any] = {"version": 1, "path": "/key", "parts": ["/device", "/year"]}
 UNKNOWN = NonePartitionKeyValue

@@ -10,9 +10,9 @@ from azure.cosmos import ContainerProxy, DatabaseProxy, PartitionKey, Throughput
 from azure.cosmos.exceptions import CosmosHttpResponseError
 from tests.conformance.nosql.conftest import Server
 
-from armillary.partition.provisioning import PartitionLimits
-from armillary.store.accounts import AccountStore
-from armillary.store.throughput import run_scaling
+from armillary.partition.provisioning.partitions import PartitionLimits
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.throughput.provisioned import run_scaling
 
 PK = PartitionKey("/pk")
 

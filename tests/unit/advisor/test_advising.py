@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from tests.support.advice import advised, surveyed
 
-from armillary.advisor.candidates import parse_candidate
+from armillary.advisor.advice.ring import place, skew
+from armillary.advisor.data.sampled import Sampled
+from armillary.advisor.data.survey import survey
+from armillary.advisor.data.timing import find_times
+from armillary.advisor.keys.candidates import parse_candidate
 from armillary.advisor.reading.frames import Reading
-from armillary.advisor.ring import place, skew
-from armillary.advisor.sampled import Sampled
-from armillary.advisor.survey import survey
-from armillary.advisor.timing import find_times
 from armillary.encoding.hashing import even_bounds
 from armillary.errors import BadInput
 from armillary.partition.ranges import even_ranges, range_table

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from armillary.advisor.candidates import Candidate, Kind, parse_candidate, parse_candidates
+from armillary.advisor.keys.candidates import Candidate, Kind, parse_candidate, parse_candidates
 from armillary.encoding.hashing import epk
 from armillary.encoding.partition_key import parse_definition
 from armillary.errors import BadInput

@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from armillary.advisor import columns
-from armillary.advisor.columns import Column, keep_within
+from armillary.advisor.data import columns
+from armillary.advisor.data.columns import Column, keep_within
 from armillary.advisor.reading.shape import SIZE
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from armillary.advisor.candidates import parse_candidates
-from armillary.advisor.diagnostics import Logs, is_log, read_logs
-from armillary.advisor.replay import replay_candidates
+from armillary.advisor.keys.candidates import parse_candidates
+from armillary.advisor.replay.comparison import replay_candidates
+from armillary.advisor.workload.diagnostics import Logs, is_log, read_logs
 from armillary.errors import BadInput
 
 TENANT = [("tenant",)]

@@ -3,9 +3,9 @@ would look even while in truth all writes of a day go to one key."""
 
 import pytest
 
-from armillary.advisor.dates import form_of
-from armillary.advisor.moments import find_moments, milliseconds, moved
-from armillary.advisor.sample import sample_of
+from armillary.advisor.data.dates import form_of
+from armillary.advisor.data.moments import find_moments, milliseconds, moved
+from armillary.advisor.data.sample import sample_of
 from armillary.values import JSON
 
 NOW = 1_775_739_959_123.0  # 2026-04-09T13:05:59.123Z

@@ -2,11 +2,11 @@
 
 import pytest
 
-from armillary.advisor.candidates import parse_candidate
-from armillary.advisor.official import official
-from armillary.advisor.targets import Targets, scale
-from armillary.advisor.workload import Workload, parse_workload
-from armillary.partition.provisioning import GB
+from armillary.advisor.advice.official import official
+from armillary.advisor.keys.candidates import parse_candidate
+from armillary.advisor.workload.model import Workload, parse_workload
+from armillary.advisor.workload.targets import Targets, scale
+from armillary.partition.provisioning.partitions import GB
 
 
 def example() -> Workload:

@@ -10,9 +10,9 @@ import pytest
 from tests.support.advice import advised
 from tests.support.advice_data import WITH_WORKLOAD, WITHOUT_WORKLOAD, Known
 
-from armillary.advisor.advising import Advice
-from armillary.advisor.explaining import caveats, reasons
-from armillary.advisor.lenient import what_is_meant
+from armillary.advisor.advice.advising import Advice
+from armillary.advisor.advice.explanation import caveats, reasons
+from armillary.advisor.workload.lenient import what_is_meant
 
 ALL = {**WITH_WORKLOAD, **WITHOUT_WORKLOAD}
 

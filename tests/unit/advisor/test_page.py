@@ -10,15 +10,15 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.support.portal import CHROMIUM_OPTIONS, chromium_path
 
-from armillary.advisor.candidates import parse_candidates
+from armillary.advisor.data.sample import sample_of
+from armillary.advisor.keys.candidates import parse_candidates
 from armillary.advisor.page.build import PageInput, page
 from armillary.advisor.page.words import clipped, days, number, percent, size, ticks
-from armillary.advisor.playing import play_out
-from armillary.advisor.replay import ReplayOptions, replay_candidates
-from armillary.advisor.replay_result import Comparison
-from armillary.advisor.sample import sample_of
-from armillary.advisor.verdicts import Verdict, verdicts
-from armillary.advisor.workload import parse_workload
+from armillary.advisor.replay.comparison import ReplayOptions, replay_candidates
+from armillary.advisor.replay.result import Comparison
+from armillary.advisor.replay.verdicts import Verdict, verdicts
+from armillary.advisor.workload.model import parse_workload
+from armillary.advisor.workload.playing import play_out
 
 LAPTOP = (1366, 768)
 PLOTS = (

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from armillary.advisor.data.survey import Survey, survey
 from armillary.advisor.reading.frames import Reading
 from armillary.advisor.reading.json_text import item_chunks
 from armillary.advisor.reading.sources import find_sources
-from armillary.advisor.survey import Survey, survey
 from armillary.errors import BadInput
 
 ITEMS: list[dict[str, Any]] = [

@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
-from armillary.advisor.candidates import parse_candidate, parse_candidates
-from armillary.advisor.operations import TimedOperation
-from armillary.advisor.places import Fields
-from armillary.advisor.playing import Played, play_out
-from armillary.advisor.replay import ReplayOptions, replay_candidates
-from armillary.advisor.replay_result import Comparison, Replayed
-from armillary.advisor.sample import Sample, sample_of
-from armillary.advisor.workload import parse_workload
+from armillary.advisor.data.sample import Sample, sample_of
+from armillary.advisor.keys.candidates import parse_candidate, parse_candidates
+from armillary.advisor.replay.comparison import ReplayOptions, replay_candidates
+from armillary.advisor.replay.result import Comparison, Replayed
+from armillary.advisor.workload.model import parse_workload
+from armillary.advisor.workload.operations import TimedOperation
+from armillary.advisor.workload.places import Fields
+from armillary.advisor.workload.playing import Played, play_out
 from armillary.errors import BadInput
-from armillary.partition import admission, provisioning, request_units
-from armillary.partition.provisioning import PartitionLimits
+from armillary.partition import request_units
+from armillary.partition.budgets import admission
+from armillary.partition.provisioning import partitions as provisioning
+from armillary.partition.provisioning.partitions import PartitionLimits
 from armillary.partition.retrying import NO_RETRIES
 
 START = 1_700_000_000_000

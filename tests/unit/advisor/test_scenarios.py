@@ -4,8 +4,8 @@ change it. Without these the advisor could be plausible and wrong."""
 import pytest
 from tests.support.advice import played, renamed, resampled
 
-from armillary.advisor.explaining import reasons
-from armillary.advisor.scenarios import SCENARIOS, matches, scenario
+from armillary.advisor.advice.explanation import reasons
+from armillary.advisor.workload.scenarios import SCENARIOS, matches, scenario
 from armillary.errors import BadInput
 
 NAMES = list(SCENARIOS)

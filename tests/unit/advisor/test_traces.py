@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from armillary.advisor.candidates import parse_candidates
-from armillary.advisor.replay import ReplayOptions, replay_candidates
-from armillary.advisor.traces import Trace, parse_trace, read_trace
+from armillary.advisor.keys.candidates import parse_candidates
+from armillary.advisor.replay.comparison import ReplayOptions, replay_candidates
+from armillary.advisor.workload.traces import Trace, parse_trace, read_trace
 from armillary.errors import BadInput
 
 AT = "2026-04-09T13:05:59Z"

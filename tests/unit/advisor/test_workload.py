@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from armillary.advisor.candidates import parse_candidate
-from armillary.advisor.filters import read_filters
-from armillary.advisor.workload import (
+from armillary.advisor.keys.candidates import parse_candidate
+from armillary.advisor.workload.filters import read_filters
+from armillary.advisor.workload.model import (
     ALL,
     ONE,
     Route,

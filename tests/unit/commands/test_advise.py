@@ -10,8 +10,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from armillary.cli import app
-from armillary.commands.advise_options import candidate_texts, duration, rate, size
-from armillary.commands.advise_report import show
+from armillary.commands.advise.options import candidate_texts, duration, rate, size
+from armillary.commands.advise.report import show
 from armillary.errors import BadInput
 
 RUNNER = CliRunner()

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from armillary.cli import app
-from armillary.commands.demo_live import OPTIONS, Pace, _link, run_live
+from armillary.commands.demo.live import OPTIONS, Pace, _link, run_live
 from armillary.commands.remote import Remote
 from armillary.testing.process import start_server
 

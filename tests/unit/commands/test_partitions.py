@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import armillary
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.cli import app
-from armillary.commands.partitions_view import bar, draw
+from armillary.commands.partitions.view import bar, draw
 from armillary.commands.remote import connection_of, is_remote
 from armillary.errors import BadInput
 from armillary.ring.model import HotKey, Move, Piece

@@ -11,8 +11,8 @@ from typer.testing import CliRunner, Result
 from armillary.account import open_account
 from armillary.cli import app
 from armillary.commands.complaints import Complaint
-from armillary.commands.query_asking import converse, read_parameters, read_partition_key
-from armillary.commands.query_report import pointed
+from armillary.commands.query.asking import converse, read_parameters, read_partition_key
+from armillary.commands.query.report import pointed
 from armillary.query.problems import QueryError
 
 

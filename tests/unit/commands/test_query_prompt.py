@@ -12,7 +12,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from armillary.account import open_account
-from armillary.commands.query_prompt import (
+from armillary.commands.query.prompt import (
     KEYWORDS,
     QueryCompleter,
     history_file,

@@ -11,7 +11,7 @@ from armillary.config import Settings
 from armillary.declare.files import read_file
 from armillary.declare.toml_text import starter_text
 from armillary.errors import BadInput
-from armillary.server.plan import make_plan
+from armillary.server.process.plan import make_plan
 
 GOOD = """\
 [partition]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.support.commands import HANDLERS
 
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb.engine import LmdbEngine
 
 OpenLmdb = Callable[..., LmdbEngine]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from armillary.engine.folder import (
+from armillary.engine.lmdb.folder import (
     NETWORK_FILESYSTEMS,
     UNCLEAN_PREFIX,
     filesystem_of,
@@ -16,7 +16,7 @@ from armillary.engine.folder import (
     opening,
     refuse_network,
 )
-from armillary.engine.format import FORMAT, Stamp, read_stamp, write_stamp
+from armillary.engine.lmdb.format import FORMAT, Stamp, read_stamp, write_stamp
 from armillary.errors import FormatMismatch, ReadOnlyStore, StorageFull, Unavailable
 
 MOUNTINFO = """\

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import armillary
-from armillary.engine.format import (
+from armillary.engine.lmdb.format import (
     FORMAT,
     STAMP_NAME,
     Stamp,

@@ -11,8 +11,8 @@ from tests.support.children import run_child
 from tests.support.commands import LAST
 from tests.support.fault_shim import build_fault_shim
 
-from armillary.engine.lmdb import LmdbEngine
-from armillary.engine.lmdb_errors import EXIT_PANIC
+from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.errors import EXIT_PANIC
 
 OpenLmdb = Callable[..., LmdbEngine]
 

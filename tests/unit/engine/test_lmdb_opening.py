@@ -10,8 +10,8 @@ import pytest
 from tests.support.children import output_of, run_child, start_child
 from tests.support.commands import command, first_rows
 
-from armillary.engine.lmdb import LmdbEngine
-from armillary.engine.lmdb_errors import WORDS, translate
+from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.errors import WORDS, translate
 from armillary.errors import BadInput, DbError, FormatMismatch, StorageFull, Unavailable
 
 OpenLmdb = Callable[..., LmdbEngine]
@@ -215,7 +215,7 @@ def test_half_a_backup_is_not_taken_for_a_whole_one(
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("armillary.engine.lmdb.write_stamp", die)
+    monkeypatch.setattr("armillary.engine.lmdb.engine.write_stamp", die)
     with pytest.raises(KeyboardInterrupt):
         engine.backup(tmp_path / "copy")
     with pytest.raises(FormatMismatch, match="did not finish"):

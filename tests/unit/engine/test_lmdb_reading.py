@@ -11,9 +11,10 @@ import pytest
 from tests.support.children import start_child, wait_for_line
 from tests.support.commands import command, first_rows
 
-from armillary.engine import lmdb_access, lmdb_environment
-from armillary.engine.lmdb import LmdbEngine
-from armillary.engine.lmdb_access import CHUNK_BYTES, _chunks
+from armillary.engine.lmdb import access as lmdb_access
+from armillary.engine.lmdb import environment as lmdb_environment
+from armillary.engine.lmdb.access import CHUNK_BYTES, _chunks
+from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.errors import SnapshotExpired
 
 HOLD_A_SNAPSHOT = """

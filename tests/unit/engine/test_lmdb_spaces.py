@@ -10,10 +10,10 @@ from tests.support.children import output_of
 from tests.support.commands import LAST, command, first_rows
 
 from armillary import steps
-from armillary.engine import lmdb_spaces
 from armillary.engine.base import Command, SpaceGone
-from armillary.engine.lmdb import SHRINK, LmdbEngine
-from armillary.engine.lmdb_spaces import DIRECTORY, OWN, SHARED, SHARED_NAME, TRASH, tag_of
+from armillary.engine.lmdb import spaces as lmdb_spaces
+from armillary.engine.lmdb.engine import SHRINK, LmdbEngine
+from armillary.engine.lmdb.spaces import DIRECTORY, OWN, SHARED, SHARED_NAME, TRASH, tag_of
 from armillary.errors import Conflict
 
 OpenLmdb = Callable[..., LmdbEngine]

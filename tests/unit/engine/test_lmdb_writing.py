@@ -18,8 +18,8 @@ from tests.support.waiting import comes_to_rest, until
 
 from armillary import steps
 from armillary.engine.base import Command, Handler, SpaceGone, Writer
-from armillary.engine.lmdb import DROP, LmdbEngine
-from armillary.engine.turnstile import FileLock
+from armillary.engine.lmdb.engine import DROP, LmdbEngine
+from armillary.engine.lmdb.turnstile import FileLock
 from armillary.errors import StorageFull, WriteUncertain
 
 OpenLmdb = Callable[..., LmdbEngine]

@@ -9,7 +9,7 @@ import pytest
 from tests.support.commands import HANDLERS
 
 from armillary.clock import VirtualClock
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.memory import MemoryEngine
 from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, NotSupported
@@ -45,9 +45,11 @@ def test_an_address_of_nothing_we_know_is_refused(address: str) -> None:
 
 
 def test_without_its_driver_postgres_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("armillary.engine.postgres")]:
+    for name in [
+        name for name in sys.modules if name.startswith("armillary.engine.postgres.engine")
+    ]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr("armillary.engine.postgres", raising=False)
+    monkeypatch.delattr("armillary.engine.postgres.engine", raising=False)
     for name in [name for name in sys.modules if name.partition(".")[0] in PSYCOPG]:
         monkeypatch.delitem(sys.modules, name)
     for name in PSYCOPG:

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from armillary.engine.outbox import Outbox, receive
+from armillary.engine.lmdb.outbox import Outbox, receive
 
 WAIT_SECONDS = 60
 

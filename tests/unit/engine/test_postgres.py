@@ -12,11 +12,13 @@ import pytest
 from tests.support.counting import COUNTING, LOG, LOG_END, log_key
 from tests.support.postgres import fresh_url, open_postgres
 
-from armillary.engine import postgres, postgres_group, postgres_reader
 from armillary.engine.base import META_KEY, Command, Engine, Handler, SpaceGone, Writer
-from armillary.engine.postgres import PostgresEngine
-from armillary.engine.postgres_reader import PostgresReader
-from armillary.engine.postgres_sql import Statements
+from armillary.engine.postgres import engine as postgres
+from armillary.engine.postgres import group as postgres_group
+from armillary.engine.postgres import reader as postgres_reader
+from armillary.engine.postgres.engine import PostgresEngine
+from armillary.engine.postgres.reader import PostgresReader
+from armillary.engine.postgres.sql import Statements
 from armillary.errors import Conflict, NotSupported, Unavailable
 
 pytestmark = pytest.mark.postgres

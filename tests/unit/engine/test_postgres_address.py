@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from armillary.engine.postgres_address import SETTINGS, Address
+from armillary.engine.postgres.address import SETTINGS, Address
 from armillary.errors import BadInput
 
 

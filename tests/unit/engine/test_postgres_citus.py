@@ -10,7 +10,7 @@ from tests.support.counting import COUNTING, logged_after
 from tests.support.postgres import CITUS_SERVER, fresh_url, open_postgres
 
 from armillary.engine.base import META_KEY, Command
-from armillary.engine.postgres import PostgresEngine
+from armillary.engine.postgres.engine import PostgresEngine
 
 pytestmark = [
     pytest.mark.postgres,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from armillary.engine.postgres_clock import DatabaseClock
+from armillary.engine.postgres.clock import DatabaseClock
 from armillary.errors import Unavailable
 from armillary.limits import POSTGRES_CLOCK_SECONDS
 

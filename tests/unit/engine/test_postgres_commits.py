@@ -14,7 +14,7 @@ from tests.support.postgres import fresh_url, open_postgres, server_url
 from tests.support.waiting import until
 
 from armillary.engine.base import META_KEY, Command
-from armillary.engine.postgres import PostgresEngine
+from armillary.engine.postgres.engine import PostgresEngine
 from armillary.errors import WriteUncertain
 
 pytestmark = pytest.mark.postgres

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
-from armillary.engine.postgres_errors import BY_CLASS, BY_STATE, kind_of, translated
+from armillary.engine.postgres.errors import BY_CLASS, BY_STATE, kind_of, translated
 from armillary.errors import DbError, FormatMismatch, ReadOnlyStore, StorageFull, Unavailable
 
 

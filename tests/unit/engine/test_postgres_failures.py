@@ -13,10 +13,11 @@ from tests.support.counting import COUNTING, LOG_END, log_key, logged_after
 from tests.support.postgres import fresh_url, open_postgres, server_url
 
 from armillary import steps
-from armillary.engine import postgres, postgres_group
 from armillary.engine.base import META_KEY, Command, Handler, SpaceGone, Writer
-from armillary.engine.postgres import PostgresEngine
-from armillary.engine.postgres_sql import BEGIN_WRITE
+from armillary.engine.postgres import engine as postgres
+from armillary.engine.postgres import group as postgres_group
+from armillary.engine.postgres.engine import PostgresEngine
+from armillary.engine.postgres.sql import BEGIN_WRITE
 from armillary.errors import DbError, StorageFull, Unavailable, WriteUncertain
 
 pytestmark = pytest.mark.postgres

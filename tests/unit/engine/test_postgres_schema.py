@@ -10,8 +10,8 @@ from tests.support.counting import COUNTING
 from tests.support.postgres import fresh_url, open_postgres, server_url
 
 from armillary.engine.base import META_KEY, Command
-from armillary.engine.postgres_schema import FORMAT, MIGRATIONS, prepare
-from armillary.engine.postgres_sql import Statements
+from armillary.engine.postgres.schema import FORMAT, MIGRATIONS, prepare
+from armillary.engine.postgres.sql import Statements
 from armillary.errors import FormatMismatch
 
 pytestmark = pytest.mark.postgres

@@ -18,7 +18,7 @@ from tests.support.counting import COUNTING, LOG, LOG_END, log_key, logged_after
 from tests.support.postgres import fresh_url, open_postgres, server_url
 
 from armillary.engine.base import META_KEY, Command, Handler, Handlers, Writer
-from armillary.engine.postgres import PostgresEngine
+from armillary.engine.postgres.engine import PostgresEngine
 from armillary.errors import Unavailable
 
 pytestmark = pytest.mark.postgres

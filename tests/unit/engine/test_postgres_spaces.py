@@ -12,9 +12,9 @@ import pytest
 from tests.support.counting import COUNTING
 from tests.support.postgres import fresh_url, open_postgres
 
-from armillary.engine import postgres_spaces
 from armillary.engine.base import META_KEY, Command, SpaceGone
-from armillary.engine.postgres import PostgresEngine
+from armillary.engine.postgres import spaces as postgres_spaces
+from armillary.engine.postgres.engine import PostgresEngine
 
 pytestmark = pytest.mark.postgres
 

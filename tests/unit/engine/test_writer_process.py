@@ -13,9 +13,9 @@ from tests.support.children import start_child, wait_for_line
 from tests.support.commands import HANDLERS, HANDLERS_PATH, command, first_rows
 
 from armillary.engine.base import Command
-from armillary.engine.lmdb_worker import LmdbWorkerEngine, open_with_writer_process
+from armillary.engine.lmdb.worker import LmdbWorkerEngine, open_with_writer_process
+from armillary.engine.lmdb.writer_process import WriterProcess, load_handlers
 from armillary.engine.messages import Codecs, error_frame, number_of
-from armillary.engine.writer_process import WriterProcess, load_handlers
 from armillary.errors import BadInput, FormatMismatch, Unavailable, WriteUncertain
 
 OpenWorker = Callable[[], LmdbWorkerEngine]
@@ -122,8 +122,8 @@ def test_a_restarted_writer_is_found_again(open_worker: OpenWorker, writer: Writ
 
 
 WORK_AND_DIE = """
-from armillary.engine.lmdb_worker import LmdbWorkerEngine
-from armillary.engine.writer_process import WriterAddress
+from armillary.engine.lmdb.worker import LmdbWorkerEngine
+from armillary.engine.lmdb.writer_process import WriterAddress
 worker = LmdbWorkerEngine(folder, WriterAddress(sys.argv[2], bytes.fromhex(sys.argv[3])))
 futures = [worker.submit(1, command(("count", b"died"), ("sleep", 0.01))) for _ in range(50)]
 futures[0].result()
@@ -210,7 +210,7 @@ def test_errors_survive_the_trip(error: Exception, kind: type) -> None:
 
 DIE_AS_SUPERVISOR = """
 import multiprocessing
-from armillary.engine.writer_process import WriterProcess
+from armillary.engine.lmdb.writer_process import WriterProcess
 if __name__ == "__main__":
     writer = WriterProcess(folder, "tests.support.commands:HANDLERS")
     print(writer.process.pid, flush=True)

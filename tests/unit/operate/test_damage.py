@@ -11,7 +11,7 @@ import armillary
 from armillary.engine.runs.blocks import BLOCK
 from armillary.errors import DataDamaged
 from armillary.operate.doctor import examine
-from armillary.store import layout
+from armillary.store.rows import layout
 
 
 @pytest.fixture

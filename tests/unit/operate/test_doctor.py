@@ -9,8 +9,8 @@ from armillary.engine.base import Command, Handler, Writer
 from armillary.engine.opening import open_engine
 from armillary.errors import BadInput
 from armillary.operate.doctor import Finding, examine
-from armillary.store import layout
 from armillary.store.commands import HANDLERS
+from armillary.store.rows import layout
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ import pytest
 from tests.support.waiting import until
 
 import armillary
-from armillary.engine.folder import opening
-from armillary.engine.lmdb import LmdbEngine
+from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.folder import opening
 from armillary.engine.opening import open_engine
 from armillary.errors import Unavailable
 from armillary.operate.doctor import examine
+from armillary.store.catalog.snapshots import Snapshots
 from armillary.store.commands import HANDLERS
-from armillary.store.layout import PACKED, SEALED
-from armillary.store.snapshots import Snapshots
+from armillary.store.rows.layout import PACKED, SEALED
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "format-1.zip"
 

@@ -4,7 +4,7 @@ users for longer than it should, or forget the bank.
 
 import pytest
 
-from armillary.partition.admission import Budget, BudgetState
+from armillary.partition.budgets.admission import Budget, BudgetState
 
 
 def spend(budget: Budget, now_ms: int, ru: float) -> float:

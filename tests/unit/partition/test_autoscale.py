@@ -2,7 +2,7 @@
 
 import pytest
 
-from armillary.partition.autoscale import (
+from armillary.partition.provisioning.autoscale import (
     BREAK_EVEN,
     HourBill,
     Meter,

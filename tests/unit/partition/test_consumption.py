@@ -1,7 +1,7 @@
 """The counters of several processes as one picture."""
 
-from armillary.partition.consumption import combine, refusals
-from armillary.partition.counters import Recorder
+from armillary.partition.usage.consumption import combine, refusals
+from armillary.partition.usage.counters import Recorder
 
 NOW = 1_700_000_000_000
 

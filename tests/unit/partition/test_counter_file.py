@@ -13,7 +13,7 @@ import pytest
 from tests.support.children import output_of, start_child, wait_for_line
 
 from armillary.limits import COUNTER_FILES_MAX
-from armillary.partition.counter_file import (
+from armillary.partition.usage.file import (
     COUNTERS_NAME,
     FileBoard,
     open_recorder,
@@ -24,7 +24,7 @@ from armillary.partition.counter_file import (
 T0 = 1_700_000_040_000
 
 COUNT = """
-from armillary.partition.counter_file import open_recorder
+from armillary.partition.usage.file import open_recorder
 now_ms = int(sys.argv[2])
 recorder = open_recorder(folder, now_ms)
 for i in range(100):
@@ -75,7 +75,7 @@ def test_another_process_sees_each_number_at_once(tmp_path: Path) -> None:
     recorder.record(1, b"", 2.5, 200, 1.0, "read", T0)
     code = """
 import json
-from armillary.partition.counter_file import read_statistics
+from armillary.partition.usage.file import read_statistics
 print(json.dumps(read_statistics(folder, int(sys.argv[2]))[1].ru_last_s))
 """
     assert json.loads(output_of(code, tmp_path, str(T0 + 1000))) == 2.5

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 from tests.support.postgres import fresh_url
 
-from armillary.partition.counter_postgres import KEPT_MS, PostgresStatistics
-from armillary.partition.statistics import open_statistics
+from armillary.partition.usage.postgres import KEPT_MS, PostgresStatistics
+from armillary.partition.usage.statistics import open_statistics
 
 pytestmark = pytest.mark.postgres
 

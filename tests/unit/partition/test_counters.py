@@ -11,10 +11,10 @@ import pytest
 
 from armillary.errors import StorageFull
 from armillary.limits import COUNTER_KEYS, COUNTER_KEYS_SECONDS, COUNTER_SKETCHES_MAX
-from armillary.partition import counters
-from armillary.partition.consumption import PartitionHeat, combine, find_hot
-from armillary.partition.counters import BLOCK_BYTES, SECONDS, MemoryBoard, Recorder, Sketches
-from armillary.partition.heat import Cause
+from armillary.partition.usage import counters
+from armillary.partition.usage.consumption import PartitionHeat, combine, find_hot
+from armillary.partition.usage.counters import BLOCK_BYTES, SECONDS, MemoryBoard, Recorder, Sketches
+from armillary.partition.usage.heat import Cause
 
 T0 = 1_700_000_040_000  # the beginning of a minute
 BUDGETS = {1: 400.0, 2: 400.0}

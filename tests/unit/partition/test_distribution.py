@@ -5,7 +5,7 @@ serve, or a container's total would be set over the shares.
 import pytest
 
 from armillary.errors import BadInput
-from armillary.partition.distribution import (
+from armillary.partition.provisioning.distribution import (
     after_merge,
     after_split,
     check_total_may_change,
@@ -13,7 +13,7 @@ from armillary.partition.distribution import (
     redistribute,
     share_for_heat,
 )
-from armillary.partition.scaling import Split
+from armillary.partition.provisioning.scaling import Split
 
 
 def test_equal_shares() -> None:

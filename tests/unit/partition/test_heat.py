@@ -4,7 +4,7 @@ called skewed, or a nightly job a bad partition key.
 
 import pytest
 
-from armillary.partition.heat import Cause, HotRange, KeyHeat, hot_ranges
+from armillary.partition.usage.heat import Cause, HotRange, KeyHeat, hot_ranges
 
 QUIET = [20.0] * 10
 FULL = [100.0] * 10

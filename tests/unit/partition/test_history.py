@@ -2,7 +2,7 @@
 would be counted twice.
 """
 
-from armillary.partition.history import History, Minute
+from armillary.partition.usage.history import History, Minute
 
 DAY_MS = 24 * 3600 * 1000
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.partition.inheritance import divided
+from armillary.partition.usage.inheritance import divided
 
 
 @given(st.integers(0, 10**9), st.lists(st.floats(0.01, 1.0), min_size=1, max_size=8), st.booleans())

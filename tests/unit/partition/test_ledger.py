@@ -13,8 +13,8 @@ from tests.support.ledgers import KINDS, SHARED, open_ledger, place_for
 from tests.support.waiting import until
 
 from armillary.limits import LEDGER_SLOTS
-from armillary.partition.admission import Enforce
-from armillary.partition.ledger import Allowance, Ledger, LocalLedger
+from armillary.partition.budgets.admission import Enforce
+from armillary.partition.budgets.ledger import Allowance, Ledger, LocalLedger
 
 T0 = 1_700_000_000_000
 SMALL, LARGE = Allowance(1, 400.0), Allowance(2, 10_000.0)

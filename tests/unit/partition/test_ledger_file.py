@@ -17,9 +17,9 @@ from tests.support.ledgers import granted_together, hammer
 
 from armillary.errors import FormatMismatch
 from armillary.limits import LEDGER_PROBES_MAX, LEDGER_SLOTS
-from armillary.partition.ledger import Allowance, fresh_state
-from armillary.partition.ledger_file import FileLedger
-from armillary.partition.ledger_slots import HEADER, SLOT_BYTES, open_slots, seed_of
+from armillary.partition.budgets.file import FileLedger
+from armillary.partition.budgets.ledger import Allowance, fresh_state
+from armillary.partition.budgets.slots import HEADER, SLOT_BYTES, open_slots, seed_of
 
 T0 = 1_700_000_000_000
 SMALL, LARGE = Allowance(7, 400.0), Allowance(7, 10_000.0)
@@ -198,13 +198,13 @@ def test_two_processes_throttle_as_one(path: Path, ru: float, cost: float) -> No
 
 HOLDER = """
 import signal
-from armillary.partition.ledger import Allowance
-from armillary.partition.ledger_file import FileLedger
+from armillary.partition.budgets.ledger import Allowance
+from armillary.partition.budgets.file import FileLedger
 ledger, allowance = FileLedger(Path(sys.argv[2])), Allowance(7, float(sys.argv[3]))
 now_ms = int(sys.argv[4])
 assert ledger.admit(allowance, now_ms) is None
 slot = ledger._entries[7].slot
-from armillary.partition.ledger_slots import lock
+from armillary.partition.budgets.slots import lock
 lock(ledger._file.handle, slot)
 print("holding", flush=True)
 time.sleep(600)  # with its lock; who waited for it would wait until a time-out
@@ -225,8 +225,8 @@ def test_the_lock_and_the_slice_of_a_killed_holder_return(
 
 
 CHARGER = """
-from armillary.partition.ledger import Allowance
-from armillary.partition.ledger_file import FileLedger
+from armillary.partition.budgets.ledger import Allowance
+from armillary.partition.budgets.file import FileLedger
 ledger, allowance = FileLedger(Path(sys.argv[2])), Allowance(7, 400.0)
 print("ready", flush=True)
 while True:
@@ -250,8 +250,8 @@ def test_kills_at_any_moment_leave_a_usable_ledger(path: Path, ledger: FileLedge
 
 CHARGES = 20_000
 COUNTED_CHARGES = """
-from armillary.partition.ledger import Allowance
-from armillary.partition.ledger_file import FileLedger
+from armillary.partition.budgets.ledger import Allowance
+from armillary.partition.budgets.file import FileLedger
 ledger, allowance = FileLedger(Path(sys.argv[2])), Allowance(7, 1_999.0)
 print("ready", flush=True)
 sys.stdin.readline()

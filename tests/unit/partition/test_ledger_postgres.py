@@ -13,12 +13,12 @@ from tests.support.children import start_child, wait_for_line
 from tests.support.ledgers import granted_together, hammer
 from tests.support.postgres import fresh_url
 
-from armillary.engine.postgres_address import Address
+from armillary.engine.postgres.address import Address
 from armillary.errors import Unavailable
-from armillary.partition.admission import Budget, BudgetState
-from armillary.partition.ledger import Allowance, fresh_state, from_the_future
-from armillary.partition.ledger_postgres import PostgresLedger
-from armillary.partition.ledger_slices import Order, cut
+from armillary.partition.budgets.admission import Budget, BudgetState
+from armillary.partition.budgets.ledger import Allowance, fresh_state, from_the_future
+from armillary.partition.budgets.postgres import PostgresLedger
+from armillary.partition.budgets.slices import Order, cut
 
 T0 = 1_700_000_000_000
 SMALL, LARGE = Allowance(7, 400.0), Allowance(7, 10_000.0)
@@ -111,8 +111,8 @@ def test_two_servers_throttle_as_one(url: str, tmp_path: Path, ru: float, cost: 
 
 
 HOLDER = """
-from armillary.partition.ledger import Allowance
-from armillary.partition.ledger_postgres import PostgresLedger
+from armillary.partition.budgets.ledger import Allowance
+from armillary.partition.budgets.postgres import PostgresLedger
 ledger = PostgresLedger(sys.argv[2])
 assert ledger.admit(Allowance(7, 400.0), int(sys.argv[3])) is None
 print("holding", flush=True)

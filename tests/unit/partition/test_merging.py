@@ -4,8 +4,8 @@ throughput, or use an id twice.
 
 import pytest
 
-from armillary.partition.merging import Merge, is_candidate, plan_merge
-from armillary.partition.provisioning import GB, PartitionLimits
+from armillary.partition.provisioning.merging import Merge, is_candidate, plan_merge
+from armillary.partition.provisioning.partitions import GB, PartitionLimits
 
 
 def test_two_three_and_four_become_five() -> None:

@@ -1,6 +1,6 @@
 """Normalised consumption. Without these the chart that people scale by would show a mean."""
 
-from armillary.partition.normalised import normalised, normalised_container, normalised_minute
+from armillary.partition.usage.normalised import normalised, normalised_container, normalised_minute
 
 
 def test_sixty_and_eighty_make_a_container_of_eighty() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from armillary.errors import BadInput
-from armillary.partition.offers import (
+from armillary.partition.provisioning.offers import (
     check_kind_change,
     check_throughput,
     is_synchronous,
@@ -14,7 +14,7 @@ from armillary.partition.offers import (
     refuse_serverless,
     requested,
 )
-from armillary.partition.provisioning import GB, OfferKind
+from armillary.partition.provisioning.partitions import GB, OfferKind
 
 
 def refusal(call: Callable[[], object]) -> str:

@@ -5,7 +5,7 @@ too few partitions, or refuse to be a fixed one.
 import pytest
 
 from armillary.errors import BadInput
-from armillary.partition.provisioning import (
+from armillary.partition.provisioning.partitions import (
     GB,
     LIMITS_2018,
     OfferKind,

@@ -4,8 +4,8 @@ or for ever.
 
 import pytest
 
-from armillary.partition.provisioning import PartitionLimits
-from armillary.partition.scaling import ScalePlan, Split, even_target, plan_change
+from armillary.partition.provisioning.partitions import PartitionLimits
+from armillary.partition.provisioning.scaling import ScalePlan, Split, even_target, plan_change
 
 
 def plan(ru: float, ranges: int, unsplittable: tuple[int, ...] = ()) -> ScalePlan:

@@ -1,6 +1,6 @@
 """The heaviest keys. Without these the sketch could lose one, or claim more than it knows."""
 
-from armillary.partition.space_saving import Heavy, SpaceSaving
+from armillary.partition.usage.space_saving import Heavy, SpaceSaving
 
 
 def sketch_of(capacity: int, stream: list[tuple[str, float]]) -> SpaceSaving[str]:

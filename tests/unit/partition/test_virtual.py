@@ -9,10 +9,12 @@ import pytest
 from armillary.encoding.hashing import EPK_MAX, EPK_MIN, epk
 from armillary.encoding.partition_key import parse_definition
 from armillary.errors import NotSplittable
-from armillary.partition import admission, distribution, provisioning, scaling
-from armillary.partition.cutting import byte_median
-from armillary.partition.provisioning import PartitionLimits
-from armillary.partition.virtual import Cut, VirtualContainer, VirtualRange
+from armillary.partition.budgets import admission
+from armillary.partition.provisioning import distribution, scaling
+from armillary.partition.provisioning import partitions as provisioning
+from armillary.partition.provisioning.cutting import byte_median
+from armillary.partition.provisioning.partitions import PartitionLimits
+from armillary.partition.provisioning.virtual import Cut, VirtualContainer, VirtualRange
 
 KEY = parse_definition({"paths": ["/pk"], "kind": "Hash", "version": 2})
 SMALL = PartitionLimits(bytes=1000, ru=1000, logical_bytes=400)

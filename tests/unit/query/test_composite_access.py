@@ -10,7 +10,7 @@ from tests.support.accounts import World, open_world
 
 from armillary.container import Container
 from armillary.engine.memory import MemoryReader
-from armillary.store import layout
+from armillary.store.rows import layout
 
 COUNT = 400
 POLICY = {
@@ -197,7 +197,7 @@ def test_a_page_reads_entries_as_it_needs_them(
     containers: dict[str, Container], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or each of a thousand pages would read all entries of a value again."""
-    monkeypatch.setattr("armillary.query.index_read.FEW", 5)
+    monkeypatch.setattr("armillary.query.access.choice.FEW", 5)
     real, read = MemoryReader.scan, 0
 
     def scan(self: Any, start: bytes, end: bytes, **options: Any) -> Iterator[tuple[bytes, bytes]]:

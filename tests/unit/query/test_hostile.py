@@ -23,13 +23,13 @@ from armillary import limits
 from armillary.api.errors import wire
 from armillary.container import Container
 from armillary.errors import BadInput
-from armillary.query import run
+from armillary.query.access.term_ranges import intersection
 from armillary.query.expr import compile, decoding
 from armillary.query.expr.codegen import NAMES
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.problems import BadQuery
+from armillary.query.run import sql as run
 from armillary.query.sql import ast
-from armillary.query.term_ranges import intersection
 
 SECONDS_MAX = 60.0
 BYTES_MAX = 256 * limits.MB

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from armillary.query.computed import with_computed
-from armillary.query.index_advice import possible_indexes
-from armillary.query.run import bound_query
+from armillary.query.access.advice import possible_indexes
+from armillary.query.plan.computed import with_computed
+from armillary.query.run.sql import bound_query
 from armillary.query.sql.computed import computed_of
 from armillary.query.sql.planning import make_plan
-from armillary.store.index_policy import parse_policy
-from armillary.store.indexing import compile_index
+from armillary.store.index.entries import compile_index
+from armillary.store.index.policy import parse_policy
 
 ONLY_A: dict[str, Any] = {"includedPaths": [{"path": "/a/?"}], "excludedPaths": [{"path": "/*"}]}
 NOTHING: dict[str, Any] = {"excludedPaths": [{"path": "/*"}]}

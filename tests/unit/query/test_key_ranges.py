@@ -8,8 +8,8 @@ from azure.cosmos._routing.routing_range import Range
 
 from armillary.encoding.hashing import epk_hex
 from armillary.encoding.partition_key import PartitionKeyDefinition, parse_definition
-from armillary.query.rewriting import query_plan
-from armillary.query.run import bound_query
+from armillary.query.gateway.rewriting import query_plan
+from armillary.query.run.sql import bound_query
 
 V2 = parse_definition({"paths": ["/pk"], "kind": "Hash", "version": 2})
 V1 = parse_definition({"paths": ["/pk"], "kind": "Hash"})

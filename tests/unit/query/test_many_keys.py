@@ -7,8 +7,8 @@ import pytest
 from tests.support.accounts import store_of
 
 from armillary.account import open_account
-from armillary.query.index_rids import Gathering
-from armillary.query.run import run_query
+from armillary.query.access.rids import Gathering
+from armillary.query.run.sql import run_query
 
 COUNT = 60
 PAIRS = "SELECT * FROM c WHERE ( {} )".format(
@@ -26,7 +26,7 @@ def test_the_index_is_not_asked_for_every_pair_in_every_key(text: str) -> None:
         items = account.create_database("d").create_container("c", "/pk", throughput=12_000)
         items.bulk(("create", ({"id": f"i{n}", "pk": f"k{n}"},)) for n in range(2 * COUNT))
         used = {name: value for name, value in parameters.items() if name in text}
-        with patch("armillary.query.index_read.Gathering", wraps=Gathering) as reading:
+        with patch("armillary.query.access.choice.Gathering", wraps=Gathering) as reading:
             found = {str(one["id"]) for one in items.query(text, used)}
     assert found == {f"i{n}" for n in range(COUNT)}
     assert reading.call_count < COUNT

@@ -8,8 +8,8 @@ import pytest
 from tests.support.accounts import World, check, open_world, store_of
 
 from armillary.container import Container
-from armillary.store.indexing import index_entries
-from armillary.store.moves import begin_split
+from armillary.store.index.entries import index_entries
+from armillary.store.moves.runner import begin_split
 
 COUNT = 60
 SPATIAL = {"spatialIndexes": [{"path": "/at/?", "types": ["Point"]}]}

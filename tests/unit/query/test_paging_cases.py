@@ -19,8 +19,8 @@ from tests.support.paging import split_first
 from tests.support.query_cases import QueryCase, agree, fill, query_cases
 
 from armillary.container import Container
-from armillary.query.plan import Plan
-from armillary.query.run import plan_of, run_plan
+from armillary.query.plan.nodes import Plan
+from armillary.query.run.sql import plan_of, run_plan
 from armillary.values import identity
 
 CASES = [case for case in query_cases() if case.error is None]

@@ -9,7 +9,7 @@ from tests.support.accounts import open_world
 
 from armillary import limits
 from armillary.container import Container
-from armillary.query.run import bound_query, plan_of
+from armillary.query.run.sql import bound_query, plan_of
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ from tests.support.accounts import World, check, open_world, store_of
 
 from armillary.container import Container
 from armillary.query.expr.compile import compile_expression
-from armillary.query.policies import context_of
+from armillary.query.plan.policies import context_of
 from armillary.query.problems import BadQuery
-from armillary.query.program import Program
-from armillary.query.run import bound_query, run_range
+from armillary.query.run.program import Program
+from armillary.query.run.sql import bound_query, run_range
 from armillary.query.sql.planning import make_plan
-from armillary.store.moves import begin_split
+from armillary.store.moves.runner import begin_split
 
 EMBEDDINGS = [
     {"path": "/far", "dataType": "float32", "dimensions": 2, "distanceFunction": "euclidean"},

@@ -8,10 +8,10 @@ from tests.support.golden import load
 
 from armillary.encoding.partition_key import parse_definition
 from armillary.errors import BadInput
-from armillary.query.plan_features import needed_features, needs_plan
+from armillary.query.gateway.features import needed_features, needs_plan
+from armillary.query.gateway.rewriting import FILTER, query_plan
 from armillary.query.problems import BadQuery, RefusedQuery
-from armillary.query.rewriting import FILTER, query_plan
-from armillary.query.run import bound_query
+from armillary.query.run.sql import bound_query
 
 PK = parse_definition({"paths": ["/pk"], "kind": "Hash", "version": 2})
 ALL = [{"min": "", "max": "FF", "isMinInclusive": True, "isMaxInclusive": False}]

@@ -17,13 +17,13 @@ from armillary.container import Container
 from armillary.encoding.hashing import epk
 from armillary.engine.base import Command
 from armillary.errors import BadInput, NotRepresentable, NotSupported
-from armillary.query.metrics import index_header, metrics_header
-from armillary.query.plan import simple_plan
+from armillary.query.plan.nodes import simple_plan
 from armillary.query.problems import BadQuery, RefusedQuery
-from armillary.query.run import run_plan, run_query, run_range
+from armillary.query.run.metrics import index_header, metrics_header
+from armillary.query.run.sql import run_plan, run_query, run_range
 from armillary.query.sql import ast
-from armillary.store.upkeep import Settings
-from armillary.store.upkeeping import reindex
+from armillary.store.upkeep.containers import reindex
+from armillary.store.upkeep.pieces import Settings
 
 COUNT = 40
 
@@ -224,7 +224,7 @@ def test_answers_stay_right_while_an_index_is_built(world: World) -> None:
     accounts = world.database._store
     body = dict(accounts.read_container("shop", "items").definition)
     body["indexingPolicy"] = {"includedPaths": [{"path": "/*"}], "excludedPaths": []}
-    with patch("armillary.store.accounts.reindex", return_value=0):
+    with patch("armillary.store.catalog.accounts.reindex", return_value=0):
         accounts.replace_container("shop", body)
     for owner in store.refresh().table.ranges:
         record = store.state.record

@@ -14,12 +14,12 @@ from tests.support.service import EchoService
 from armillary.server import tls
 from armillary.server.bounds import Bounds
 from armillary.server.endpoints import HttpEndpoint
-from armillary.server.hosts import HostCheck
-from armillary.server.hub import Hub
+from armillary.server.http.hosts import HostCheck
+from armillary.server.http.hub import Hub
 from armillary.server.listen import Acceptor, bind
 from armillary.server.loops import new_loop
 from armillary.server.pool import Pool
-from armillary.server.portal_door import PortalDoor
+from armillary.server.portal.door import PortalDoor
 
 
 class Running:

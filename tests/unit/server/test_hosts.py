@@ -2,7 +2,7 @@
 
 import pytest
 
-from armillary.server.hosts import HostCheck, is_loopback
+from armillary.server.http.hosts import HostCheck, is_loopback
 
 
 @pytest.mark.parametrize(

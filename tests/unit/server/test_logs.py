@@ -21,9 +21,9 @@ from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request
 from armillary.config import LogSettings
 from armillary.errors import NotSupported
-from armillary.server.backend import _observer
-from armillary.server.logs import HIDDEN, JsonFormatter, Redactor, TextFormatter
-from armillary.server.observing import Observer
+from armillary.server.http.observing import Observer
+from armillary.server.process.backend import _observer
+from armillary.server.process.logs import HIDDEN, JsonFormatter, Redactor, TextFormatter
 
 DATE = "Thu, 27 Apr 2017 00:51:12 GMT"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from armillary.advisor.diagnostics import is_log, read_logs
+from armillary.advisor.workload.diagnostics import is_log, read_logs
 from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.operation_names import logged_name
-from armillary.server.observing import facts_of
+from armillary.server.http.observing import facts_of
 
 DOCS = "/dbs/d/colls/c/docs"
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.api.http.messages import Request
-from armillary.server.pipeline import Pipeline, Slot
-from armillary.server.wire import Incoming
+from armillary.server.http.pipeline import Pipeline, Slot
+from armillary.server.http.wire import Incoming
 
 
 def incoming(number: int, method: str) -> Incoming:

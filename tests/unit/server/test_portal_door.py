@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from armillary.api.http.messages import Request, Response
-from armillary.server import portal_door
-from armillary.server.portal_door import PortalDoor, cookie_name, is_portal, keep_token
+from armillary.server.portal import door as portal_door
+from armillary.server.portal.door import PortalDoor, cookie_name, is_portal, keep_token
 
 TOKEN = "t" * 43
 DOOR = PortalDoor(TOKEN, "secret", "/nowhere")

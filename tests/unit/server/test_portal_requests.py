@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.api.http.messages import Request, Response
-from armillary.server.portal_requests import PortalRequests
+from armillary.server.portal.requests import PortalRequests
 
 
 def reader(admit: Response | None = None) -> PortalRequests:

@@ -17,9 +17,9 @@ import pytest
 from tests.support.raw_http import Answer, Answers
 from tests.unit.server.conftest import Running, Start
 
-from armillary.server import portal_keeper
-from armillary.server.portal_door import cookie_name
-from armillary.server.portal_keeper import PortalKeeper
+from armillary.server.portal import keeper as portal_keeper
+from armillary.server.portal.door import cookie_name
+from armillary.server.portal.keeper import PortalKeeper
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the stand-in needs an inherited socket")
 

@@ -16,14 +16,14 @@ from tests.support.echo_protocol import EchoStreams
 from tests.support.service import EchoService
 
 from armillary.config import Settings
-from armillary.server.backend import load
 from armillary.server.bounds import Bounds
 from armillary.server.listen import bind, is_tls
 from armillary.server.loops import new_loop
-from armillary.server.plan import make_plan
-from armillary.server.ports import bind_others
+from armillary.server.process.backend import load
+from armillary.server.process.plan import make_plan
+from armillary.server.process.ports import bind_others
+from armillary.server.process.serving import Front, Listener, serve_until
 from armillary.server.registry import NOSQL, OTHERS, ProtocolSpec
-from armillary.server.serving import Front, Listener, serve_until
 
 ECHO = ProtocolSpec("echo", "stream", "tests.support.echo_protocol:make_streams", "Echo")
 

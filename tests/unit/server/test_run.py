@@ -21,7 +21,7 @@ from armillary.api.core.settings import told_apart
 from armillary.config import PartitionSettings
 from armillary.errors import BadInput
 from armillary.server import command
-from armillary.server.plan import Plan, make_plan, read_keys, worker_count
+from armillary.server.process.plan import Plan, make_plan, read_keys, worker_count
 from armillary.version import VERSION
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
@@ -339,7 +339,7 @@ def test_a_server_does_not_import_what_it_does_not_need() -> None:
     # Each of these would cost an idle server megabytes, and its start a part of a second.
     script = (
         "import sys, armillary.__main__, armillary.server.command\n"
-        "import armillary.api.nosql.service, armillary.engine.lmdb_worker\n"
+        "import armillary.api.nosql.service, armillary.engine.lmdb.worker\n"
         "print([name for name in 'typer rich pydantic psycopg cryptography azure'.split()"
         " if name in sys.modules])"
     )

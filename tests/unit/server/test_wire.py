@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.server.bounds import Bounds
-from armillary.server.wire import CONTINUE, Continue, Event, Incoming, Refusal, RequestReader
+from armillary.server.http.wire import CONTINUE, Continue, Event, Incoming, Refusal, RequestReader
 
 SMALL = Bounds(target_bytes=100, head_bytes=400, headers=10, body_bytes=200)
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from armillary.errors import NotSplittable
-from armillary.partition.merging import Merge
-from armillary.partition.scaling import Split
+from armillary.partition.provisioning.merging import Merge
+from armillary.partition.provisioning.scaling import Split
 from armillary.sim.layout import Layout, even_layout
 from armillary.sim.placing import Floats
 from armillary.sim.population import Skew, populate

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from armillary.partition.admission import Budget
+from armillary.partition.budgets.admission import Budget
 from armillary.partition.retrying import NO_RETRIES, SDK_RETRIES, RetryPolicy
 from armillary.sim.window import Load, Window, budgets_for, run_window
 

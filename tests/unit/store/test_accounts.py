@@ -19,8 +19,8 @@ from tests.support.accounts import (
 
 from armillary.errors import Conflict, DbError, OwnerNotFound, Unavailable
 from armillary.limits import DATABASES_AND_CONTAINERS_MAX
-from armillary.store.catalog import list_databases, orphans
-from armillary.store.upkeeping import reindex
+from armillary.store.catalog.records import list_databases, orphans
+from armillary.store.upkeep.containers import reindex
 
 
 def item(id: str = "1", pk: Any = "a", **more: Any) -> dict[str, Any]:

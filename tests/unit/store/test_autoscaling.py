@@ -12,10 +12,10 @@ from tests.support.accounts import World, open_world, store_of
 from armillary.container import Container
 from armillary.engine.base import CATALOG_SPACE, Command
 from armillary.errors import BadInput, Stale, Throttled
-from armillary.partition.autoscale import HourBill
-from armillary.store.autoscaling import autoscale, database_levels
-from armillary.store.bills import find_bills
-from armillary.store.throughput import read_offer, save_offer
+from armillary.partition.provisioning.autoscale import HourBill
+from armillary.store.throughput.autoscale import autoscale, database_levels
+from armillary.store.throughput.bills import find_bills
+from armillary.store.throughput.provisioned import read_offer, save_offer
 
 HOUR = 3600
 
@@ -157,7 +157,7 @@ def test_a_bill_needs_the_lease_and_only_rises(world: World) -> None:
 
 def test_data_that_outgrows_the_throughput_raises_it(world: World) -> None:
     """50,000 autoscale holds 5,000 GB; 6,000 GB make it 60,000."""
-    from armillary.store.throughput import raise_for_storage
+    from armillary.store.throughput.provisioned import raise_for_storage
 
     container = world.container(autoscale_max=50_000)
     store = store_of(container)

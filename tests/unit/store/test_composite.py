@@ -7,10 +7,10 @@ import pytest
 
 from armillary.encoding.terms import descending, term
 from armillary.limits import KEY_BYTES_MAX
-from armillary.store.composite import composite_cut, stamp, unique_key
-from armillary.store.index_policy import parse_policy, parse_unique_keys
-from armillary.store.indexing import Entries, compile_index, index_entries
-from armillary.store.layout import CX
+from armillary.store.index.composite import composite_cut, stamp, unique_key
+from armillary.store.index.entries import Entries, compile_index, index_entries
+from armillary.store.index.policy import parse_policy, parse_unique_keys
+from armillary.store.rows.layout import CX
 from armillary.values import UNDEFINED
 
 RID = bytes(8)

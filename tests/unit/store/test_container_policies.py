@@ -8,7 +8,7 @@ import pytest
 from tests.support.accounts import World
 
 from armillary.errors import BadInput
-from armillary.store.container_policies import check_policies
+from armillary.store.catalog.policies import check_policies
 
 EMBEDDING = {
     "path": "/v",

@@ -17,12 +17,12 @@ from tests.support.accounts import (
 )
 
 from armillary.engine.base import Engine
-from armillary.store import layout
-from armillary.store.expiring import is_expired
-from armillary.store.housekeeping import keep_house
-from armillary.store.meta import unpack_meta
-from armillary.store.upkeep import is_sweep_due
-from armillary.store.upkeeping import sweep
+from armillary.store.items.expiry import is_expired
+from armillary.store.rows import layout
+from armillary.store.rows.meta import unpack_meta
+from armillary.store.upkeep.containers import sweep
+from armillary.store.upkeep.housekeeper import keep_house
+from armillary.store.upkeep.pieces import is_sweep_due
 
 
 def item(id: str = "1", pk: Any = "a", **more: Any) -> dict[str, Any]:

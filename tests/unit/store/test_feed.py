@@ -10,7 +10,7 @@ from tests.support.accounts import World, check, drain, plain, refusal, status, 
 
 from armillary.container import Container
 from armillary.limits import MB
-from armillary.store.upkeeping import sweep, trim_log
+from armillary.store.upkeep.containers import sweep, trim_log
 
 
 def item(id: str = "1", pk: Any = "a", **more: Any) -> dict[str, Any]:

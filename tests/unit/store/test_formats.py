@@ -19,11 +19,12 @@ from armillary.encoding.rids import container_rid, database_rid, item_rid, rid_b
 from armillary.encoding.terms import descending, term
 from armillary.engine.base import CATALOG_SPACE
 from armillary.keys.synthetic import computed_suffix
-from armillary.store import catalog, layout
-from armillary.store.index_plan import path_hash
-from armillary.store.offers import OFFER
-from armillary.store.positions import Position, Segment, encode_position
-from armillary.store.rows import id_part
+from armillary.store.catalog import records as catalog
+from armillary.store.index.plan import path_hash
+from armillary.store.items.positions import Position, Segment, encode_position
+from armillary.store.rows import layout
+from armillary.store.rows.secondary import id_part
+from armillary.store.throughput.offers import OFFER
 from armillary.values import UNDEFINED
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"

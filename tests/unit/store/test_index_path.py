@@ -3,7 +3,7 @@
 import pytest
 
 from armillary.errors import BadInput
-from armillary.store.index_path import (
+from armillary.store.index.paths import (
     ARRAY,
     IndexPath,
     parse_index_path,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from armillary.errors import BadInput
-from armillary.store.index_policy import (
+from armillary.store.index.policy import (
     CompositePath,
     parse_policy,
     parse_unique_keys,

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from armillary.encoding.terms import term
-from armillary.store.index_policy import IndexPolicy, parse_policy
-from armillary.store.indexing import ARRAY, Entries, compile_index, index_entries, path_hash
-from armillary.store.layout import IX
+from armillary.store.index.entries import ARRAY, Entries, compile_index, index_entries, path_hash
+from armillary.store.index.policy import IndexPolicy, parse_policy
+from armillary.store.rows.layout import IX
 
 EVERYTHING = parse_policy(None)
 

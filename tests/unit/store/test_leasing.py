@@ -15,9 +15,9 @@ from tests.support.postgres import fresh_url
 from armillary.account import open_account
 from armillary.engine.base import CATALOG_SPACE
 from armillary.partition.leases import Lease
-from armillary.store.accounts import AccountStore
-from armillary.store.housekeeping import Housekeeper, keep_house, settle
-from armillary.store.leasing import JOBS, list_leases, read_lease
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.upkeep.housekeeper import Housekeeper, keep_house, settle
+from armillary.store.upkeep.leases import JOBS, list_leases, read_lease
 
 
 def lease(account: AccountStore, job: str) -> Lease:

@@ -14,7 +14,7 @@ from armillary.account import Account
 from armillary.container import Container
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import Throttled, Unavailable
-from armillary.store import metering
+from armillary.store.throughput import meter as metering
 
 pytestmark = pytest.mark.postgres
 

@@ -11,11 +11,12 @@ from tests.support.accounts import World, check, everything, open_world, store_o
 
 from armillary.container import Container
 from armillary.errors import BadInput, Locked
-from armillary.store import merges, throughput
-from armillary.store.merges import MESSAGE, run_merges
-from armillary.store.meta import unpack_meta
-from armillary.store.moves import Move, begin_split
-from armillary.store.offers import ScalingRecord
+from armillary.store.moves import merges
+from armillary.store.moves.merges import MESSAGE, run_merges
+from armillary.store.moves.runner import Move, begin_split
+from armillary.store.rows.meta import unpack_meta
+from armillary.store.throughput import provisioned as throughput
+from armillary.store.throughput.offers import ScalingRecord
 
 
 def ids(container: Container) -> list[int]:

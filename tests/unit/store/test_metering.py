@@ -11,12 +11,12 @@ from armillary.clock import VirtualClock
 from armillary.container import Container
 from armillary.engine.opening import open_engine
 from armillary.errors import Throttled
-from armillary.partition.consumption import PartitionHeat
-from armillary.partition.ledger_file import FileLedger
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ensure_catalog
+from armillary.partition.budgets.file import FileLedger
+from armillary.partition.usage.consumption import PartitionHeat
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.records import ensure_catalog
 from armillary.store.commands import HANDLERS
-from armillary.store.metering import Meter
+from armillary.store.throughput.meter import Meter
 
 REQUESTS: dict[str, Callable[[Container], object]] = {
     "read": lambda c: c.read_item("1", "a"),

@@ -7,7 +7,7 @@ import pytest
 
 from armillary.limits import MOVE_PIECE_BYTES, MOVE_PIECE_BYTES_MIN, MOVE_PIECE_ROWS
 from armillary.partition.ranges import Range
-from armillary.store.move_filling import LOAD_ROWS, TURN_SECONDS, Filling, Turns
+from armillary.store.moves.filling import LOAD_ROWS, TURN_SECONDS, Filling, Turns
 
 
 def test_turns_are_short_while_anybody_asks_and_then_as_before() -> None:

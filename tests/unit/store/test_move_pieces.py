@@ -17,9 +17,11 @@ from armillary.limits import (
     MOVE_PIECE_ITEMS,
     MOVE_REPLAY_ITEMS_MAX,
 )
-from armillary.store import move_pieces, moves, sorted_rows, split_points
-from armillary.store.move_pieces import next_size
-from armillary.store.moves import DONE
+from armillary.store.moves import pieces as move_pieces
+from armillary.store.moves import runner as moves
+from armillary.store.moves import sorted_rows, split_points
+from armillary.store.moves.pieces import next_size
+from armillary.store.moves.runner import DONE
 
 
 def test_big_items_travel_in_small_pieces(memory: World) -> None:

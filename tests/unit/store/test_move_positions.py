@@ -11,7 +11,7 @@ from tests.support.moving import KEYS, fill, ordinals
 
 from armillary.container import Container, Item
 from armillary.errors import BadInput, NotFound, NotSplittable
-from armillary.store.floors import read_floors
+from armillary.store.moves.floors import read_floors
 
 # --- positions ------------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ def merged_unevenly(world: World, trim: Callable[[], None]) -> tuple[Container, 
 
 
 def _key(store: Any, key: str) -> tuple[Any, int]:
-    from armillary.store.containers import key_in
+    from armillary.store.items.containers import key_in
 
     epk, made = key_in(store.state, (key,))
     return made, store.state.table.find(epk).ordinal

@@ -10,8 +10,9 @@ from tests.support.moving import assert_tiled, fill, ordinals, spaces_of, step_t
 
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, Locked, NotFound, NotSplittable, Stale
-from armillary.store import catalog, moves
-from armillary.store.moves import DONE
+from armillary.store.catalog import records as catalog
+from armillary.store.moves import runner as moves
+from armillary.store.moves.runner import DONE
 
 
 def test_a_split_halves_the_bytes_and_keeps_every_item(world: World) -> None:
@@ -57,7 +58,7 @@ def test_only_so_many_moves_are_remembered(memory: World) -> None:
     """The record is read with every change of the catalog: it must not grow for ever."""
     container = memory.container()
     fill(container, 2)
-    with patch("armillary.store.move_records.MOVES_REMEMBERED", 3):
+    with patch("armillary.store.moves.records.MOVES_REMEMBERED", 3):
         for _ in range(2):
             container.split(ordinals(container)[0])
             container.merge(ordinals(container))
@@ -190,7 +191,7 @@ def test_settings_may_change_at_any_step(memory: World, at: str) -> None:
     }
     account = memory.account._store
     # As when the one who changed it dies before it can tell the spaces.
-    with patch("armillary.store.accounts.reindex", return_value=0):
+    with patch("armillary.store.catalog.accounts.reindex", return_value=0):
         account.replace_container("shop", body)
     move.run()
     memory.account.settle()

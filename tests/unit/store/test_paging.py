@@ -12,7 +12,7 @@ from tests.support.accounts import World, check, everything, refusal
 
 from armillary.container import Container
 from armillary.limits import MB, PAGE_BYTES_MAX
-from armillary.store.positions import Position, Segment, decode_position, encode_position
+from armillary.store.items.positions import Position, Segment, decode_position, encode_position
 
 
 def item(id: str = "1", pk: Any = "a", **more: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 
 from armillary.encoding.documents import SYSTEM_PROPERTIES
 from armillary.errors import BadInput
-from armillary.store.patch import Patch, apply_patch, modified_paths, parse_patch
+from armillary.store.items.patch import Patch, apply_patch, modified_paths, parse_patch
 from armillary.values import same
 
 LEARN = "Learn more: https://aka.ms/cosmosdbpatchdocs"

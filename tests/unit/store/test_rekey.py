@@ -11,7 +11,7 @@ from armillary.container import Container, Item
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import REKEY_LEFT_MAX, REKEY_PAGE_ITEMS
-from armillary.store import rekey_records
+from armillary.store.migration import records as rekey_records
 
 ITEMS = 230
 

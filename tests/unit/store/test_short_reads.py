@@ -5,7 +5,7 @@ import pytest
 import armillary
 from armillary.container import Container
 from armillary.errors import BadInput, NotFound
-from armillary.store.short_reads import read_json
+from armillary.store.items.fast_reads import read_json
 
 V2 = {"paths": ["/k"], "kind": "Hash", "version": 2}
 V1 = {"paths": ["/k"], "kind": "Hash", "version": 1}

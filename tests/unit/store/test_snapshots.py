@@ -19,10 +19,10 @@ from tests.support.accounts import (
 
 from armillary.container import Container
 from armillary.errors import BadInput, NotFound, Stale
-from armillary.store.controls import read_controls
-from armillary.store.meta import Meta, State, unpack_meta
-from armillary.store.moves import begin_split
-from armillary.store.snapshots import Snapshots
+from armillary.store.catalog.controls import read_controls
+from armillary.store.catalog.snapshots import Snapshots
+from armillary.store.moves.runner import begin_split
+from armillary.store.rows.meta import Meta, State, unpack_meta
 
 
 @pytest.fixture(params=CLOCKED)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.errors import StorageFull
-from armillary.store import sorted_rows
-from armillary.store.sorted_rows import SortedRows
+from armillary.store.moves import sorted_rows
+from armillary.store.moves.sorted_rows import SortedRows
 
 ROWS = st.lists(st.tuples(st.binary(max_size=4), st.integers(0, 9), st.binary(max_size=3)))
 
@@ -58,6 +58,6 @@ def test_a_full_disk_is_said_in_our_words(monkeypatch: pytest.MonkeyPatch) -> No
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr("armillary.store.sorted_rows.tempfile.TemporaryFile", Full)
+    monkeypatch.setattr("armillary.store.moves.sorted_rows.tempfile.TemporaryFile", Full)
     with pytest.raises(StorageFull):
         filled([(bytes([n % 256]), n, b"") for n in range(100)])

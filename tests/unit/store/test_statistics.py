@@ -11,9 +11,9 @@ from tests.support.moving import fill
 
 from armillary.account import open_account
 from armillary.container import Container
-from armillary.store.containers import ContainerStore
-from armillary.store.partition_report import partition_report
-from armillary.store.throughput import stored_bytes
+from armillary.store.items.containers import ContainerStore
+from armillary.store.reports.partitions import partition_report
+from armillary.store.throughput.provisioned import stored_bytes
 
 MOVES: dict[str, Callable[[Container], object]] = {
     "split of the last": lambda container: container.split(1),

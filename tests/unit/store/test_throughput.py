@@ -19,11 +19,11 @@ from armillary.errors import (
     Stale,
     Throttled,
 )
-from armillary.partition.provisioning import instant_maximum
-from armillary.partition.scaling import even_target
-from armillary.store import throughput
-from armillary.store.housekeeping import keep_house
-from armillary.store.moves import begin_split
+from armillary.partition.provisioning.partitions import instant_maximum
+from armillary.partition.provisioning.scaling import even_target
+from armillary.store.moves.runner import begin_split
+from armillary.store.throughput import provisioned as throughput
+from armillary.store.upkeep.housekeeper import keep_house
 
 
 def ids(container: Container) -> list[int]:

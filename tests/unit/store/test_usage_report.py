@@ -7,7 +7,7 @@ from armillary.account import open_account
 from armillary.clock import VirtualClock
 from armillary.container import Container
 from armillary.errors import Throttled
-from armillary.store.usage_report import UsageReport
+from armillary.store.reports.usage import UsageReport
 
 CROSS = "SELECT * FROM c WHERE c.color = 'red'"
 SINGLE = "SELECT * FROM c WHERE c.pk = @pk"

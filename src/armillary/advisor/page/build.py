@@ -21,9 +21,9 @@ from armillary.advisor.page.words import (
     seconds,
     size,
 )
-from armillary.advisor.replay_result import Comparison, Replayed
-from armillary.advisor.verdicts import Verdict
-from armillary.partition.provisioning import LIMITS, PartitionLimits
+from armillary.advisor.replay.result import Comparison, Replayed
+from armillary.advisor.replay.verdicts import Verdict
+from armillary.partition.provisioning.partitions import LIMITS, PartitionLimits
 
 REASONS_SHOWN: Final = 4
 ROWS_SHOWN: Final = 100

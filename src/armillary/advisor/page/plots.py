@@ -13,8 +13,8 @@ from typing import Final, Literal, TypeAlias
 
 from armillary.advisor.page.drawing import dot, line, path, rect, svg, text
 from armillary.advisor.page.words import clipped, number, percent, size, ticks
-from armillary.advisor.replay_result import PartitionUse, Replayed
-from armillary.partition.normalised import CHART_RANGES_MAX
+from armillary.advisor.replay.result import PartitionUse, Replayed
+from armillary.partition.usage.normalised import CHART_RANGES_MAX
 from armillary.ring.style import STEPS, heat_step
 
 Side: TypeAlias = Literal["good", "poor"]

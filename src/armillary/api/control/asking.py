@@ -15,10 +15,10 @@ from armillary.api.http.messages import Response
 from armillary.encoding.partition_key import coerce
 from armillary.errors import BadInput
 from armillary.limits import PAGE_ITEMS_DEFAULT
-from armillary.query.index_advice import possible_indexes
-from armillary.query.plan import Piece
-from armillary.query.run import run_query
-from armillary.store.state import ContainerState
+from armillary.query.access.advice import possible_indexes
+from armillary.query.plan.nodes import Piece
+from armillary.query.run.sql import run_query
+from armillary.store.catalog.state import ContainerState
 from armillary.values import JSON
 
 MEMBERS = ("query", "parameters", "partition_key", "max_items", "continuation")

@@ -14,7 +14,7 @@ from armillary.api.core.gateway import Gateway
 from armillary.api.errors import INTERNAL, wire
 from armillary.api.http.messages import Request, Response
 from armillary.errors import BadInput, DbError, NotFound, OwnerNotFound
-from armillary.store.containers import ContainerStore
+from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON
 
 if TYPE_CHECKING:

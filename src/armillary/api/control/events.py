@@ -24,7 +24,7 @@ from armillary.api.core.gateway import Gateway
 from armillary.api.http.messages import Streaming
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError, NotFound
-from armillary.store.catalog import ContainerRecord
+from armillary.store.catalog.records import ContainerRecord
 from armillary.values import JSON
 
 log = logging.getLogger("armillary.control")

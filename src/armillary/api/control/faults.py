@@ -17,7 +17,7 @@ from armillary.api.core.faults import GONE, OPERATIONS
 from armillary.api.http.messages import Response
 from armillary.errors import BadInput
 from armillary.limits import FAULT_DELAY_MS_MAX, FAULTS_MAX
-from armillary.store.controls import FaultRecord
+from armillary.store.catalog.controls import FaultRecord
 from armillary.values import JSON
 
 EFFECTS: Final = ("delay", "429", "410", "503")

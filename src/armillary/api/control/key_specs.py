@@ -6,7 +6,7 @@ from __future__ import annotations
 from armillary.api.control.call import ControlCall, answer
 from armillary.api.http.messages import Response
 from armillary.errors import BadInput
-from armillary.store.key_specs import replace_key_spec
+from armillary.store.catalog.key_specs import replace_key_spec
 
 
 def read_key_spec(call: ControlCall) -> Response:

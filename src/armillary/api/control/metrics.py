@@ -17,11 +17,11 @@ from armillary.api.control.call import ControlCall
 from armillary.api.core.gateway import Gateway
 from armillary.api.http.messages import Response
 from armillary.errors import NotFound
-from armillary.partition.consumption import PartitionHeat
-from armillary.store.autoscaling import autoscale, container_levels
-from armillary.store.containers import ContainerStore
-from armillary.store.partition_report import provisioned
-from armillary.store.statistics import PartitionStatistics, partitions
+from armillary.partition.usage.consumption import PartitionHeat
+from armillary.store.items.containers import ContainerStore
+from armillary.store.reports.partitions import provisioned
+from armillary.store.reports.statistics import PartitionStatistics, partitions
+from armillary.store.throughput.autoscale import autoscale, container_levels
 
 MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
 SERVER_ERRORS: Final = frozenset({408, 500, 503})

@@ -8,10 +8,10 @@ from armillary.api.control.call import ControlCall, answer
 from armillary.api.http.messages import Response
 from armillary.engine.base import CATALOG_SPACE, Reader, SpaceGone
 from armillary.errors import NotFound
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ContainerRecord, list_containers, list_databases
-from armillary.store.meta import unpack_meta
-from armillary.store.offers import find_offer
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.records import ContainerRecord, list_containers, list_databases
+from armillary.store.rows.meta import unpack_meta
+from armillary.store.throughput.offers import find_offer
 from armillary.values import JSON
 from armillary.version import VERSION
 

@@ -25,8 +25,8 @@ from armillary.api.http.cors import cors_headers, preflight_headers
 from armillary.api.http.messages import Request, Response, Service
 from armillary.config import Settings
 from armillary.errors import DbError, Forbidden, NotFound, Stale, Unauthorized
-from armillary.store.moves import Move
-from armillary.store.snapshots import Snapshots
+from armillary.store.catalog.snapshots import Snapshots
+from armillary.store.moves.runner import Move
 
 log = logging.getLogger("armillary.control")
 

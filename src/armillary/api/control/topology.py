@@ -23,14 +23,14 @@ from armillary.errors import BadInput, NotFound
 from armillary.ring.model import read as read_ring
 from armillary.ring.style import THEMES
 from armillary.ring.svg import ring_svg
-from armillary.store.catalog import ContainerRecord
-from armillary.store.containers import ContainerStore
-from armillary.store.heat_report import as_json, heat_report
-from armillary.store.moves import begin_merge, begin_split
-from armillary.store.partition_report import partition_report
-from armillary.store.resources import find_owner
-from armillary.store.throughput import evenly_distribute, redistribute_throughput
-from armillary.store.usage_report import usage_report
+from armillary.store.catalog.records import ContainerRecord
+from armillary.store.catalog.resources import find_owner
+from armillary.store.items.containers import ContainerStore
+from armillary.store.moves.runner import begin_merge, begin_split
+from armillary.store.reports.heat import as_json, heat_report
+from armillary.store.reports.partitions import partition_report
+from armillary.store.reports.usage import usage_report
+from armillary.store.throughput.provisioned import evenly_distribute, redistribute_throughput
 
 SVG: Final = "image/svg+xml"
 SVG_HEADERS: Final = {

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from armillary.errors import DbError, RangeBusy, RangeGone, Throttled, Unavailable
-from armillary.store.controls import FaultRecord, SharedControls
+from armillary.store.catalog.controls import FaultRecord, SharedControls
 
 #: What a fault may name. Everything about databases, containers and settings is `metadata`.
 OPERATIONS: Final = (

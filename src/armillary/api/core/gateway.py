@@ -20,15 +20,20 @@ from armillary.api.core.signing import Keyring
 from armillary.clock import Clock
 from armillary.engine.base import CATALOG_SPACE, SpaceGone
 from armillary.errors import DbError, Locked, NotFound, OwnerNotFound, Stale
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ContainerRecord, DatabaseRecord, find_container, find_database
-from armillary.store.containers import ContainerStore
-from armillary.store.controls import SharedControls
-from armillary.store.housekeeping import Housekeeper
-from armillary.store.meta import unpack_meta
-from armillary.store.resources import find_owner
-from armillary.store.throughput import run_scaling
-from armillary.store.upkeeping import reindex
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.controls import SharedControls
+from armillary.store.catalog.records import (
+    ContainerRecord,
+    DatabaseRecord,
+    find_container,
+    find_database,
+)
+from armillary.store.catalog.resources import find_owner
+from armillary.store.items.containers import ContainerStore
+from armillary.store.rows.meta import unpack_meta
+from armillary.store.throughput.provisioned import run_scaling
+from armillary.store.upkeep.containers import reindex
+from armillary.store.upkeep.housekeeper import Housekeeper
 
 log = logging.getLogger("armillary.api")
 

@@ -11,15 +11,15 @@ from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings, told_apar
 from armillary.clock import new_random
 from armillary.config import Settings
 from armillary.engine.base import Engine
-from armillary.partition.ledgers import open_ledger
-from armillary.partition.provisioning import PartitionLimits
+from armillary.partition.budgets.opening import open_ledger
+from armillary.partition.provisioning.partitions import PartitionLimits
 from armillary.partition.request_units import PROFILES
-from armillary.partition.statistics import open_statistics
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ensure_catalog
-from armillary.store.controls import SharedControls
-from armillary.store.housekeeping import ROUND_SECONDS, SPARE_ROUND_SECONDS, Housekeeper
-from armillary.store.metering import Meter
+from armillary.partition.usage.statistics import open_statistics
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.controls import SharedControls
+from armillary.store.catalog.records import ensure_catalog
+from armillary.store.throughput.meter import Meter
+from armillary.store.upkeep.housekeeper import ROUND_SECONDS, SPARE_ROUND_SECONDS, Housekeeper
 
 
 def open_gateway(

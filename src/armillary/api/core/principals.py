@@ -17,7 +17,7 @@ from armillary.api.core.tokens import open_token
 from armillary.api.http.messages import Request
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import Forbidden, Unauthorized
-from armillary.store.resources import ResourceRecord, find_by_rid
+from armillary.store.catalog.resources import ResourceRecord, find_by_rid
 
 if TYPE_CHECKING:
     from armillary.api.core.gateway import Gateway

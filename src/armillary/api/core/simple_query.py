@@ -21,7 +21,7 @@ from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
 from armillary.query.sql.parser import parse, parse_condition
 from armillary.query.sql.syntax import syntax_of
-from armillary.store.preparing import Predicate
+from armillary.store.items.preparation import Predicate
 from armillary.values import JSON, UNDEFINED, order_key
 
 TICKS_PER_MS = 10_000

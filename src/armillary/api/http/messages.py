@@ -95,7 +95,7 @@ class Service:
 
 
 class Shortcut(Protocol):
-    """One kind of request that a service can answer from bytes to bytes (`server/shapes.py`)."""
+    """One kind of request that a service can answer from bytes to bytes (`server/http/templates.py`)."""
 
     @property
     def method(self) -> str: ...

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from armillary.api.core.paths import Path, parse_path
 from armillary.encoding.partition_key import coerce, same_key
 from armillary.errors import Forbidden, NotForEntra, NotFound
-from armillary.store.resources import ResourceRecord
+from armillary.store.catalog.resources import ResourceRecord
 
 if TYPE_CHECKING:
     from armillary.api.core.gateway import Gateway

@@ -12,7 +12,7 @@ import orjson
 
 from armillary.encoding.partition_key import KeyValues, parse_key_header
 from armillary.errors import BadInput
-from armillary.store.paging import PAGE_SIZE_TEXT
+from armillary.store.items.paging import PAGE_SIZE_TEXT
 from armillary.values import JSON
 
 KEY: Final = "x-ms-documentdb-partitionkey"

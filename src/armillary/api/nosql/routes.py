@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.api.http.messages import Begun, Response
-from armillary.api.nosql import batches, containers, databases, feeds, items, offers, queries
-from armillary.api.nosql.account_document import read_account
 from armillary.api.nosql.call import Call
-from armillary.api.nosql.options import Options
-from armillary.api.nosql.presenting import FEEDS
-from armillary.api.nosql.resources import (
+from armillary.api.nosql.items import batches, feeds, queries
+from armillary.api.nosql.items import single as items
+from armillary.api.nosql.metadata import containers, databases, offers
+from armillary.api.nosql.metadata.account import read_account
+from armillary.api.nosql.metadata.presenting import FEEDS
+from armillary.api.nosql.metadata.resources import (
     create_resource,
     delete_resource,
     execute_script,
@@ -32,6 +33,7 @@ from armillary.api.nosql.resources import (
     read_resource,
     replace_resource,
 )
+from armillary.api.nosql.options import Options
 
 Handler = Callable[[Call], Response]
 

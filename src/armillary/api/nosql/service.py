@@ -29,16 +29,16 @@ from armillary.api.http.cors import cors_headers, preflight_headers
 from armillary.api.http.messages import Begun, Request, Response, Service, Shortcut
 from armillary.api.nosql.authorization import authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
-from armillary.api.nosql.hot_creates import HotCreates
-from armillary.api.nosql.hot_queries import HotQueries
-from armillary.api.nosql.hot_reads import HotReads
+from armillary.api.nosql.fast.creates import HotCreates
+from armillary.api.nosql.fast.queries import HotQueries
+from armillary.api.nosql.fast.reads import HotReads
 from armillary.api.nosql.operation_names import container_named, logged_name, operation_name
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.routes import Route, find_route
 from armillary.config import Settings
 from armillary.errors import BadInput, DbError, UnknownMethod
 from armillary.partition.request_units import metadata_ru
-from armillary.store.controls import FAULTS
+from armillary.store.catalog.controls import FAULTS
 
 log = logging.getLogger("armillary.api")
 

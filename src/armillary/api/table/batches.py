@@ -26,9 +26,9 @@ from armillary.api.table.wire.multipart import Answer, Part, format_batch, parse
 from armillary.api.table.wire.targets import parse_parameters, parse_target, split_target
 from armillary.errors import DbError, OwnerNotFound, Stale, Throttled, TooLarge
 from armillary.limits import BATCH_OPERATIONS_MAX, TABLE_MERGE_ROUNDS_MAX
-from armillary.store.batching import batch_error
-from armillary.store.containers import ContainerStore
-from armillary.store.requests import Done, Failed
+from armillary.store.items.batches import batch_error
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.requests import Done, Failed
 
 BATCH_TYPE: Final = "multipart/mixed; boundary=batchresponse_{0}"
 MERGES: Final = frozenset({"PATCH", "MERGE"})

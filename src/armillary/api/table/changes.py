@@ -32,9 +32,9 @@ from armillary.errors import (
     TooLarge,
 )
 from armillary.limits import MB, TABLE_MERGE_ROUNDS_MAX
-from armillary.store.containers import ContainerStore
-from armillary.store.preparing import Operation
-from armillary.store.requests import Done
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.preparation import Operation
+from armillary.store.items.requests import Done
 
 Kind: TypeAlias = Literal["insert", "replace", "merge", "delete"]
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from armillary.encoding.edm_values import PARTITION_KEY
 from armillary.errors import Conflict, NotFound
-from armillary.store.accounts import AccountStore
-from armillary.store.catalog import ContainerRecord, Throughput
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.records import ContainerRecord, Throughput
 
 TABLES_DB: Final = "TablesDB"
 

@@ -20,9 +20,9 @@ from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.edm_values import item_id
 from armillary.errors import OwnerNotFound
 from armillary.partition.request_units import read_ru
-from armillary.store.containers import ContainerStore
-from armillary.store.reading import Stored
-from armillary.store.requests import Done
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.reading import Stored
+from armillary.store.items.requests import Done
 
 NO_CONTENT: Final = "return-no-content"
 

@@ -8,7 +8,7 @@ from armillary.api.table.call import Call
 from armillary.api.table.definitions import TABLES_DB
 from armillary.errors import OwnerNotFound
 from armillary.limits import TABLE_NAME_CHARACTERS_END
-from armillary.store.catalog import ContainerRecord
+from armillary.store.catalog.records import ContainerRecord
 
 HIDDEN: Final = "$"  # begins the names of containers that are no tables
 

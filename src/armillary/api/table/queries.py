@@ -19,8 +19,8 @@ from armillary.api.table.wire.presenting import METADATA, selected, view_of
 from armillary.encoding import edm_values as edm
 from armillary.encoding.edm_values import PARTITION_KEY
 from armillary.limits import TABLE_PAGE_ENTITIES_MAX
-from armillary.query.plan import simple_plan
-from armillary.query.run import run_plan
+from armillary.query.plan.nodes import simple_plan
+from armillary.query.run.sql import run_plan
 
 NEXT_PARTITION: Final = "x-ms-continuation-NextPartitionKey"
 NEXT_ROW: Final = "x-ms-continuation-NextRowKey"

@@ -31,7 +31,7 @@ from armillary.api.table.wire.targets import parse_parameters, parse_target, spl
 from armillary.config import Settings
 from armillary.errors import DbError
 from armillary.partition.request_units import metadata_ru
-from armillary.store.controls import FAULTS, SharedControls
+from armillary.store.catalog.controls import FAULTS, SharedControls
 
 log = logging.getLogger("armillary.api")
 

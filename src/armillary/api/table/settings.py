@@ -19,11 +19,11 @@ from armillary.api.table.wire.forms import make_item
 from armillary.encoding import edm_values as edm
 from armillary.encoding.edm_values import item_id
 from armillary.errors import Conflict, NotFound
-from armillary.store.preparing import Operation
+from armillary.store.items.preparation import Operation
 
 if TYPE_CHECKING:
     from armillary.api.core.gateway import Gateway
-    from armillary.store.containers import ContainerStore
+    from armillary.store.items.containers import ContainerStore
 
 SETTINGS: Final = "$settings"
 NO_POLICIES: Final = '<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers/>'

@@ -23,8 +23,8 @@ from armillary.api.table.wire.presenting import METADATA, show_table
 from armillary.encoding.rids import rid_bytes
 from armillary.errors import BadInput, Conflict, NotFound, OwnerNotFound
 from armillary.limits import TABLE_PAGE_TABLES_MAX
-from armillary.partition.offers import requested
-from armillary.store.catalog import Throughput
+from armillary.partition.provisioning.offers import requested
+from armillary.store.catalog.records import Throughput
 
 NEXT_TABLE: Final = "x-ms-continuation-NextTableName"
 

@@ -4,7 +4,7 @@
     SELECT VALUE c.cp_lower FROM c WHERE c.cp_lower = "ada"
 
 Wherever a query says `c.cp_lower` of the item itself, the expression is evaluated instead of
-looking at the item (`query/computed.py`), so it wins over a stored property of that name, and
+looking at the item (`query/plan/computed.py`), so it wins over a stored property of that name, and
 `SELECT *`, which names no property, does not show it. They are evaluated when a query runs: no
 index has entries of them.
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.query.expr.queries import BoundQuery, BoundSource
+from armillary.query.plan.weights import wrong_weights
 from armillary.query.problems import QueryError
 from armillary.query.sql import ast
 from armillary.query.sql.calls import number, signature_errors
 from armillary.query.sql.syntax import syntax_of
-from armillary.query.weights import wrong_weights
 
 NOT_A_PATH: Final = QueryError(
     2206,

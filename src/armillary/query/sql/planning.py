@@ -15,7 +15,7 @@ from armillary.limits import QUERY_COUNT_MAX
 from armillary.query.expr.evaluate import Frame, Scope, constant
 from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.query.functions import Context
-from armillary.query.plan import Fold, Plan, Rank, SortKey
+from armillary.query.plan.nodes import Fold, Plan, Rank, SortKey
 from armillary.query.problems import BadQuery
 from armillary.query.sql import ast
 from armillary.query.sql.clauses import count_error

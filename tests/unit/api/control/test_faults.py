@@ -10,7 +10,7 @@ import pytest
 from tests.support.nosql import Api, document, pk
 
 from armillary.api.core import faults
-from armillary.store.controls import SharedControls
+from armillary.store.catalog.controls import SharedControls
 
 DOCS = "/dbs/d/colls/c/docs"
 FAULTS = "/_armillary/faults"

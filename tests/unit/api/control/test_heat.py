@@ -10,8 +10,8 @@ from tests.support.nosql import Api, document, pk
 from tests.support.nosql import api as made
 
 from armillary.limits import HEAT_SECONDS, HEAT_STEP_SECONDS
-from armillary.partition.ledger import LocalLedger
-from armillary.store.metering import Meter
+from armillary.partition.budgets.ledger import LocalLedger
+from armillary.store.throughput.meter import Meter
 
 BASE = "/_armillary/dbs/d/colls/c"
 

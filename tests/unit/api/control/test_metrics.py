@@ -10,8 +10,8 @@ from tests.support.nosql import Api, document, pk
 
 from armillary.api.control.metrics import FAMILIES, Sample, exposition
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.partition.ledgers import open_ledger
-from armillary.store.metering import Meter
+from armillary.partition.budgets.opening import open_ledger
+from armillary.store.throughput.meter import Meter
 
 LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
 

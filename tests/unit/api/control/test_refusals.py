@@ -12,7 +12,7 @@ from tests.support.nosql import api as made
 
 from armillary.api.control import routes as control
 from armillary.api.nosql import routes as nosql
-from armillary.server import health
+from armillary.server.http import health
 
 QUARTER_HOUR = 16 * 60
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.nosql import Api, document
 from tests.support.nosql import api as made
 
-from armillary.store.moves import begin_split
+from armillary.store.moves.runner import begin_split
 
 CONTAINER = "/dbs/d/colls/c"
 RANGES = CONTAINER + "/pkranges"

@@ -8,7 +8,7 @@ from tests.support.nosql import Api, document, pk
 
 from armillary.clock import new_random
 from armillary.engine.opening import open_engine
-from armillary.store.accounts import AccountStore
+from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 
 MB = 1 << 20

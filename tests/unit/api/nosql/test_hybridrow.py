@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.nosql import Api, pk
 
-from armillary.api.nosql.entries import Entry, Result
-from armillary.api.nosql.hybridrow import SEGMENT, entries_of_rows, rows_of_results
+from armillary.api.nosql.items.entries import Entry, Result
+from armillary.api.nosql.items.hybridrow import SEGMENT, entries_of_rows, rows_of_results
 from armillary.errors import BadInput
 
 BATCH = {"x-ms-cosmos-is-batch-request": "true", "x-ms-cosmos-batch-atomic": "true"}

@@ -11,8 +11,8 @@ from tests.support.nosql import api as made
 
 from armillary.api.core.settings import GatewaySettings
 from armillary.api.http.messages import Request
-from armillary.partition.ledger import LocalLedger
-from armillary.store.metering import Meter
+from armillary.partition.budgets.ledger import LocalLedger
+from armillary.store.throughput.meter import Meter
 
 DOCS = "/dbs/d/colls/c/docs"
 ITEM = DOCS + "/1"

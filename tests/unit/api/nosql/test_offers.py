@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from tests.support.nosql import Api
 
-from armillary.partition.ledger import LocalLedger
-from armillary.store.metering import Meter
+from armillary.partition.budgets.ledger import LocalLedger
+from armillary.store.throughput.meter import Meter
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.nosql import Api, document
 
-from armillary.store.moves import begin_merge, begin_split
+from armillary.store.moves.runner import begin_merge, begin_split
 
 DOCS = "/dbs/d/colls/c/docs"
 COUNT = 40

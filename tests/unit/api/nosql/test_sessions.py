@@ -4,11 +4,11 @@ import pytest
 from tests.support.nosql import Api, document, pk
 from tests.support.nosql import api as made
 
-from armillary.api.nosql.sessions import Seen, check_barrier, format_token, parse_token
+from armillary.api.nosql.items.sessions import Seen, check_barrier, format_token, parse_token
 from armillary.errors import BadInput, SessionNotAvailable
 from armillary.partition.ranges import Range
-from armillary.store.meta import Meta
-from armillary.store.moves import begin_merge, begin_split
+from armillary.store.moves.runner import begin_merge, begin_split
+from armillary.store.rows.meta import Meta
 
 DOCS = "/dbs/d/colls/c/docs"
 

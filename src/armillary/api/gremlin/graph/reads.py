@@ -21,12 +21,12 @@ from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
 from armillary.partition.request_units import feed_ru, miss_ru, read_ru
-from armillary.query.run import run_range
-from armillary.store.containers import ROUNDS_MAX, ContainerStore, key_in
-from armillary.store.reading import Stored, read_many
-from armillary.store.requests import Key
-from armillary.store.rows import id_part
-from armillary.store.state import ContainerState
+from armillary.query.run.sql import run_range
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
+from armillary.store.items.reading import Stored, read_many
+from armillary.store.items.requests import Key
+from armillary.store.rows.secondary import id_part
 from armillary.values import JSON, UNDEFINED
 
 

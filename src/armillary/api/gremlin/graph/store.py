@@ -30,7 +30,7 @@ from armillary.api.gremlin.graph.reads import key_values, multi_read, query
 from armillary.api.gremlin.graph.writes import Writer
 from armillary.api.gremlin.machine.values import equal, hash_key
 from armillary.partition.ranges import Range
-from armillary.store.containers import ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore, key_in
 from armillary.values import JSON
 
 FIRST_PAGE: Final = 100

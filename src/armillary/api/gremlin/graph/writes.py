@@ -36,8 +36,8 @@ from armillary.api.gremlin.graph.elements import (
 from armillary.api.gremlin.graph.reads import key_values, multi_read
 from armillary.api.gremlin.machine.values import equal
 from armillary.errors import DbError, NotFound, PreconditionFailed
-from armillary.store.containers import ContainerStore
-from armillary.store.preparing import Operation
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.preparation import Operation
 from armillary.values import JSON
 
 ROUNDS_MAX: Final = 50

@@ -1,0 +1,244 @@
+"""Items on the wire: one at a time. Facts: nosql-rest 6.1 to 6.4.
+
+    POST docs      create, or upsert when the header says so
+    GET doc        read; 304 when the client's copy is current
+    PUT, PATCH     replace, patch
+    DELETE doc     delete; POST operations/partitionkeydelete: all items of a key
+
+Every answer says which range gave it and how far that range is, failures too: without it a client
+would lose its session.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from armillary.api.core.simple_query import condition_of
+from armillary.api.http.messages import Begun, Response
+from armillary.api.nosql.call import Call, answered, quoted, reply
+from armillary.api.nosql.items.placing import (
+    Place,
+    barrier_of,
+    check_barrier_at,
+    item_headers,
+    item_headers_at,
+    key_of_done,
+    place_of_key,
+    placed,
+    required_key,
+    store_of,
+)
+from armillary.encoding.documents import BODY_BYTES
+from armillary.encoding.etags import matches
+from armillary.encoding.partition_key import KeyValues
+from armillary.encoding.rids import parse_rid
+from armillary.engine.base import Reader
+from armillary.errors import BadInput, NotFound, NotModified, NotSupported, TooLarge
+from armillary.limits import ITEM_BYTES_MAX
+from armillary.partition.ranges import Range
+from armillary.partition.request_units import delete_ru, miss_ru, read_ru
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.preparation import Operation
+from armillary.store.items.reading import Stored
+from armillary.store.items.requests import Done
+from armillary.store.rows import layout
+from armillary.store.rows.meta import unpack_meta
+from armillary.store.upkeep import containers as upkeeping
+from armillary.values import JSON
+
+STATUS: Final = {"created": 201, "replaced": 200, "deleted": 204, "read": 200}
+TRIGGER_HEADERS: Final = (
+    "x-ms-documentdb-pre-trigger-include",
+    "x-ms-documentdb-post-trigger-include",
+)
+STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def read_item(call: Call) -> Response:
+    store = store_of(call)
+    key = required_key(call)
+    level = call.options.level(call.gateway.settings.consistency)
+    item_id = item_id_of(call, store, key)
+    with placed(call, store, key):
+        try:
+            found = store.read_placed(item_id, key)
+        except NotFound:
+            check_barrier_at(call, store, key)
+            raise
+        meta = unpack_meta(found.meta)
+        place = Place(found.owner, meta.session, meta.lsn)
+        place.check(barrier_of(call), meta)
+        stored = Stored(found.value)
+        strong = level in STRONG
+        condition = call.options.if_none_match
+        if condition is not None and matches(condition, stored.etag):
+            raise NotModified(etag=stored.etag, charge_ru=miss_ru(strong=strong))
+    ru = read_ru(BODY_BYTES.unpack_from(found.value)[0], strong=strong)
+    headers = {
+        "etag": quoted(stored.etag),
+        "x-ms-item-lsn": str(stored.lsn),
+        **item_headers(store, place),
+    }
+    return reply(call, 200, stored.text, headers, ru=ru)
+
+
+def item_id_of(call: Call, store: ContainerStore, key: KeyValues) -> str:
+    """The id in the path; or of the item whose rid is in the path, when it is one of rids."""
+    text = call.names[2]
+    if call.names[1] == store.name:
+        return text
+    try:
+        rid = parse_rid(text)
+    except (BadInput, ValueError):
+        return text
+    if rid.kind != "item":
+        return text
+    number = rid.number.to_bytes(8, "big")
+
+    def look(state: ContainerState, owner: Range, reader: Reader) -> bytes | None:
+        return reader.get(layout.DOC + number)
+
+    value = store.look(place_of_key(store, key).epk, look)
+    if value is None:
+        raise NotFound
+    return str(orjson.loads(Stored(value).text)["id"])
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def create_item(call: Call) -> Response:
+    kind = "upsert" if call.options.is_upsert else "create"
+    return _write(call, kind, "")
+
+
+def replace_item(call: Call) -> Response:
+    return _write(call, "replace", None)
+
+
+def delete_item(call: Call) -> Response:
+    return _write(call, "delete", None)
+
+
+def patch_item(call: Call) -> Response:
+    return _write(call, "patch", None)
+
+
+def begin_create(call: Call) -> Begun:
+    return _begin(call, "upsert" if call.options.is_upsert else "create", "")
+
+
+def begin_replace(call: Call) -> Begun:
+    return _begin(call, "replace", None)
+
+
+def begin_delete(call: Call) -> Begun:
+    return _begin(call, "delete", None)
+
+
+def _begin(call: Call, kind: str, item_id: str | None) -> Begun:
+    """As `_write`, as far as it goes without waiting for the writer."""
+    store, operation, key = _asked(call, kind, item_id)
+    with placed(call, store, key):
+        sent = store.start(operation, key)
+
+    def finish() -> Response | None:
+        with placed(call, store, key):
+            done = store.finish(sent)
+        return None if done is None else written(call, store, done, key)
+
+    return Begun(sent.future, lambda: answered(call, finish))
+
+
+def _write(call: Call, kind: str, item_id: str | None) -> Response:
+    store, operation, key = _asked(call, kind, item_id)
+    with placed(call, store, key):
+        done = store.run(operation, key)
+    return written(call, store, done, key)
+
+
+def _asked(
+    call: Call, kind: str, item_id: str | None
+) -> tuple[ContainerStore, Operation, KeyValues | None]:
+    refuse_triggers(call)
+    store = store_of(call)
+    # A synthetic key is computed from a whole item, so who sends one need not know it.
+    computed = kind == "replace" and store.state.definition.synthetic_key is not None
+    key = call.options.key
+    if kind not in ("create", "upsert") and not computed:
+        key = required_key(call)
+    if item_id is None:
+        item_id = call.names[2] if key is None else item_id_of(call, store, key)
+    return store, operation_of(call, kind, item_id), key
+
+
+def operation_of(call: Call, kind: str, item_id: str) -> Operation:
+    options = call.options
+    if kind == "patch":
+        return patch_operation(item_id, call.json(), options.if_match, call.gateway.engine.now_ms())
+    body = None if kind == "delete" else call.request.body
+    if body is not None and len(body) > ITEM_BYTES_MAX:  # as sent: escapes count
+        raise TooLarge("Request size is too large")
+    return Operation(kind, item_id, body, options.if_match, options.if_none_match)
+
+
+def patch_operation(item_id: str, body: JSON, if_match: str | None, now_ms: int) -> Operation:
+    """`{"operations": […], "condition": "from c where …"}`, or the bare list."""
+    if isinstance(body, list):
+        body = {"operations": body}
+    if not isinstance(body, dict) or not isinstance(body.get("operations"), list):
+        raise BadInput("A patch must be a JSON object with a list of 'operations'.")
+    if not all(isinstance(one, dict) for one in body["operations"]):
+        raise BadInput("Each operation of a patch must be a JSON object.")
+    given = body.get("condition")
+    condition = None if given is None else condition_of(given, now_ms)
+    return Operation(
+        "patch",
+        item_id,
+        if_match=if_match,
+        patch=tuple(body["operations"]),
+        condition=condition,
+    )
+
+
+def written(call: Call, store: ContainerStore, done: Done, key: KeyValues | None) -> Response:
+    place = place_of_done(call, store, done, key)
+    empty = done.outcome == "deleted" or call.options.is_minimal
+    headers = {
+        "etag": None if done.outcome == "deleted" else quoted(done.etag),
+        "x-ms-item-lsn": str(done.lsn),
+        **item_headers(store, place),
+    }
+    body = b"" if empty else done.text
+    return reply(call, STATUS[done.outcome], body, headers, ru=done.charge_ru)
+
+
+def place_of_done(call: Call, store: ContainerStore, done: Done, key: KeyValues | None) -> Place:
+    """Where a write ended: its own LSN, because the session needs no more."""
+    written_key = key_of_done(store, done, key)
+    assert written_key is not None, "only a delete has no item, and it needs the key"
+    where = place_of_key(store, written_key)
+    version = call.gateway.session_version(where.owner.space)
+    return Place(where.owner, version, done.lsn)
+
+
+def refuse_triggers(call: Call) -> None:
+    if any(call.options.names(name) for name in TRIGGER_HEADERS):
+        raise NotSupported(
+            "Triggers are stored but not run yet. Leave out the trigger headers to write the item."
+        )
+
+
+def delete_by_key(call: Call) -> Response:
+    store = store_of(call)
+    key = required_key(call)
+    with placed(call, store, key):
+        deleted = upkeeping.delete_by_key(store, key)
+    headers = item_headers_at(call, store, key)
+    return reply(call, 200, headers=headers, ru=1.0 + delete_ru(0, 0) * deleted)

@@ -1,0 +1,276 @@
+"""A snapshot of one space, on LMDB, and the changes of a commit written to one.
+
+A reader sees one space only: the place given at the start fixes the sub-database and the prefix,
+and no method takes another. The meta row carries its space's number in front (lmdb_spaces.py); it
+is put on and taken off here. Rows of packed kinds are looked for in runs (engine/runs), which a
+snapshot opens only when it is asked for such a row: a point read pays nothing for them.
+
+An old snapshot keeps every page that was freed since from being used again, so that the file grows
+by some 30 KB with each write for as long as it lives. A reader therefore refuses to go on when it
+is too old; it notices at its next step.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from operator import itemgetter
+from time import monotonic
+from typing import Any
+
+import lmdb
+
+from armillary.engine.base import META_KEY, Row, SpaceGone
+from armillary.engine.lmdb.place import TAG_BYTES, Place
+from armillary.engine.runs import checking
+from armillary.engine.runs.area import Area
+from armillary.engine.runs.blocks import END, FIRST_OWN
+from armillary.engine.runs.cache import CACHE, BlockCache
+from armillary.engine.runs.directory import Directory, unpack_directory
+from armillary.engine.runs.reading import RunReader
+from armillary.engine.sealing import unseal
+from armillary.errors import SnapshotExpired
+from armillary.limits import KEY_BYTES_MAX
+
+CHUNK_ROWS_FIRST = 4
+CHUNK_ROWS_MAX = 32
+CHUNK_BYTES = 256 * 1024
+DIRECTORIES_KEPT = 256
+
+_key_of = itemgetter(0)
+
+
+class LmdbReader:
+    """One snapshot. Raises SpaceGone when somebody else lives in the place, or nobody."""
+
+    __slots__ = (
+        "_cache",
+        "_deadline",
+        "_packed",
+        "_place",
+        "_prefix",
+        "_runs",
+        "_seconds_max",
+        "_txn",
+        "meta",
+    )
+
+    def __init__(
+        self,
+        transaction: lmdb.Transaction[bytes],
+        place: Place,
+        seconds_max: float,
+        cache: BlockCache | None = CACHE,
+    ) -> None:
+        raw = transaction.get(place.meta_key, None, place.db)
+        if raw is None or not raw.startswith(place.tag):
+            raise SpaceGone(place.tag)
+        self._packed = place.packed
+        self._runs: RunReader | None = None
+        self._cache = cache
+        self.meta = raw[TAG_BYTES:]
+        self._txn = transaction
+        self._place = place
+        self._prefix = place.prefix
+        self._seconds_max = seconds_max
+        self._deadline = monotonic() + seconds_max
+
+    def get(self, key: bytes) -> bytes | None:
+        if monotonic() > self._deadline:
+            self._expire()
+        if not 0 < len(key) <= KEY_BYTES_MAX:
+            return None
+        if key[0] in self._packed:
+            return self.runs().get(key)
+        if key[0] >= FIRST_OWN and self._packed:
+            return None
+        value = self._txn.get(self._prefix + key, None, self._place.db)
+        if value and key[0] in self._place.sealed:
+            return unseal(value, key)
+        return value[TAG_BYTES:] if key == META_KEY and value is not None else value
+
+    def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        # HOT: once per item of a short query.
+        if monotonic() > self._deadline:
+            self._expire()
+        get, prefix, db = self._txn.get, self._prefix, self._place.db
+        if (
+            META_KEY in keys
+            or b"" in keys
+            or max(map(len, keys), default=0) > KEY_BYTES_MAX
+            or (self._packed and any(key[0] in self._packed or key[0] >= FIRST_OWN for key in keys))
+        ):
+            return [self.get(key) for key in keys]
+        values = [get(prefix + key, None, db) for key in keys]
+        if sealed := self._place.sealed:
+            return [
+                unseal(value, key) if value and key[0] in sealed else value
+                for key, value in zip(keys, values, strict=True)
+            ]
+        return values
+
+    def get_via(self, key: bytes, prefix: bytes) -> tuple[bytes, bytes | None] | None:
+        value = self.get(key)
+        return None if value is None else (value, self.get(prefix + value))
+
+    def scan(
+        self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
+    ) -> Iterator[Row]:
+        lists = self._lists(start, end, reverse)
+        rows = chain.from_iterable(lists)
+        return rows if limit is None else islice(rows, limit)
+
+    def runs(self) -> RunReader:
+        """The runs of this snapshot."""
+        if self._runs is None:
+            area = Area(self._txn, self._place.db, self._prefix)
+            self._runs = RunReader(area, known_directory(area.directory_row()), self._cache)
+        return self._runs
+
+    def problems(self) -> list[str]:
+        """What does not agree about the runs of this snapshot."""
+        if not self._packed:
+            return []
+        area = Area(self._txn, self._place.db, self._prefix)
+        return list(checking.problems(area, self._packed, self._place.sealed))
+
+    def _lists(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
+        if not self._packed:
+            return self._tree(start, end, reverse)
+        return self._segments(start, min(end, END), reverse)
+
+    def _segments(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
+        """A scan over several kinds: what lies in the tree and what lies in runs, in turn."""
+        segments = list(segments_of(self._packed, start, end))
+        for low, high, packed in reversed(segments) if reverse else segments:
+            if not packed:
+                yield from self._tree(low, high, reverse)
+                continue
+            self._check_age()
+            for rows in self.runs().chunks(low, high, reverse):
+                yield rows
+                self._check_age()
+
+    def _tree(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
+        cursor = self._txn.cursor(self._place.db)
+        lists = _chunks(cursor, self._prefix, start, end, reverse, self._check_age)
+        sealed = self._place.sealed
+        if any(start < bytes((kind + 1,)) and end > bytes((kind,)) for kind in sealed):
+            return (_unsealed(rows, sealed) for rows in lists)
+        return lists
+
+    def _check_age(self) -> None:
+        if monotonic() > self._deadline:
+            self._expire()
+
+    def _expire(self) -> None:
+        raise SnapshotExpired(
+            f"A read held its snapshot for more than {self._seconds_max:g} seconds. "
+            "Read less at once, in pages.",
+            seconds_max=self._seconds_max,
+        )
+
+
+def segments_of(packed: bytes, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
+    """(from, up to, whether it is of packed kinds), in order."""
+    at = start
+    for kind in sorted(packed):
+        low, high = bytes((kind,)), bytes((kind + 1,))
+        if high <= at:
+            continue
+        if low >= end:
+            break
+        if at < low:
+            yield at, low, False
+        yield max(at, low), min(end, high), True
+        at = high
+    if at < end:
+        yield at, end, False
+
+
+def _unsealed(rows: list[Row], sealed: bytes) -> list[Row]:
+    return [(key, unseal(value, key) if key[0] in sealed else value) for key, value in rows]
+
+
+_directories: dict[bytes | None, Directory] = {}
+
+
+def known_directory(row: bytes | None) -> Directory:
+    """Decoded once: most snapshots find the row that the one before found."""
+    found = _directories.get(row)
+    if found is None:
+        if len(_directories) >= DIRECTORIES_KEPT:
+            _directories.clear()
+        found = _directories[row] = unpack_directory(row)
+    return found
+
+
+# HOT: once per row of every scan. Rows come in lists cut at `end` by bisection, so no Python code
+# runs per row; lists start small (a limit of one should not read 64 documents) and their bytes are
+# bounded. Reference: the contract suite compares it with the memory engine.
+def _chunks(
+    cursor: lmdb.Cursor[bytes],
+    prefix: bytes,
+    start: bytes,
+    end: bytes,
+    reverse: bool,
+    check_age: Callable[[], None],
+) -> Iterator[list[Row]]:
+    if start >= end:
+        return
+    skip = len(prefix)
+    low, high = prefix + start, prefix + end
+    found = _seek_last(cursor, high) if reverse else _seek_first(cursor, low)
+    rows_left: Iterator[Any] = iter(())
+    if found:
+        rows_left = cursor.iterprev() if reverse else cursor.iternext()
+    size = CHUNK_ROWS_FIRST
+    check_age()
+    while rows := list(islice(rows_left, size)):
+        short = len(rows) < size
+        last = rows[-1][0]
+        if reverse and last < low:
+            # Descending keys: those below the start are at the end of the list.
+            rows.reverse()
+            rows = rows[bisect_left(rows, low, key=_key_of) :]
+            rows.reverse()
+            short = True
+        elif not reverse and last >= high:
+            del rows[bisect_left(rows, high, key=_key_of) :]
+            short = True
+        if rows:
+            size = _next_size(rows)
+            meta_at = -1 if reverse else 0
+            if rows[meta_at][0] == prefix + META_KEY:
+                rows[meta_at] = rows[meta_at][0], rows[meta_at][1][TAG_BYTES:]
+            yield [(key[skip:], value) for key, value in rows] if skip else rows
+        if short:
+            return
+        check_age()
+
+
+def _next_size(rows: list[Row]) -> int:
+    """Twice as many, unless the values are large."""
+    stored = sum([len(value) for _, value in rows])
+    fitting = CHUNK_BYTES * len(rows) // (stored + 1)
+    return max(1, min(2 * len(rows), fitting, CHUNK_ROWS_MAX))
+
+
+def _seek_first(cursor: lmdb.Cursor[bytes], low: bytes) -> bool:
+    """To the first key >= low. LMDB takes no longer keys than it stores: cut, then step over."""
+    cut = low[:LMDB_KEY_BYTES]
+    found = cursor.set_range(cut)
+    while found and cursor.key() < low:
+        found = cursor.next()
+    return found
+
+
+def _seek_last(cursor: lmdb.Cursor[bytes], high: bytes) -> bool:
+    """To the last key < high."""
+    if not cursor.set_range(high[:LMDB_KEY_BYTES]):
+        return cursor.last()
+    return cursor.key() < high or cursor.prev()
+
+
+LMDB_KEY_BYTES = KEY_BYTES_MAX + TAG_BYTES

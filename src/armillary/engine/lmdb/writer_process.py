@@ -1,0 +1,211 @@
+"""One process that writes for all workers of a server.
+
+    worker ─┐ frames: number, space, command                 ┌─▶ worker
+    worker ─┼──── Unix socket ──▶ LmdbEngine: one group, ────┼─▶ worker   (number, result or error)
+    worker ─┘                     one commit, for all        └─▶ worker
+
+So that writing does not fight with serving for the interpreter's lock, and that commands of all
+workers share a commit. Workers read the map themselves (lmdb_worker.py). Processes are spawned,
+never forked; handlers are named by import path, so that this process can import them.
+
+The supervisor holds a *lifeline*: a pipe whose end in the supervisor closes when it stops or dies;
+the writer then finishes what is queued and ends. A worker that dies loses only its answers. The
+answers of one group go to each worker in one write. `messages.py` has their bytes.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import multiprocessing
+import secrets
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.outbox import Outbox, receive
+from armillary.engine.messages import Codecs, error_frame, sendable
+from armillary.errors import Unavailable
+
+START_SECONDS_MAX = 30.0
+BACKLOG = 64
+
+
+@dataclass(frozen=True, slots=True)
+class WriterAddress:
+    """What a worker needs to find the writer. Plain data: goes to spawned processes."""
+
+    socket: str
+    secret: bytes = field(repr=False)
+
+
+def load_handlers(path: str) -> Any:
+    """`package.module:attribute`"""
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+# --- the supervisor's side ----------------------------------------------------------------------
+
+
+class WriterProcess:
+    """A writer process that this one started. `stop` lets it finish."""
+
+    def __init__(self, path: Path, handlers: str, codecs: str = "", **options: Any) -> None:
+        """`handlers` and `codecs` are tables by import path; without codecs, pickles are sent."""
+        self._folder = Path(tempfile.mkdtemp(prefix="armillary-"))  # only for this user
+        self.address = WriterAddress(str(self._folder / "writer"), secrets.token_bytes(32))
+        self._job = (str(path), handlers, codecs, self.address), options
+        self._start()
+
+    def restart(self) -> None:
+        """After it died: a new process at the same address, so that workers find it again."""
+        self._lifeline.close()
+        self.process.join()
+        Path(self.address.socket).unlink(missing_ok=True)
+        self._start()
+
+    def stop(self) -> None:
+        """Idempotent."""
+        self._lifeline.close()
+        self.process.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._lifeline, theirs = spawn.Pipe()
+        job, options = self._job
+        self.process = spawn.Process(
+            target=serve_writer,
+            args=(*job, theirs, options),
+            name="armillary-writer",
+            daemon=True,
+        )
+        self.process.start()
+        theirs.close()
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        try:
+            if not self._lifeline.poll(START_SECONDS_MAX):
+                self.process.kill()
+                raise Unavailable("The writer process did not start in time.")
+            failure = self._lifeline.recv()
+        except (EOFError, OSError) as error:
+            self.stop()
+            raise Unavailable("The writer process ended while it started.") from error
+        if failure is not None:
+            self.stop()
+            raise failure
+
+
+# --- the writer's side --------------------------------------------------------------------------
+
+
+def serve_writer(
+    path: str,
+    handlers: str,
+    codecs: str,
+    address: WriterAddress,
+    lifeline: Connection,
+    options: dict[str, Any],
+) -> None:
+    """The main function of the writer process. Ends when the lifeline does."""
+    # Ctrl-C reaches the whole group of processes, and so does the SIGTERM of a service manager; the
+    # supervisor decides when we end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        engine = LmdbEngine(Path(path), load_handlers(handlers), **options)
+        listener = Listener(address.socket, "AF_UNIX", BACKLOG, authkey=address.secret)
+    except BaseException as error:  # noqa: BLE001 - handed to the supervisor, who raises it
+        lifeline.send(sendable(error))
+        return
+    desks = Desks(engine, Codecs(load_handlers(codecs) if codecs else None))
+    engine.told = desks.send
+    threading.Thread(target=desks.accept, args=(listener,), name="accept", daemon=True).start()
+    # What is there now stays: no need to look at it at every collection.
+    gc.collect()
+    gc.freeze()
+    lifeline.send(None)
+    with suppress(EOFError, OSError):
+        lifeline.recv_bytes()
+    engine.close()
+    desks.close()
+
+
+class Desks:
+    """One desk per worker: a thread that takes in commands, an outbox that gives out answers."""
+
+    def __init__(self, engine: LmdbEngine, codecs: Codecs) -> None:
+        self._engine = engine
+        self._codecs = codecs
+        self._outboxes: set[Outbox] = set()
+        self._lock = threading.Lock()
+
+    def accept(self, listener: Listener) -> None:
+        while True:
+            try:
+                connection = listener.accept()
+            except (OSError, EOFError, multiprocessing.AuthenticationError):
+                continue  # a caller without the secret, or one that died at the door
+            threading.Thread(
+                target=self._serve, args=(connection,), name="desk", daemon=True
+            ).start()
+
+    def close(self) -> None:
+        """Every answer is on its way before the process ends."""
+        with self._lock:
+            outboxes = list(self._outboxes)
+        for outbox in outboxes:
+            outbox.close()
+
+    def _serve(self, connection: Connection) -> None:
+        outbox = Outbox(connection, "answers")
+        with self._lock:
+            self._outboxes.add(outbox)
+        while (batch := receive(connection)) is not None:
+            self._submit(batch, outbox)
+        with self._lock:
+            self._outboxes.discard(outbox)
+        outbox.close()
+        connection.close()
+
+    def send(self) -> None:
+        """The answers of a group are all there."""
+        with self._lock:
+            outboxes = list(self._outboxes)
+        for outbox in outboxes:
+            outbox.wake()
+
+    def _submit(self, batch: Iterable[bytes], outbox: Outbox) -> None:
+        for frame in batch:
+            number, space, command = self._codecs.read_command(frame)
+            try:
+                future = self._engine.submit(space, command)
+            except Unavailable as error:
+                outbox.put(error_frame(number, error))
+            else:
+                answer = partial(_answer_later, outbox, self._codecs, number, command.name)
+                future.add_done_callback(answer)
+
+
+def _answer_later(
+    outbox: Outbox, codecs: Codecs, number: int, name: str, future: Future[Any]
+) -> None:
+    """Held until its whole group has been answered: `Desks.send`."""
+    error = future.exception()
+    if error is None:
+        outbox.hold(codecs.result(number, name, future.result()))
+    else:
+        outbox.hold(error_frame(number, error))

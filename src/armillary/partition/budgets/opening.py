@@ -1,0 +1,21 @@
+"""Choose a ledger by the address of the store whose budgets it keeps."""
+
+from pathlib import Path
+
+from armillary.partition.budgets.admission import Enforce
+from armillary.partition.budgets.ledger import Ledger, LocalLedger
+
+LEDGER_NAME = "ledger.bin"
+
+
+def open_ledger(address: str | Path, enforce: Enforce) -> Ledger:
+    """Shared by everyone who opens the same folder or database; nothing to share when off."""
+    if enforce == "off" or address == ":memory:":
+        return LocalLedger(enforce)
+    if isinstance(address, str) and address.startswith(("postgresql://", "postgres://")):
+        from armillary.partition.budgets.postgres import PostgresLedger
+
+        return PostgresLedger(address, enforce)
+    from armillary.partition.budgets.file import FileLedger
+
+    return FileLedger(Path(address) / LEDGER_NAME, enforce)

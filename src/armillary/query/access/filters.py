@@ -1,0 +1,479 @@
+"""Which part of the index can answer a filter: expressions in, lookups out.
+
+    c.age > 3 AND c.city = "Oslo"     Lookup(/age, (3, …)) and Lookup(/city, "Oslo"); one is read or
+                                      both, and the filter is checked again on what they find
+    c.a = 1 OR c.b = 2                both, united
+    EXISTS(SELECT VALUE t FROM t IN c.tags WHERE t = "x")        Lookup(/tags/[], "x")
+
+A lookup finds every item that can pass (never fewer). When it is `exact` it finds no others, and
+counting its entries is counting the items. Nothing here reads an index; `index_read.py` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from armillary.query.access import term_ranges as ranges
+from armillary.query.access.special import (
+    SPATIAL_TESTS,
+    TEXT_TESTS,
+    Near,
+    Words,
+    every,
+    near,
+)
+from armillary.query.access.term_ranges import Ranges, Terms, is_term
+from armillary.query.expr import nodes
+from armillary.query.expr.evaluate import Scope, constant
+from armillary.query.expr.queries import BoundQuery
+from armillary.query.plan.nodes import Plan, conjuncts
+from armillary.store.index.paths import ARRAY, Path
+from armillary.store.index.special import TOKEN
+from armillary.store.rows import layout
+from armillary.store.rows.layout import after
+from armillary.values import JSON, UNDEFINED
+
+#: Names of expressions → the paths they stand for: c → (), t IN c.tags → (tags, ARRAY).
+Places: TypeAlias = Mapping[str, Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Entries of one path."""
+
+    path: Path
+    ranges: Ranges
+    exact: bool
+    kind: bytes = layout.IX
+
+    @property
+    def counts_items(self) -> bool:
+        """Whether no item has two entries in it."""
+        is_single = self.kind == layout.IX and ARRAY not in self.path
+        return is_single or (len(self.ranges) == 1 and self.is_points)
+
+    @property
+    def is_points(self) -> bool:
+        """Whether each range is one term, whose entries are in the order of rids."""
+        if self.kind == layout.SX:
+            return False
+        at = len(TOKEN) if self.kind == layout.FX else 0
+        return all(is_term(start[at:]) and end == after(start) for start, end in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Items that every part finds; any one part will do. When it is exact, all parts together find
+    no others.
+    """
+
+    parts: tuple[Access, ...]
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Items that some part finds; all parts are needed."""
+
+    parts: tuple[Access, ...]
+
+    @property
+    def exact(self) -> bool:
+        return all(part.exact for part in self.parts)
+
+
+Access: TypeAlias = Lookup | Near | Both | Either
+
+
+def accesses(plan: Plan, scope: Scope) -> list[Access]:
+    """One for each conjunct of the filter that an index can help with."""
+    places = _places(plan.bound)
+    if plan.base is not None or not places:
+        return []
+    found: list[Access] = []
+    for term in conjuncts(plan.where):
+        access = _Reading(scope, plan.bound).access(term, places)
+        if access is not None:
+            found.append(access)
+    return _tightened(found)
+
+
+def _tightened(found: list[Access]) -> list[Access]:
+    """`c.n > 3` and `c.n < 9` → one lookup between both. Not for elements of an array: one may be
+    above 3 and another below 9.
+    """
+    by_path: dict[Path, list[Lookup]] = {}
+    others: list[Access] = []
+    for access in found:
+        is_range = isinstance(access, Lookup) and access.kind == layout.IX
+        if not isinstance(access, Lookup) or not is_range or ARRAY in access.path:
+            others.append(access)
+        else:
+            by_path.setdefault(access.path, []).append(access)
+    return [*map(_intersection, by_path.values()), *others]
+
+
+def _intersection(lookups: list[Lookup]) -> Lookup:
+    """Two by two, in rounds: one after the other, a thousand `!=` would take a thousand times all
+    the ranges that are left between them.
+    """
+    while len(lookups) > 1:
+        pairs = zip(lookups[::2], lookups[1::2], strict=False)
+        rest = lookups[-1:] if len(lookups) % 2 else []
+        lookups = [*(_both_of(one, other) for one, other in pairs), *rest]
+    return lookups[0]
+
+
+def _both_of(one: Lookup, other: Lookup) -> Lookup:
+    both = (one.ranges, one.exact), (other.ranges, other.exact)
+    return Lookup(one.path, *ranges.intersection(*both))
+
+
+def exact_filter(plan: Plan, scope: Scope) -> Access | None:
+    """The one access that answers the whole filter, if there is such a one: then an item passes
+    exactly when it is found.
+    """
+    only_items = len(plan.sources) == 1 and plan.sources[0].yields == "item"
+    if not only_items or plan.base is not None:
+        return None
+    reading, places = _Reading(scope, plan.bound), _places(plan.bound)
+    parts = [reading.access(term, places) for term in conjuncts(plan.where)]
+    known = [part for part in parts if part is not None and part.exact]
+    found = _tightened(known)
+    if len(known) < len(parts) or not found:
+        return None
+    return found[0] if len(found) == 1 else Both(tuple(found), exact=True)
+
+
+def _places(bound: BoundQuery) -> dict[str, Path]:
+    places: dict[str, Path] = {}
+    for number, source in enumerate(bound.sources):
+        if source.query is not None:
+            if number == 0:
+                return {}
+            places.pop(source.alias or "", None)
+            continue
+        collection = source.collection
+        if source.root is None:
+            root = nodes.path_root(collection)
+            assert root is not None
+            path = path_at(collection, {root.name: ()})
+        else:
+            path = path_at(collection, places)
+        if source.alias is None:
+            continue
+        places.pop(source.alias, None)
+        if path is not None:
+            places[source.alias] = (*path, ARRAY) if source.yields == "elements" else path
+    return places
+
+
+def path_at(expr: nodes.Expr, places: Places) -> Path | None:
+    """The indexed path that an expression speaks of, if it is one."""
+    names: list[str] = []
+    while isinstance(expr, nodes.Member):
+        names.append(expr.name)
+        expr = expr.base
+    if not isinstance(expr, nodes.Identifier) or expr.name not in places:
+        return None
+    return (*places[expr.name], *reversed(names))
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    return tuple(each for each in path if isinstance(each, str))
+
+
+_FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_NEGATED: Final = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One filter being read. Conditions on elements of a joined array hold for a row, not for an
+    item, so they are never exact.
+    """
+
+    scope: Scope
+    bound: BoundQuery
+
+    def access(self, expr: nodes.Expr, places: Places) -> Access | None:
+        match expr:
+            case nodes.Logical("AND", terms):
+                return self._both(terms, places)
+            case nodes.Logical("OR", terms):
+                return self._either([self.access(term, places) for term in terms])
+            case nodes.Binary(operator, left, right) if operator in _FLIPPED:
+                return self._comparison(operator, left, right, places)
+            case nodes.Unary("NOT", nodes.Binary(operator, left, right)) if operator in _NEGATED:
+                return self._comparison(_NEGATED[operator], left, right, places)
+            case nodes.Unary("NOT", operand):
+                return self._terms(operand, ranges.equal_to(False), places)
+            case nodes.In(operand, items, negated):
+                values = self._constants(items)
+                if values is None:
+                    return None
+                found = ranges.none_of(values) if negated else ranges.one_of(values)
+                return self._terms(operand, found, places)
+            case nodes.Between(operand, low, high, False):
+                bounds = self._constants((low, high))
+                if bounds is None:
+                    return None
+                return self._terms(operand, ranges.between(*bounds), places)
+            case nodes.Like(operand, pattern, escape, negated):
+                return self._like(operand, pattern, escape or "", negated, places)
+            case nodes.Call():
+                return self._call(expr, places)
+            case nodes.Subquery("EXISTS"):
+                return self._exists(expr, places)
+            case nodes.Identifier() | nodes.Member():
+                return self._terms(expr, ranges.equal_to(True), places)
+        return None
+
+    # --- combinations ---
+
+    def _both(self, terms: Sequence[nodes.Expr], places: Places) -> Access | None:
+        parts = [self.access(term, places) for term in terms]
+        found = tuple(part for part in parts if part is not None)
+        if not found:
+            return None
+        if len(found) == 1 == len(terms):
+            return found[0]
+        return Both(found, len(found) == len(terms) and all(part.exact for part in found))
+
+    def _either(self, parts: Sequence[Access | None]) -> Access | None:
+        found = [part for part in parts if part is not None]
+        if len(found) < len(parts):
+            return None
+        lookups = [part for part in found if isinstance(part, Lookup)]
+        places = {(lookup.kind, lookup.path) for lookup in lookups}
+        if len(lookups) == len(found) and len(places) == 1:
+            ((kind, path),) = places
+            united = ranges.union((part.ranges, part.exact) for part in lookups)
+            return Lookup(path, *united, kind)
+        return Either(tuple(found))
+
+    # --- one path against constants ---
+
+    def _terms(self, operand: nodes.Expr, terms: Terms, places: Places) -> Lookup | None:
+        path = path_at(operand, places)
+        if not path:
+            return None
+        found, exact = terms
+        return Lookup(path, found, exact and (ARRAY not in path or self._is_inner(operand)))
+
+    def _is_inner(self, operand: nodes.Expr) -> bool:
+        """Whether an element belongs to a query inside the filter rather than to a joined row."""
+        root = nodes.path_root(operand)
+        return root is not None and all(root.name != each.alias for each in self.bound.sources)
+
+    def _comparison(
+        self, operator: str, left: nodes.Expr, right: nodes.Expr, places: Places
+    ) -> Access | None:
+        for one, other, sign in ((left, right, operator), (right, left, _FLIPPED[operator])):
+            values = self._constants((other,))
+            if values is None:
+                continue
+            (value,) = values
+            if isinstance(one, nodes.Call) and one.function == "STDISTANCE" and sign in ("<", "<="):
+                return self._near(one, value, places)
+            if path_at(one, places) is None:
+                continue
+            if sign == "=":
+                terms = ranges.equal_to(value)
+            elif sign == "!=":
+                terms = ranges.not_equal_to(value)
+            else:
+                terms = ranges.compared_to(sign, value)
+            return self._terms(one, terms, places)
+        return None
+
+    def _like(
+        self, operand: nodes.Expr, pattern: nodes.Expr, escape: str, negated: bool, places: Places
+    ) -> Access | None:
+        values = self._constants((pattern,))
+        if values is None or len(escape) > 1:
+            return None
+        (text,) = values
+        if not isinstance(text, str):
+            return self._terms(operand, ranges.NOTHING, places)
+        if negated:
+            return self._terms(operand, ((ranges.STRINGS,), False), places)
+        beginning, rest = ranges.fixed_beginning(text, escape)
+        if rest == "nothing":
+            return self._terms(operand, ranges.equal_to(beginning), places)
+        found, exact = ranges.beginning_with(beginning)
+        return self._terms(operand, (found, exact and rest == "anything"), places)
+
+    def _constants(self, exprs: Sequence[nodes.Expr]) -> list[JSON] | None:
+        values: list[JSON] = []
+        for expr in exprs:
+            if isinstance(expr, nodes.Literal | nodes.Parameter):
+                pass  # nearly every constant: no need to look inside
+            elif any(isinstance(node, _VARYING) for node in nodes.walk(expr)):
+                return None
+            known, value = constant(expr, self.scope)
+            if not known or not ranges.can_compare(value):
+                return None
+            values.append(value)
+        return values
+
+    # --- functions ---
+
+    def _call(self, call: nodes.Call, places: Places) -> Access | None:
+        name = call.function
+        if name in ranges.TYPE_TESTS:
+            return self._terms(call.args[0], (ranges.TYPE_TESTS[name], True), places)
+        reader = _CALLS.get(name)
+        return None if reader is None else reader(self, call, places)
+
+    def _starts_with(self, call: nodes.Call, places: Places) -> Access | None:
+        values = self._constants(call.args[1:])
+        if values is None:
+            return None
+        prefix, *flags = values
+        if not isinstance(prefix, str) or any(type(flag) is not bool for flag in flags):
+            return None
+        if flags and flags[0]:
+            return self._terms(call.args[0], ((ranges.STRINGS,), False), places)
+        return self._terms(call.args[0], ranges.beginning_with(prefix), places)
+
+    def _string_equals(self, call: nodes.Call, places: Places) -> Access | None:
+        values = self._constants(call.args[1:])
+        if values is None or len(values) != 1 or not isinstance(values[0], str):
+            return None
+        return self._terms(call.args[0], ranges.equal_to(values[0]), places)
+
+    def _any_string(self, call: nodes.Call, places: Places) -> Access | None:
+        return self._terms(call.args[0], ((ranges.STRINGS,), False), places)
+
+    def _touches(self, call: nodes.Call, places: Places) -> Access | None:
+        return self._near(call, 0, places)
+
+    def _near(self, call: nodes.Call, distance: JSON, places: Places) -> Access | None:
+        """One argument is a path, the other a shape."""
+        if type(distance) not in (int, float) or len(call.args) != 2:
+            return None
+        for one, other in (call.args, call.args[::-1]):
+            path, values = path_at(one, places), self._constants((other,))
+            if path and values is not None:
+                return near(path, values[0], distance, self.scope.context.geography)
+        return None
+
+    def _contains_words(self, call: nodes.Call, places: Places) -> Access | None:
+        path, values = path_at(call.args[0], places), self._constants(call.args[1:])
+        if not path or ARRAY in path or values is None:
+            return None
+        found = every(values, self.scope.context.at(_names(path)).language)
+        if found is None:
+            return None
+        parts = [self._words(path, each) for each in found]
+        if len(parts) == 1 or call.function == "FULLTEXTCONTAINSANY":
+            return self._either(parts)
+        return Both(tuple(part for part in parts if part is not None))
+
+    def _words(self, path: Path, found: Words) -> Access:
+        """A phrase needs all of its words; a term without any is never there."""
+        lookups = [Lookup(path, (each,), found.exact, layout.FX) for each in found.ranges]
+        if not lookups:
+            return Lookup(path, (), True, layout.FX)
+        return lookups[0] if len(lookups) == 1 else Both(tuple(lookups))
+
+    def _array_contains(self, call: nodes.Call, places: Places) -> Access | None:
+        listed = self._constants(call.args[:1])
+        if listed is not None and len(call.args) == 2:
+            if not isinstance(listed[0], list):
+                return None
+            return self._terms(call.args[1], ranges.one_of(listed[0]), places)
+        values = self._constants(call.args[1:])
+        if values is None or (type(values[-1]) is not bool and len(values) > 1):
+            return None
+        value, *flags = values
+        partial = bool(flags and flags[0])
+        if partial and isinstance(value, dict):
+            return self._element(call.args[0], ((ranges.equal_to({})[0]), False), places)
+        return self._element(call.args[0], ranges.equal_to(value), places)
+
+    def _array_contains_any(self, call: nodes.Call, places: Places) -> Access | None:
+        values = self._constants(call.args[1:])
+        if values is None:
+            return None
+        return self._element(call.args[0], ranges.one_of(values), places)
+
+    def _array_contains_all(self, call: nodes.Call, places: Places) -> Access | None:
+        values = self._constants(call.args[1:])
+        if values is None:
+            return None
+        parts = [self._element(call.args[0], ranges.equal_to(value), places) for value in values]
+        found = tuple(part for part in parts if part is not None)
+        if len(found) < len(parts):
+            return None
+        return Both(found, all(part.exact for part in found))
+
+    def _element(self, array: nodes.Expr, terms: Terms, places: Places) -> Lookup | None:
+        path = path_at(array, places)
+        if not path:
+            return None
+        found, exact = terms
+        joined = ARRAY in path and not self._is_inner(array)
+        return Lookup((*path, ARRAY), found, exact and not joined)
+
+    # --- inner queries ---
+
+    def _exists(self, node: nodes.Subquery, places: Places) -> Access | None:
+        """EXISTS over the elements of an array. Exact when one condition on the element is all
+        there is, and when a row can't be undefined.
+        """
+        bound = self.bound.subquery(node)
+        if bound.is_grouped or len(bound.sources) != 1 or bound.sources[0].query is not None:
+            return None
+        source = bound.sources[0]
+        path = path_at(source.collection, places)
+        if path is None or source.yields != "elements" or source.alias is None:
+            return None
+        inner = {**places, source.alias: (*path, ARRAY)}
+        if bound.where is None:
+            return None
+        terms = list(conjuncts(bound.where))
+        reading = _Reading(self.scope, bound)
+        found = [access for term in terms if (access := self._inner(reading, term, inner))]
+        if not found:
+            return None
+        output = bound.output
+        certain = (
+            isinstance(output, nodes.ObjectLiteral)
+            or (isinstance(output, nodes.Literal) and output.value is not UNDEFINED)
+            or (isinstance(output, nodes.Identifier) and output.name == source.alias)
+        )
+        first = found[0]
+        if len(terms) == 1 and isinstance(first, Lookup):
+            # Only a condition on the element itself: one on another name says nothing about it.
+            own = first.path[: len(path) + 1] == (*path, ARRAY)
+            exact = first.exact and certain and own and first.path.count(ARRAY) == 1
+            return replace(first, exact=exact)
+        return Both(tuple(found))
+
+    def _inner(self, reading: _Reading, term: nodes.Expr, places: Places) -> Access | None:
+        outer = _Reading(reading.scope, _no_sources(reading.bound))
+        return outer.access(term, places)
+
+
+def _no_sources(bound: BoundQuery) -> BoundQuery:
+    """The inner query as a place to read conditions in: its own elements count as inner."""
+    return replace(bound, sources=())
+
+
+_VARYING = nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let
+_CALLS: Final[dict[str, Callable[[Any, nodes.Call, Places], Access | None]]] = {
+    "STARTSWITH": _Reading._starts_with,
+    "STRINGEQUALS": _Reading._string_equals,
+    "CONTAINS": _Reading._any_string,
+    "ENDSWITH": _Reading._any_string,
+    "REGEXMATCH": _Reading._any_string,
+    **dict.fromkeys(SPATIAL_TESTS, _Reading._touches),
+    **dict.fromkeys(TEXT_TESTS, _Reading._contains_words),
+    "ARRAYCONTAINS": _Reading._array_contains,
+    "ARRAYCONTAINSANY": _Reading._array_contains_any,
+    "ARRAYCONTAINSALL": _Reading._array_contains_all,
+}

@@ -1,0 +1,224 @@
+"""The next rows by sort order from one view.
+
+From an index when there is one of that order: its entries are read from the place of the last row,
+within the bounds that the filter sets to the keys, and only as many items are loaded as rows are
+needed. Three things make that less than obvious:
+
+- A term does not always tell the value apart from its neighbours (a cut string, a large integer,
+  an array). Entries that share such a term are a *run*: its items are loaded and sorted by value.
+- Items that lack the path have no entry in a single index; they come first (last when falling)
+  and are found by a scan, which is left out when the store knows that there are none.
+- Rows that are equal in every key go by rid, and fall when the first key falls. An index that is
+  read in the other direction has equal terms the wrong way round: then they are runs as well.
+
+Without such an index, or when a filter leaves few items, all of them are looked at and the first
+few kept: memory is that of a page, time that of a scan.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+
+from armillary.encoding.terms import DIGEST_BYTES as CUT_DIGEST_BYTES
+from armillary.encoding.terms import (
+    Partial,
+    decode_term,
+    descending,
+    is_exact,
+    term,
+)
+from armillary.query.access.choice import Choice, choose
+from armillary.query.access.composite import single_lookups
+from armillary.query.access.filters import Access
+from armillary.query.access.order import OrderIndex, order_index
+from armillary.query.access.rids import RID_BYTES
+from armillary.query.access.vectors import nearest
+from armillary.query.run.consume import Clock, OrderedRow, ordered_rows, take_ordered
+from armillary.query.run.items import StoreView, View
+from armillary.query.run.order import Place, Sorter
+from armillary.query.run.program import Program
+from armillary.query.run.scanning import scan_ordered
+from armillary.store.index.paths import Path
+from armillary.store.index.plan import path_hash
+from armillary.store.rows import layout
+from armillary.store.rows.shapes import items_with_path
+from armillary.values import JSON, UNDEFINED
+
+FEW_TO_SORT = 1_000  # items left by a filter: sorting them beats following an order
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    rows: list[OrderedRow]
+    stopped_at: bytes | None = None
+    """The rid after which a sort has to go on in another snapshot."""
+
+
+def fetch_ordered(
+    view: View,
+    program: Program,
+    sorter: Sorter,
+    after: Place | None,
+    need: int,
+    rid: bytes,
+    clock: Clock,
+) -> Fetched:
+    """The first `need` rows after a place; fewer only when there are no more. `rid` is where an
+    earlier snapshot stopped.
+    """
+    last = None if after is None else sorter.of(after)
+    if not isinstance(view, StoreView):
+        return Fetched(take_ordered(view.feed(program, b""), program, sorter, last, need))
+    few = choose(view, program.accesses, FEW_TO_SORT)
+    index = None if rid else order_index(view, program.plan, program.accesses)
+    if index is not None and (few is None or _is_shorter(index, few, program.accesses, need)):
+        view.metrics.index_used[index.name] = None
+        rows = _in_order(view, program, sorter, index, after, need)
+        return Fetched(list(islice(rows, need)))
+    if few is None and not rid:
+        found = nearest(view, program, sorter, after, need)
+        if found is not None:
+            return Fetched(found)
+    return Fetched(*scan_ordered(view, program, sorter, last, need, rid, clock))
+
+
+def _is_shorter(index: OrderIndex, few: Choice, accesses: Sequence[Access], need: int) -> bool:
+    """Whether following the order loads fewer items than sorting those that the filter leaves: when
+    these are not few after all, or when every entry in the bounds of the order passes.
+    """
+    if few.entries >= FEW_TO_SORT:
+        return True
+    served = single_lookups(accesses).keys() & index.served
+    return need < few.entries and len(served) == len(accesses)
+
+
+# --- reading it -----------------------------------------------------------------------------------
+
+
+def _in_order(
+    view: StoreView,
+    program: Program,
+    sorter: Sorter,
+    index: OrderIndex,
+    after: Place | None,
+    need: int,
+) -> Iterator[OrderedRow]:
+    parts = [_entries(view, program, sorter, index, after, need)]
+    if index.path is not None and _some_lack(view, index.path):
+        missing = _lacking(view, program, sorter, after, need)
+        parts = [*parts, missing] if sorter.ties_fall else [missing, *parts]
+    for part in parts:
+        yield from part
+
+
+def _some_lack(view: StoreView, path: Path) -> bool:
+    """Whether some item may lack the path."""
+    if view.meta.stale_items:
+        return True
+    return items_with_path(view.reader, path_hash(path)) != view.meta.items
+
+
+def _lacking(
+    view: StoreView, program: Program, sorter: Sorter, after: Place | None, need: int
+) -> Iterator[OrderedRow]:
+    """Rows of the items that lack the path, in the order of rids."""
+    start = b""
+    if after is not None:
+        if after.keys[0] is not UNDEFINED:
+            # Behind them when rising; before the first of them when falling.
+            if not sorter.ties_fall:
+                return
+        else:
+            start = after.tie
+    rows = view.everything(start, falling=sorter.ties_fall)
+    last = None if after is None else sorter.of(after)
+    found = ordered_rows(view.items(program, rows), program, sorter, last)
+    lacking = (row for row in found if row.place.keys[0] is UNDEFINED)
+    yield from lacking if program.is_simple else _by_item(lacking, need)
+
+
+def _entries(
+    view: StoreView,
+    program: Program,
+    sorter: Sorter,
+    index: OrderIndex,
+    after: Place | None,
+    need: int,
+) -> Iterator[OrderedRow]:
+    start, end = index.low, index.high
+    has_ties = index.is_reverse == sorter.ties_fall
+    if after is not None:
+        if index.path is not None and after.keys[0] is UNDEFINED:
+            if sorter.ties_fall:
+                return
+        else:
+            start, end = _seek(index, after, has_ties, start, end)
+    if start >= end:
+        return
+    last = None if after is None else sorter.of(after)
+    keys = (
+        key
+        for key, epk in view.reader.scan(start, end, reverse=index.is_reverse)
+        if view.is_inside(epk)
+    )
+    at = len(index.prefix)
+    for run, members in groupby(keys, lambda key: run_of(key[at:-RID_BYTES], index, has_ties)):
+        found = view.load(key[-RID_BYTES:] for key in members)
+        rows = ordered_rows(view.items(program, found), program, sorter, last)
+        if run is None:
+            # To know that an item is done with, the next one has to be loaded.
+            yield from rows if program.is_simple else _by_item(rows, need)
+        else:
+            # All of a run has to be seen before its first row is known, but no more are needed.
+            yield from heapq.nsmallest(need, rows, key=lambda row: row.sortable)
+
+
+def _by_item(rows: Iterable[OrderedRow], need: int) -> Iterator[OrderedRow]:
+    """Rows of one item among themselves, no more than are needed: the index orders items only."""
+    for _, group in groupby(rows, lambda row: row.place.tie):
+        yield from heapq.nsmallest(need, group, key=lambda row: row.sortable)
+
+
+def run_of(terms: bytes, index: OrderIndex, has_ties: bool) -> Hashable:
+    """None when the entry's place among its neighbours is certain; else what it shares with those
+    that have to be sorted together.
+    """
+    offset = 0
+    for falls in index.falling:
+        rest = descending(terms[offset:]) if falls else terms[offset:]
+        value, length = decode_term(rest)
+        if isinstance(value, Partial):
+            return terms[:offset], value.code, value.beginning
+        offset += length
+    return None if has_ties else terms
+
+
+def _seek(
+    index: OrderIndex, after: Place, has_ties: bool, start: bytes, end: bytes
+) -> tuple[bytes, bytes]:
+    """Bounds of a scan that begins at a place, or at the run it is in."""
+    found = index.prefix
+    is_whole = True
+    for key, falls in zip(after.keys, index.falling, strict=True):
+        part = term(key, index.cut)
+        certain = is_exact(key, index.cut)
+        if not certain:
+            part = _run_beginning(key, part)
+        found += descending(part) if falls else part
+        if not certain:
+            is_whole = False
+            break
+    if is_whole and has_ties:
+        found += after.tie
+        last = found + b"\x00"
+    else:
+        last = layout.after(found)
+    return (start, min(end, last)) if index.is_reverse else (max(start, found), end)
+
+
+def _run_beginning(key: JSON, part: bytes) -> bytes:
+    """What all terms of a run begin with: a cut string's digest says nothing about order."""
+    return part[:-CUT_DIGEST_BYTES] if type(key) is str else part

@@ -1,0 +1,252 @@
+"""Items for a program: from a snapshot of one physical partition, or from rows in memory.
+
+A `View` is one snapshot of the part of a physical partition that a piece of the hash space covers.
+It feeds items in rid order: by a scan of all items, of one logical partition, or of the few that
+an index names. Expired items, items of other hashes, and items of another key with the same hash
+never appear. What an index can do is decided in `index_access.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from armillary.encoding.documents import (
+    BODY_BYTES,
+    DIGEST_SLICE,
+    EPK_AT,
+    EPK_LENGTH_AT,
+    MOMENT,
+)
+from armillary.engine.base import Reader
+from armillary.partition.ranges import Range
+from armillary.query.access.choice import choose, rids
+from armillary.query.plan.nodes import Piece
+from armillary.query.run.consume import ITEMS_BETWEEN_LOOKS, Feed
+from armillary.query.run.metrics import QueryMetrics
+from armillary.query.run.program import Program
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.expiry import TTL_OFF, is_expired
+from armillary.store.items.paging import bounds
+from armillary.store.rows import layout
+from armillary.store.rows.meta import Meta, unpack_meta
+from armillary.values import JSON, UNDEFINED
+
+T = TypeVar("T")
+
+CHUNK_FIRST = 16  # items looked up at once; later chunks are larger
+CHUNK_MAX = 256
+
+
+class View(Protocol):
+    """Something to be fed from, at one moment."""
+
+    def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
+        """Items in rid order, from the one after `after` (or with it)."""
+        ...
+
+
+class Source(Protocol):
+    """Where the items of a query come from."""
+
+    pieces: list[Piece]
+
+    def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
+        """Do work on a snapshot of the beginning of a piece, and say where that beginning ends."""
+        ...
+
+    def are_together(self, first: Piece, second: Piece) -> bool:
+        """Whether both begin in one physical partition."""
+        ...
+
+
+# --- the store ------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class StoreView:
+    state: ContainerState
+    reader: Reader
+    meta: Meta
+    piece: Piece
+    low: bytes
+    high: bytes
+    """The piece as bounds of the EPKs in keys and headers."""
+    is_whole: bool
+    """Whether the piece is all of the physical partition."""
+    now_s: int
+    metrics: QueryMetrics
+    computed: Collection[str] = ()
+    """Names of properties that no index knows."""
+
+    def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
+        start = after if inclusive else after + b"\x00"
+        choice = choose(self, program.accesses)
+        if choice is None:
+            return self.items(program, self.everything(start))
+        self.metrics.index_used.update(dict.fromkeys(choice.names))
+        return self.items(program, self.load(rids(self, choice, start)))
+
+    def batches(self, program: Program, after: bytes) -> Iterator[list[tuple[bytes, bytes]]]:
+        """The stored items that `feed` would give, and others that are not visible; a list at a
+        time, under their keys. The first lists are short: few rows may be all that is wanted.
+        """
+        start = after + b"\x00"
+        choice = choose(self, program.accesses)
+        rows: Iterator[tuple[bytes, bytes]]
+        if choice is not None:
+            self.metrics.index_used.update(dict.fromkeys(choice.names))
+            rows = ((layout.DOC + rid, v) for rid, v in self.load(rids(self, choice, start)))
+        elif self.piece.key is None:
+            rows = self.reader.scan(layout.DOC + start, layout.after(layout.DOC))
+        else:
+            rows = ((layout.DOC + rid, value) for rid, value in self.everything(start))
+        size = CHUNK_FIRST
+        while batch := list(islice(rows, size)):
+            yield batch
+            size = min(2 * size, CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS)
+
+    def visible(self, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        if self.is_whole and self.state.definition.default_ttl == TTL_OFF:
+            return rows
+        return [row for row in rows if self.is_visible(row[1])]
+
+    def is_inside(self, epk: bytes) -> bool:
+        """Whether an entry of the index belongs to an item of the piece."""
+        return self.is_whole or self.low <= epk < self.high
+
+    def items(self, program: Program, rows: Iterable[tuple[bytes, bytes]]) -> Feed:
+        metrics = self.metrics
+        calls = program.filter_calls
+        for rid, value in rows:
+            if not self.is_visible(value):
+                continue
+            metrics.retrieved_items += 1
+            metrics.retrieved_bytes += BODY_BYTES.unpack_from(value)[0]
+            metrics.calls += calls
+            yield rid, program.combinations_of_text(value[EPK_AT + value[EPK_LENGTH_AT] :])
+
+    def is_visible(self, value: bytes) -> bool:
+        """HOT: once per item of a scan."""
+        if not self.is_whole:
+            epk = value[EPK_AT : EPK_AT + value[EPK_LENGTH_AT]]
+            if not self.low <= epk < self.high:
+                return False
+            key = self.piece.key
+            if key is not None and value[DIGEST_SLICE] != key.digest:
+                return False
+        default_ttl = self.state.definition.default_ttl
+        if default_ttl == TTL_OFF:
+            return True
+        _, ts, ttl = MOMENT.unpack_from(value)
+        return not is_expired(ts, ttl, default_ttl, self.now_s)
+
+    def everything(self, start: bytes, *, falling: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """All items of the piece in rid order, from `start` on; when falling, from there down."""
+        prefix = layout.DOC
+        if self.piece.key is not None:
+            prefix = layout.LR + self.piece.key.epk_key
+        low, high = prefix + start, layout.after(prefix)
+        if falling:
+            low, high = prefix, prefix + start + b"\x00" if start else high
+        rows = self.reader.scan(low, high, reverse=falling)
+        if self.piece.key is not None:
+            return self.load(key[len(prefix) :] for key, _ in rows)
+        return ((key[1:], value) for key, value in rows)
+
+    def load(self, wanted: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        """Items by rid, in the order given; a chunk at a time, which is one round trip on an
+        engine that has them.
+        """
+        waiting = iter(wanted)
+        size = CHUNK_FIRST
+        while chunk := list(islice(waiting, size)):
+            values = self.reader.get_many([layout.DOC + rid for rid in chunk])
+            for rid, value in zip(chunk, values, strict=True):
+                assert value is not None, "a rid without its item"
+                yield rid, value
+            size = min(2 * size, CHUNK_MAX)
+
+
+class StoreSource:
+    """The items of a container in some pieces of its hash space, in the order of hashes."""
+
+    def __init__(
+        self,
+        store: ContainerStore,
+        pieces: list[Piece],
+        metrics: QueryMetrics,
+        computed: Collection[str] = (),
+    ) -> None:
+        self.store = store
+        self.pieces = pieces
+        self.metrics = metrics
+        self.computed = computed
+
+    def are_together(self, first: Piece, second: Piece) -> bool:
+        table = self.store.state.table
+        return table.find(first.start) == table.find(second.start)
+
+    def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
+        def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[T, bytes]:
+            reach = min(piece.end, owner.end)
+            low, high = bounds(state, piece.start, reach)
+            is_whole = piece.key is None and piece.start <= owner.start and owner.end <= reach
+            meta = unpack_meta(reader.meta)
+            view = StoreView(
+                state,
+                reader,
+                meta,
+                piece,
+                low,
+                high,
+                is_whole,
+                self.store.now_s(),
+                self.metrics,
+                self.computed,
+            )
+            return work(view), reach
+
+        def cost(found: tuple[T, bytes]) -> float:
+            # All that is not paid yet, so that asking this partition is paid here and not where
+            # the query began: it was counted before we came.
+            ru = self.metrics.charge_ru() - self.metrics.charged_ru
+            self.metrics.charged_ru += ru
+            return ru
+
+        return self.store.look(piece.start, read, cost=cost, operation="query")
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    rows: list[tuple[bytes, JSON]]
+
+    def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
+        for tie, value in self.rows:
+            if tie > after or (inclusive and tie == after):
+                yield tie, program.combinations(value)
+
+
+class MemorySource:
+    """Rows that were computed, each with something unique to sort it by."""
+
+    def __init__(self, rows: Iterable[tuple[bytes, JSON]]) -> None:
+        self.pieces = [Piece()]
+        self._view = MemoryView(sorted(rows, key=lambda row: row[0]))
+
+    def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
+        return work(self._view), piece.end
+
+    def are_together(self, first: Piece, second: Piece) -> bool:
+        return True
+
+
+def one_row() -> MemorySource:
+    """For a query without FROM: one row, in which no name means anything."""
+    return MemorySource([(b"\x01", UNDEFINED)])

@@ -1,0 +1,259 @@
+"""A plan made ready to run: closures for every expression, and how much of an item they need.
+
+One program serves one page of one query; it owns the one row that its closures share. Feed it
+items, ask it for rows. It reads nothing from anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from armillary.query.access.filters import accesses
+from armillary.query.expr import nodes
+from armillary.query.expr.decoding import Decoder, Path, decoder_for, paths_in
+from armillary.query.expr.evaluate import (
+    Expression,
+    Frame,
+    Row,
+    Scope,
+    make_expression,
+    make_filter,
+)
+from armillary.query.expr.nested import filtered, make_steps, new_state
+from armillary.query.expr.output import output
+from armillary.query.expr.queries import BoundQuery, BoundSource
+from armillary.query.functions import FUNCTIONS, Context
+from armillary.query.plan.computed import widened
+from armillary.query.plan.nodes import Plan, fact
+from armillary.query.run.loops import (
+    GroupLoop,
+    Loop,
+    is_quick,
+    loop_of_groups,
+    loop_of_places,
+    loop_of_rows,
+    may_loop,
+)
+from armillary.values import JSON
+
+ELEMENTS_BETWEEN_LOOKS = 10_000  # at the clock; most items have none
+
+
+class Program:
+    def __init__(self, plan: Plan, parameters: Mapping[str, JSON], context: Context) -> None:
+        self.plan = plan
+        if plan.base is not None:
+            context = context.beyond_items()
+        frame = Frame()
+        scope = Scope(frame, parameters, context, bound=plan.bound, computed=plan.computed)
+        self.item_slot = frame.slot()
+        step, scope = make_steps(plan.bound, scope, self.item_slot)
+        self.every_step = step
+        self.where = None if plan.where is None else make_filter(plan.where, scope)
+        self.step = step if self.where is None else filtered(step, self.where)
+        self.sort_keys = [make_expression(key.expr, scope) for key in plan.order]
+        self.group_keys: list[Expression] = []
+        self.arguments: list[Expression] = []
+        self.new_states: list[Callable[[], Any]] = []
+        self.slots: list[int] = []
+        if plan.fold is not None:
+            self.group_keys = [make_expression(key, scope) for key in plan.fold.keys]
+            calls = plan.fold.aggregates
+            self.arguments = [make_expression(call.args[0], scope) for call in calls]
+            self.new_states = [new_state(call) for call in calls]
+            self.slots = [frame.slot() for _ in calls]
+            scope = replace(scope, aggregates=dict(zip(calls, self.slots, strict=True)))
+        self.output = make_expression(plan.output, scope)
+        self.scope = scope
+        self.accesses = accesses(plan, scope)
+        """Ways into the index, one for each part of the filter that has one."""
+        self.row: Row = frame.row()
+        facts = fact(plan, "program", _Facts)
+        self.is_simple = facts.is_simple
+        self.gives_item = facts.gives_item
+        self.decode = facts.decode
+        self.filter_decode = facts.filter_decode
+        self.filter_calls = facts.filter_calls
+        self.output_calls = facts.output_calls
+        self.finish = facts.finish
+        self.may_loop = facts.may_loop
+        alias = plan.sources[0].alias if facts.is_plain else None
+        self._plain_slot = None if alias is None else scope.names[alias]
+        self.rows_seen = 0
+
+    # Made when they are asked for: most queries never see so many rows.
+
+    @property
+    def is_quick(self) -> bool:
+        return fact(self.plan, "is quick", is_quick)
+
+    @cached_property
+    def loop_of_rows(self) -> Loop | None:
+        return loop_of_rows(self.plan, self.scope)
+
+    @cached_property
+    def loop_of_places(self) -> Loop | None:
+        return loop_of_places(self.plan, self.scope)
+
+    @cached_property
+    def loop_of_groups(self) -> GroupLoop | None:
+        return loop_of_groups(self.plan, self.scope)
+
+    @property
+    def took_long(self) -> bool:
+        """Whether the last item was so much work that it is time to look at the clock."""
+        return self.scope.frame.elements > ELEMENTS_BETWEEN_LOOKS
+
+    def row_again(self) -> None:
+        """A new row, after expressions were added to the frame."""
+        self.row = self.scope.frame.row()
+
+    def combinations(self, item: JSON) -> Iterator[Row]:
+        """The row, once for each combination of the sources that passes the filter."""
+        row = self.row
+        self.scope.frame.elements = 0
+        row[self.item_slot] = item
+        for _ in self.step(row):
+            yield row
+
+    def combinations_of_text(self, text: bytes) -> Iterable[Row]:
+        """The same from JSON. An item that does not pass is not decoded whole."""
+        if self._plain_slot is not None:
+            return self._only_row(text, self._plain_slot)
+        if self.filter_decode is None:
+            return self.combinations(self.decode(text))
+        assert self.where is not None
+        row = self.row
+        self.scope.frame.elements = 0
+        row[self.item_slot] = self.filter_decode(text)
+        for _ in self.every_step(row):
+            if self.where(row) is True:
+                row[self.item_slot] = self.decode(text)
+                return self.every_row(row)
+        return iter(())
+
+    def _only_row(self, text: bytes, slot: int) -> tuple[Row, ...]:
+        """HOT: once per item that an index finds. Nearly every query has one source, the item
+        itself: then there is nothing to combine, and the generators that do it are left out.
+        """
+        row, where = self.row, self.where
+        self.scope.frame.elements = 0
+        if self.filter_decode is not None:
+            assert where is not None
+            row[self.item_slot] = row[slot] = self.filter_decode(text)
+            if where(row) is not True:
+                return ()
+            where = None
+        row[self.item_slot] = row[slot] = self.decode(text)
+        return (row,) if where is None or where(row) is True else ()
+
+    def every_row(self, row: Row) -> Iterator[Row]:
+        for _ in self.every_step(row):
+            yield row
+
+
+class _Facts:
+    """What a program needs to know of its plan, whatever the parameters are."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.is_simple = len(plan.sources) == 1 and plan.sources[0].yields == "item"
+        """One row for each item: nothing is joined or cut out."""
+        self.is_plain = self.is_simple and _is_item(plan.sources[0])
+        """And that row is about the item itself, under a name."""
+        self.gives_item = self.is_simple and isinstance(plan.output, nodes.Identifier)
+        wanted = widened(_wanted(plan), plan.computed)
+        self.decode = decoder_for(wanted)
+        self.filter_decode: Decoder | None = None
+        if wanted is None and self.is_simple and plan.where is not None:
+            few = widened(paths_in(plan.where, container_names(plan.bound)), plan.computed)
+            if few is not None:
+                self.filter_decode = decoder_for(few)
+        self.filter_calls = 0 if plan.where is None else _calls(plan.where)
+        self.output_calls = _calls(plan.output)
+        is_stored = self.gives_item
+        if self.is_simple and plan.base is None and not plan.computed:
+            is_stored = is_stored or _is_stored(plan.output)
+        self.finish: Callable[[JSON], JSON] = _as_it_is if is_stored else output
+        self.may_loop = may_loop(plan)
+        """Whether long scans may be done by a compiled loop; it is made when it is asked for."""
+
+
+# --- how much of an item is needed ----------------------------------------------------------------
+
+
+def container_names(bound: BoundQuery) -> frozenset[str]:
+    """The names under which expressions may speak of the item."""
+    if not bound.sources:
+        return frozenset()
+    first = bound.sources[0]
+    if first.query is not None:
+        return container_names(first.query)
+    root = nodes.path_root(first.collection)
+    names = {root.name} if root is not None else set()
+    if first.yields == "item" and first.alias is not None:
+        names.add(first.alias)
+    return frozenset(names)
+
+
+def _wanted(plan: Plan) -> frozenset[Path] | None:
+    """What the query sees, and what rules have added to its output and its keys."""
+    wanted = item_paths(plan.bound)
+    roots = container_names(plan.bound)
+    for expr in (plan.output, *(key.expr for key in plan.order), *(_arguments(plan))):
+        more = paths_in(expr, roots)
+        if wanted is None or more is None:
+            return None
+        wanted |= more
+    return wanted
+
+
+def _arguments(plan: Plan) -> tuple[nodes.Expr, ...]:
+    return () if plan.fold is None else plan.fold.aggregates
+
+
+def item_paths(bound: BoundQuery) -> frozenset[Path] | None:
+    """The paths that a query can see, or None for the whole item. A name that is used again for
+    something else only adds paths that nobody asks for.
+    """
+    if any(isinstance(node, nodes.WholeItem) for node in nodes.walk(bound.syntax)):
+        return None
+    return paths_in(bound.syntax, container_names(bound), _container_source(bound))
+
+
+def _container_source(bound: BoundQuery) -> nodes.Node | None:
+    """The node that only gives the item its name."""
+    if not bound.sources:
+        return None
+    first = bound.sources[0]
+    if first.query is not None:
+        return _container_source(first.query)
+    return first.syntax if isinstance(first.collection, nodes.Identifier) else None
+
+
+def _is_item(source: BoundSource) -> bool:
+    is_container = isinstance(source.collection, nodes.Identifier) and source.query is None
+    return is_container and source.root is None and source.alias is not None
+
+
+def _as_it_is(value: JSON) -> JSON:
+    return value
+
+
+def _is_stored(expr: nodes.Expr) -> bool:
+    """Whether its value, or all its members, lie in items just so: they need no walk."""
+    if isinstance(expr, nodes.ObjectLiteral):
+        return all(_is_stored(each.value) for each in expr.members)
+    while isinstance(expr, nodes.Member):
+        expr = expr.base
+    return isinstance(expr, nodes.Identifier)
+
+
+def _calls(expr: nodes.Expr) -> int:
+    """Calls of functions, which are charged for."""
+    return sum(
+        isinstance(node, nodes.Call) and FUNCTIONS[node.function].kind == "scalar"
+        for node in nodes.walk(expr)
+    )

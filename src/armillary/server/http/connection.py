@@ -1,0 +1,446 @@
+"""One client: bytes to the reader, requests to the service, answers in order.
+
+    data ──▶ RequestReader ──▶ Pipeline ──▶ answered here, or in a thread ──▶ one write
+
+A client that does not take its answers stops our reading (`pause_writing`), and nothing more is
+started for it. Whatever we wait for has a deadline, by phase: a head or a body that trickles in
+does not move it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from functools import partial
+from typing import cast
+
+from armillary.api.http.messages import Request, Response, Streaming, Waiting
+from armillary.server.http.answers import CONTINUE_BYTES, encode, refuses, says, stream_head
+from armillary.server.http.event_streams import Stream
+from armillary.server.http.hub import BUG_TEXT, Hub, log
+from armillary.server.http.pipeline import Pipeline, Slot
+from armillary.server.http.templates import LESSONS_MAX, Shape
+from armillary.server.http.wire import Continue, Event, Incoming, Refusal, RequestReader
+from armillary.server.portal.door import PortalDoor, is_portal
+
+CLOSING = b"\r\nConnection: close\r\n\r\n"  # in the place of the last line end of a head
+IDLE, HEAD, BODY, BUSY, WRITE, LINGER = range(6)
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, hub: Hub, *, secure: bool) -> None:
+        bounds = hub.bounds
+        self._hub = hub
+        self._bounds = bounds
+        self._reader = RequestReader(bounds, secure=secure)
+        self._pipeline = Pipeline(bounds.parallel)
+        self._secure = secure
+        self._transport: asyncio.Transport | None = None
+        self._writing_paused = False
+        self._reading_paused = False
+        self._hanging_up = False  # close as soon as every answer is out
+        self._stream: Stream | None = None  # the last answer, which has no end
+        self._refusal: Response | None = None  # the last answer, when the others are out
+        self._pump_planned = False
+        self._unsent_bytes = 0
+        self._held_bytes = 0  # of a body that is coming in
+        self._shapes: tuple[Shape, ...] = ()  # of requests that were quick
+        self._lessons = LESSONS_MAX
+        self._phase = IDLE
+        self.deadline = math.inf
+        # Forever for a request under way: the API bounds its own time.
+        self._seconds = (
+            bounds.idle_s,
+            bounds.head_s,
+            bounds.body_s,
+            math.inf,
+            bounds.write_s,
+            bounds.linger_s,
+        )
+
+    # --- called by the transport ----------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(self._bounds.write_buffer_bytes)
+        self._hub.pool.enter(self)
+        self._set_deadline()
+        if self._hub.draining:
+            self.drain()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._stream is not None:
+            self._stream.stop()
+        self._pipeline.forget_waiting()
+        self._reader.close()
+        self._hold(0)
+        self._hub.pool.leave(self)
+
+    def data_received(self, data: bytes) -> None:
+        phase = self._phase
+        if phase == IDLE and self._shapes and self._answer_known(data):
+            return
+        if phase == LINGER:
+            return
+        events = self._reader.receive(data)
+        if len(events) == 1 and not len(self._pipeline):
+            whole = data if phase == IDLE else b""  # of the request, if nothing came before
+            if self._answer_at_once(events[0], whole):
+                return
+        for event in events:
+            self._take(event)
+        if not events and self._hub.portal is not None and self._stream_in(self._hub.portal):
+            return
+        if self._reader.body_bytes != self._held_bytes:
+            self._hold(self._reader.body_bytes)
+        self._pump()
+        if events and self._phase != LINGER:
+            self._phase = -1  # a new request: its deadlines begin now
+        self._set_deadline()
+
+    def eof_received(self) -> bool:
+        if self._phase == LINGER or not len(self._pipeline):
+            return False
+        self._hanging_up = True
+        # Answers under way still go out; TLS has no half-closed state to do it in.
+        return not self._secure
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._set_reading()
+        self._set_deadline()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._pump()
+        self._set_deadline()
+
+    # --- requests -------------------------------------------------------------------------------
+
+    def _answer_known(self, data: bytes) -> bool:
+        """HOT: a request like one before; nothing is under way. Numbers in bench/http_cost.py."""
+        hub, transport = self._hub, self._transport
+        if hub.draining or transport is None:
+            return False
+        for shape in self._shapes:
+            found = shape.match(data)
+            if found is None:
+                continue
+            if shape.waits and not hub.pool.has_room(len(data)):
+                return False
+            began = 0.0 if hub.observer is None else hub.observer.stopwatch()
+            try:
+                answer = shape.answer(
+                    hub.dates.bytes_at(int(time.time())), *found.group(*shape.order)
+                )
+            except Exception:  # noqa: BLE001 - as in Hub._bug
+                log.exception("a bug: %r", data[:200])
+                date = hub.dates.at(int(time.time()))
+                answer = encode(says(500, BUG_TEXT), date, old=False)
+            if answer is None:
+                return False
+            if isinstance(answer, bytes):
+                self.deadline = hub.loop.time() + self._bounds.idle_s
+                transport.write(answer)
+                if hub.observer is not None:
+                    hub.note_bytes(data, answer, began)
+            else:
+                self._wait(answer, data, began)
+            return True
+        return False
+
+    def _wait(self, waiting: Waiting, data: bytes, began: float) -> None:
+        """HOT: it has begun; whatever comes meanwhile goes into the pipeline behind it."""
+        self._pipeline.add(Incoming(Request("POST", "", {}, data), keep_alive=True, old=False))
+        slot = self._pipeline.start()
+        assert slot is not None
+        self._hub.wait_for(waiting, len(data), partial(self._waited, slot, waiting, began))
+        self._phase = BUSY
+        self.deadline = math.inf
+
+    def _waited(self, slot: Slot, waiting: Waiting, began: float) -> None:
+        hub, data = self._hub, slot.incoming.request.body
+        try:
+            answer = waiting.finish(hub.dates.bytes_at(int(time.time())))
+        except Exception:  # noqa: BLE001 - as in Hub._bug
+            log.exception("a bug: %r", data[:200])
+            answer = encode(says(500, BUG_TEXT), hub.dates.at(int(time.time())), old=False)
+        if answer is None:
+            (event,) = RequestReader(self._bounds, secure=self._secure).receive(data)
+            assert isinstance(event, Incoming)
+            slot.incoming = event
+            hub.otherwise(waiting, event.request, partial(self._answered_later, slot))
+            return
+        if hub.observer is not None:
+            hub.note_bytes(data, answer, began)
+        transport = self._transport
+        if transport is None:
+            return  # the client went away
+        if hub.draining and self._pipeline.is_last(slot):
+            answer = answer.replace(b"\r\n\r\n", CLOSING, 1)
+        for ready in self._pipeline.finish(slot, answer):
+            transport.write(ready)
+        is_plain = not (
+            len(self._pipeline)
+            or self._reading_paused
+            or self._hanging_up
+            or hub.draining
+            or self._refusal is not None
+        )
+        if not is_plain and not self._pump_planned:
+            self._pump()
+        self._set_deadline()
+
+    def _learn(self, data: bytes, incoming: Incoming) -> None:
+        """Each connection tries a few times: a client may have no shape, or many."""
+        shape = self._hub.learn(data, incoming.request)
+        if shape is not None:
+            self._lessons -= 1
+            if shape not in self._shapes:
+                self._shapes += (shape,)
+
+    def _answer_at_once(self, event: Event, whole: bytes) -> bool:
+        """HOT: the usual case, without the pipeline: one request, quick, nothing before it."""
+        hub = self._hub
+        transport = self._transport
+        if (
+            type(event) is not Incoming
+            or not event.keep_alive
+            or self._writing_paused
+            or hub.draining
+            or transport is None
+        ):
+            return False
+        response = hub.answer_here(event.request)
+        if response is None:
+            self._pipeline.add(event)
+            slot = self._pipeline.start()
+            assert slot is not None
+            self._later(slot)
+        else:
+            transport.write(self._encode(response, event, False))
+        # What the server itself refuses, such as a strange host, is no example.
+        if whole and self._lessons and (response is None or response.status == 200):
+            self._learn(whole, event)
+        if self._reader.body_bytes != self._held_bytes:
+            self._hold(self._reader.body_bytes)
+        self._phase = -1
+        self._set_deadline()
+        return True
+
+    def _later(self, slot: Slot) -> None:
+        request = slot.incoming.request
+        if self._hub.portal is not None and is_portal(request.target):
+            self._visit_portal(self._hub.portal, slot)
+        else:
+            self._hub.answer_later(request, partial(self._answered_later, slot))
+
+    def _visit_portal(self, door: PortalDoor, slot: Slot) -> None:
+        refusal = door.answer(slot.incoming.request)
+        if refusal is None and not self._pipeline.is_only(slot):
+            refusal = says(503, "A request to the portal needs a connection without others.")
+        if refusal is not None:
+            self._hub.loop.call_soon(self._answered_later, slot, refusal)
+        else:
+            self._splice(door, slot.incoming.request, 0)
+
+    def _stream_in(self, door: PortalDoor) -> bool:
+        """A large body for the portal does not wait here until it is whole."""
+        found = None if len(self._pipeline) else self._reader.unfinished()
+        if found is None or self._transport is None:
+            return False
+        refusal = self._hub.hosts.refuses(found[0].headers["host"])
+        answer = door.answer(found[0]) if refusal is None else says(403, refusal)
+        if answer is None:
+            self._splice(door, *found)
+            return True
+        self._reader.close()
+        self._refusal = answer
+        return False
+
+    def _splice(self, door: PortalDoor, request: Request, rest_bytes: int) -> None:
+        from armillary.server.portal.splice import Spliced  # few servers are ever asked for it
+
+        transport, self._transport = self._transport, None
+        assert transport is not None
+        self.connection_lost(None)
+        back = partial(Connection, self._hub, secure=self._secure)
+        Spliced(self._hub, door, transport, secure=self._secure, back=back).begin(
+            request, rest_bytes
+        )
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case Incoming():
+                self._pipeline.add(event)
+            case Continue():
+                # With answers still to come the client has not asked for it yet: it knows to
+                # send after a while.
+                if not len(self._pipeline):
+                    self._write(CONTINUE_BYTES)
+            case Refusal():
+                self._refusal = refuses(event)
+
+    def _pump(self) -> None:
+        """Start what may start."""
+        pipeline = self._pipeline
+        budget = self._bounds.inline
+        while self._transport is not None and not self._writing_paused and self._stream is None:
+            if budget == 0:
+                self._pump_soon()
+                break
+            slot = pipeline.start()
+            if slot is None:
+                break
+            request = slot.incoming.request
+            response = self._hub.answer_here(request)
+            if response is None:
+                self._later(slot)
+            else:
+                budget -= 1
+                self._answered(slot, response)
+        self._set_reading()
+        if not len(pipeline):
+            self._all_answered()
+
+    def _pump_soon(self) -> None:
+        """Other connections first."""
+        if not self._pump_planned:
+            self._pump_planned = True
+            self._hub.loop.call_soon(self._pump_planned_now)
+
+    def _pump_planned_now(self) -> None:
+        self._pump_planned = False
+        self._pump()
+        self._set_deadline()
+
+    def _answered_later(self, slot: Slot, response: Response) -> None:
+        if isinstance(response, Streaming) and self._transport is not None:
+            if self._pipeline.is_only(slot) and self._hub.may_stream():
+                # Its slot is never finished, so that nothing comes after it.
+                self._write(stream_head(response, self._hub.dates.at(int(time.time()))))
+                self._stream = Stream(self._hub, response.more, self._send_piece)
+                return
+            response = says(503, "Too many streams; each needs a connection of its own.")
+        self._answered(slot, response)
+        if not self._pump_planned:
+            self._pump()
+            self._set_deadline()
+
+    def _answered(self, slot: Slot, response: Response) -> None:
+        if self._transport is None:
+            return  # the client went away
+        incoming = slot.incoming
+        closing = not incoming.keep_alive or (self._hub.draining and self._pipeline.is_last(slot))
+        if not incoming.keep_alive:
+            self._hanging_up = True
+        for answer in self._pipeline.finish(slot, self._encode(response, incoming, closing)):
+            self._write(answer)
+
+    def _encode(self, response: Response, incoming: Incoming, closing: bool) -> bytes:
+        date = self._hub.dates.at(int(time.time()))
+        head = incoming.request.method == "HEAD"
+        try:
+            return encode(response, date, head=head, closing=closing, old=incoming.old)
+        except ValueError:  # and UnicodeEncodeError
+            log.exception("a bug: headers of %s", incoming.request.target)
+            ours = says(500, BUG_TEXT)
+            return encode(ours, date, head=head, closing=closing, old=incoming.old)
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def _send_piece(self, piece: bytes) -> None:
+        if not self._writing_paused:  # a client that does not read misses what happens meanwhile
+            self._write(piece)
+
+    def _all_answered(self) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        if self._refusal is not None:
+            date = self._hub.dates.at(int(time.time()))
+            transport.write(encode(self._refusal, date, closing=True, old=False))
+            self._refusal = None
+            self._linger(transport)
+        elif self._phase != LINGER and (
+            self._hanging_up or (self._hub.draining and not self._reader.in_request)
+        ):
+            transport.close()
+
+    def _linger(self, transport: asyncio.Transport) -> None:
+        """Closing with unread bytes resets the connection, and the client may lose the answer that
+        says why. So say that we are done and go on reading for a moment."""
+        self._phase = LINGER
+        self.deadline = self._hub.loop.time() + self._bounds.linger_s
+        self._set_reading()
+        if transport.can_write_eof():
+            transport.write_eof()
+
+    # --- bounds ---------------------------------------------------------------------------------
+
+    def _set_reading(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        full = len(self._pipeline) >= self._bounds.pipeline or self._refusal is not None
+        pause = self._phase != LINGER and (self._writing_paused or full)
+        if pause != self._reading_paused:
+            self._reading_paused = pause
+            if pause:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _hold(self, body_bytes: int) -> None:
+        change = body_bytes - self._held_bytes
+        self._held_bytes = body_bytes
+        if not self._hub.pool.hold(change) and change > 0 and self._refusal is None:
+            self._reader.close()
+            self._hold(0)
+            self._refusal = says(503, "Too much is coming in at once. Try again in a moment.")
+
+    def _set_deadline(self) -> None:
+        if self._phase == LINGER:
+            return
+        if self._writing_paused:
+            phase = WRITE
+        elif len(self._pipeline):
+            phase = BUSY
+        elif self._reader.in_body:
+            phase = BODY
+        else:
+            phase = HEAD if self._reader.in_request else IDLE
+        if phase != self._phase or self.deadline == math.inf:
+            self._phase = phase
+            self.deadline = self._hub.loop.time() + self._seconds[phase]
+            if phase == WRITE and self._transport is not None:
+                self._unsent_bytes = self._transport.get_write_buffer_size()
+
+    def expire(self, now: float) -> None:
+        if self._transport is None:
+            return
+        if self._phase == WRITE:
+            unsent = self._transport.get_write_buffer_size()
+            if unsent < self._unsent_bytes:  # slow, but alive
+                self._unsent_bytes = unsent
+                self.deadline = now + self._bounds.write_s
+                return
+        if self._phase == IDLE:
+            self._transport.close()  # politely: TLS says goodbye
+        else:
+            self.abort()
+
+    def drain(self) -> None:
+        if self._transport is None:
+            return
+        if self._stream is not None:
+            self._transport.close()
+        if not len(self._pipeline) and not self._reader.in_request and self._phase != LINGER:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()

@@ -1,0 +1,136 @@
+"""A container as this process knows it: its record, and everything computed from it once.
+
+Immutable. When a fence says it is old, the holder loads a new one from the catalog.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import orjson
+
+from armillary.encoding.hashing import epk_key, key_identity, locate
+from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition, check_key
+from armillary.encoding.rids import rid_bytes
+from armillary.engine.base import CATALOG_SPACE, Engine
+from armillary.errors import OwnerNotFound
+from armillary.partition.ranges import RangeTable, range_table
+from armillary.store.catalog.definitions import ContainerDefinition, parse_container
+from armillary.store.catalog.records import (
+    ContainerRecord,
+    DatabaseRecord,
+    decode_container,
+    find_container_row,
+    find_database,
+)
+from armillary.store.index.entries import IndexPlan
+from armillary.store.index.plan_cache import plan_from
+from armillary.store.items.requests import Context, Key
+from armillary.store.rows.meta import Meta
+from armillary.values import UNDEFINED
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerState:
+    record: ContainerRecord
+    definition: ContainerDefinition
+    table: RangeTable
+    fences: dict[int, bytes]
+    """By space: how its meta row has to begin."""
+    plan: IndexPlan
+    policies: tuple[tuple[int, bytes], ...]
+    container: bytes
+    self_link: str
+    is_plain: bool
+    """One path under hash V2 and no time to live: what `short_reads.py` knows how to read."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """One physical partition for ever."""
+        return self.record.fixed or self.definition.partition_key.system_key
+
+    def context(self, fence: bytes, now_s: int, logical_bytes_max: int) -> Context:
+        return Context(
+            fence=fence,
+            container=self.container,
+            now_s=now_s,
+            self_prefix=self.self_link + "docs/",
+            policy=self.record.policy,
+            policies=self.policies,
+            default_ttl=self.definition.default_ttl,
+            logical_bytes_max=logical_bytes_max,
+            retention_s=self.definition.retention_s,
+            fixed=self.is_fixed,
+        )
+
+
+def load_state(engine: Engine, database: str, name: str) -> ContainerState:
+    with engine.read(CATALOG_SPACE) as reader:
+        owner = find_database(reader, database)
+        row = None if owner is None else find_container_row(reader, owner, name)
+    if owner is None or row is None:
+        raise OwnerNotFound
+    return _state_from(owner, row)
+
+
+@lru_cache(maxsize=512)
+def _state_from(owner: DatabaseRecord, row: bytes) -> ContainerState:
+    """Parsing a record takes far longer than finding it, and most looks find the same one."""
+    return state_of(owner, decode_container(row))
+
+
+def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
+    definition = parse_container(record.definition)
+    table = range_table([one.to_range() for one in record.ranges])
+    container = rid_bytes(record.rid)
+    policies = tuple((version, text.encode()) for version, text in record.policies.items())
+    return ContainerState(
+        record=record,
+        definition=definition,
+        table=table,
+        fences={
+            one.space: Meta(container, one.ordinal, one.epoch, record.settings).fence()
+            for one in table.ranges
+        },
+        plan=plan_from(dict(policies)[record.policy]),
+        policies=policies,
+        container=container,
+        self_link=f"dbs/{owner.rid}/colls/{record.rid}/",
+        is_plain=(
+            definition.partition_key.version == 2
+            and len(definition.partition_key.paths) == 1
+            and not definition.default_ttl
+        ),
+    )
+
+
+def make_key(values: KeyValues, definition: ContainerDefinition) -> tuple[bytes, Key]:
+    """(effective partition key, the logical partition) of a checked key value."""
+    epk, digest = locate(values, definition.partition_key)
+    return epk, Key(
+        epk_key(epk, definition.partition_key),
+        digest,
+        key_identity(values, definition.partition_key),
+        key_json(values),
+    )
+
+
+class KeyPlace(NamedTuple):
+    """Where a key value is, found once for clients that send the same one again."""
+
+    definition: PartitionKeyDefinition
+    epk: bytes
+    digest: bytes
+    row: bytes
+    """The EPK as it stands in the keys of rows."""
+    json: bytes
+
+
+def place_key(values: KeyValues, definition: PartitionKeyDefinition) -> KeyPlace:
+    epk, digest = locate(check_key(values, definition), definition)
+    return KeyPlace(definition, epk, digest, epk_key(epk, definition), key_json(values))
+
+
+def key_json(values: KeyValues) -> bytes:
+    """As it stands in the partition key header: `["a",1]`, with `{}` for undefined."""
+    return orjson.dumps([{} if value is UNDEFINED else value for value in values])

@@ -1,0 +1,306 @@
+"""The indexing policy and the unique keys of a container: parsed, checked, and given back as the
+service gives them back.
+
+What is absent is filled in with the defaults (nosql-rest 2.5, nosql-query 7.1). Tuple paths are
+checked in form and echoed, and queries that would use them read the items instead. What a policy
+means for one item is decided in store/index/entries.py; how spatial, vector and full-text indexes fit
+the container's other policies, in store/catalog/policies.py.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from armillary.encoding.documents import SYSTEM_PROPERTIES
+from armillary.encoding.paths import Path as PropertyPath
+from armillary.encoding.paths import format_path, parse_path
+from armillary.errors import BadInput
+from armillary.limits import (
+    COMPOSITE_INDEXES_MAX,
+    COMPOSITE_PATHS_MAX,
+    INDEX_PATHS_MAX,
+    UNIQUE_KEY_PATHS_MAX,
+    UNIQUE_KEYS_MAX,
+)
+from armillary.store.index.paths import (
+    ARRAY,
+    IndexPath,
+    Path,
+    parse_index_path,
+    parse_property_path,
+    path_text,
+)
+from armillary.values import JSON
+
+Mode: TypeAlias = Literal["consistent", "none"]
+UniqueKeys: TypeAlias = tuple[tuple[PropertyPath, ...], ...]
+
+_EVERYTHING: Final = IndexPath((), "subtree")
+_ETAG_ENTRY: Final = {"path": '/"_etag"/?'}
+_COMPOSITE_PATHS_MIN: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CompositePath:
+    segments: Path
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPolicy:
+    """What is indexed. `document` is the policy as it goes out; two policies with the same one are
+    the same.
+    """
+
+    mode: Mode
+    included: tuple[IndexPath, ...]
+    excluded: tuple[IndexPath, ...]
+    composites: tuple[tuple[CompositePath, ...], ...]
+    document: dict[str, JSON]
+
+    def to_json(self) -> dict[str, JSON]:
+        """A copy the caller may keep or change."""
+        return copy.deepcopy(self.document)
+
+
+def parse_policy(source: JSON | None) -> IndexPolicy:
+    given = {} if source is None else _object(source, "The indexing policy")
+    mode, automatic = _parse_mode(given)
+    document: dict[str, JSON] = {"indexingMode": mode, "automatic": automatic}
+    if mode == "none":
+        _refuse_paths_without_index(given)
+        document |= {"includedPaths": [], "excludedPaths": []}
+        return IndexPolicy(mode, (), (), (), document)
+    included, excluded = _path_entries(given)
+    document |= {"includedPaths": included, "excludedPaths": excluded}
+    composites = tuple(map(_parse_composite, _composite_entries(given)))
+    if composites:
+        document["compositeIndexes"] = [list(map(_composite_json, index)) for index in composites]
+    for name in _OTHERS:
+        if entries := _list(given, name):
+            document[name] = [_other_entry(name, entry) for entry in entries]
+    return IndexPolicy(
+        mode,
+        tuple(parse_index_path(entry["path"]) for entry in included),
+        tuple(parse_index_path(entry["path"]) for entry in excluded),
+        composites,
+        document,
+    )
+
+
+def parse_unique_keys(source: JSON | None) -> UniqueKeys:
+    """The constraints, each a tuple of paths."""
+    given = {} if source is None else _object(source, "The unique key policy")
+    entries = _list(given, "uniqueKeys")
+    if len(entries) > UNIQUE_KEYS_MAX:
+        raise BadInput(
+            f"The container has {len(entries)} unique keys; allowed are {UNIQUE_KEYS_MAX}."
+        )
+    constraints = tuple(_parse_unique_key(_object(entry, "A unique key")) for entry in entries)
+    # The same set of paths in another order is the same constraint.
+    if len({frozenset(paths) for paths in constraints}) < len(constraints):
+        raise BadInput("A unique key is given more than once.")
+    return constraints
+
+
+def unique_keys_json(constraints: UniqueKeys) -> dict[str, JSON]:
+    return {"uniqueKeys": [{"paths": [format_path(path) for path in key]} for key in constraints]}
+
+
+# --- mode and paths -------------------------------------------------------------------------------
+
+
+def _parse_mode(given: dict[str, JSON]) -> tuple[Mode, bool]:
+    text = given.get("indexingMode") or "consistent"
+    if not isinstance(text, str) or text.lower() not in ("consistent", "lazy", "none"):
+        raise BadInput(f"The indexing mode {text!r} is invalid; allowed are 'consistent', 'none'.")
+    mode: Mode = "none" if text.lower() == "none" else "consistent"
+    automatic = given.get("automatic")
+    if automatic is None:
+        automatic = mode == "consistent"
+    if not isinstance(automatic, bool):
+        raise BadInput("'automatic' of the indexing policy must be true or false.")
+    if mode == "none" and automatic:
+        raise BadInput("The indexing mode 'none' needs 'automatic' to be false.")
+    return mode, automatic
+
+
+def _refuse_paths_without_index(given: dict[str, JSON]) -> None:
+    # Clients send their default lists along with mode none, so only real wishes are refused.
+    for name in ("compositeIndexes", *_OTHERS):
+        if _list(given, name):
+            raise BadInput(f"The indexing mode 'none' does not allow {name}.")
+
+
+def _path_entries(given: dict[str, JSON]) -> tuple[list[dict[str, JSON]], list[dict[str, JSON]]]:
+    """includedPaths and excludedPaths, with what the service adds to them."""
+    included = _parse_entries(given, "includedPaths")
+    excluded = _parse_entries(given, "excludedPaths")
+    everywhere = _EVERYTHING in excluded
+    if given.get("includedPaths") is None and not everywhere:
+        included[_EVERYTHING] = {"path": "/*"}
+    if _EVERYTHING not in included and not everywhere:
+        raise BadInput(
+            'The special mandatory indexing path "/*" is not provided in any of the path type '
+            "sets. Please provide this path in one of the sets."
+        )
+    for path in included.keys() & excluded.keys():
+        raise BadInput(
+            f"The indexing path '{included[path]['path']}' is both included and excluded."
+        )
+    if any(path.kind == "tuple" for path in excluded):
+        raise BadInput("A tuple path can only be included, not excluded.")
+    etag = parse_index_path(_ETAG_ENTRY["path"])
+    if etag not in included and etag not in excluded:
+        excluded[etag] = dict(_ETAG_ENTRY)
+    return list(included.values()), list(excluded.values())
+
+
+def _parse_entries(given: dict[str, JSON], name: str) -> dict[IndexPath, dict[str, JSON]]:
+    entries = [_object(entry, f"An entry of {name}") for entry in _list(given, name)]
+    if len(entries) > INDEX_PATHS_MAX:
+        raise BadInput(f"{name} has {len(entries)} paths; allowed are {INDEX_PATHS_MAX}.")
+    paths: dict[IndexPath, dict[str, JSON]] = {}
+    for entry in entries:
+        path = parse_index_path(entry.get("path"))
+        # Tuples over one array differ in their members, which are kept in the text only.
+        key = IndexPath((entry["path"],), "tuple") if path.kind == "tuple" else path
+        paths[key] = _modern_entry(entry)
+    return paths
+
+
+def _modern_entry(entry: dict[str, JSON]) -> dict[str, JSON]:
+    """The entry as the service gives it back: `/` is `/*`, and the index kinds of old, which all
+    are range indexes now, are gone. Spatial ones stay."""
+    kept = copy.deepcopy(entry)
+    if kept["path"] == "/":
+        kept["path"] = "/*"
+    spatial = [one for one in _list(kept, "indexes") if not _is_range_index(one)]
+    kept.pop("indexes", None)
+    return {**kept, "indexes": spatial} if spatial else kept
+
+
+def _is_range_index(entry: JSON) -> bool:
+    kind = _object(entry, "An entry of indexes").get("kind")
+    return isinstance(kind, str) and kind.lower() in ("hash", "range")
+
+
+# --- composite indexes and unique keys ------------------------------------------------------------
+
+
+def _composite_entries(given: dict[str, JSON]) -> list[JSON]:
+    entries = _list(given, "compositeIndexes")
+    if len(entries) > COMPOSITE_INDEXES_MAX:
+        raise BadInput(
+            f"The policy has {len(entries)} composite indexes; allowed are {COMPOSITE_INDEXES_MAX}."
+        )
+    return entries
+
+
+def _parse_composite(entry: JSON) -> tuple[CompositePath, ...]:
+    if not isinstance(entry, list):
+        raise BadInput("A composite index must be a list of paths.")
+    if not _COMPOSITE_PATHS_MIN <= len(entry) <= COMPOSITE_PATHS_MAX:
+        raise BadInput(
+            f"A composite index has {len(entry)} paths; allowed are {_COMPOSITE_PATHS_MIN} to "
+            f"{COMPOSITE_PATHS_MAX}."
+        )
+    paths = tuple(
+        _parse_composite_path(_object(path, "A path of a composite index")) for path in entry
+    )
+    if len({path.segments for path in paths}) < len(paths):
+        raise BadInput("A composite index names a path more than once.")
+    arrays = {
+        path.segments[: path.segments.index(ARRAY)] for path in paths if ARRAY in path.segments
+    }
+    if len(arrays) > 1 or any(path.segments.count(ARRAY) > 1 for path in paths):
+        raise BadInput("A composite index can go into one array only.")
+    return paths
+
+
+def _parse_composite_path(entry: dict[str, JSON]) -> CompositePath:
+    order = entry.get("order") or "ascending"
+    if not isinstance(order, str) or order.lower() not in ("ascending", "descending"):
+        raise BadInput(
+            f"The order {order!r} of a composite index is invalid; allowed are 'ascending' and "
+            "'descending'."
+        )
+    return CompositePath(parse_property_path(entry.get("path")), order.lower() == "descending")
+
+
+def _composite_json(path: CompositePath) -> dict[str, JSON]:
+    order = "descending" if path.descending else "ascending"
+    return {"path": path_text(path.segments), "order": order}
+
+
+def _parse_unique_key(entry: dict[str, JSON]) -> tuple[PropertyPath, ...]:
+    paths = tuple(map(_parse_unique_path, _list(entry, "paths")))
+    if not 1 <= len(paths) <= UNIQUE_KEY_PATHS_MAX:
+        raise BadInput(
+            f"A unique key has {len(paths)} paths; allowed are 1 to {UNIQUE_KEY_PATHS_MAX}."
+        )
+    if len(set(paths)) < len(paths):
+        raise BadInput("A unique key names a path more than once.")
+    for path in paths:
+        if path[0] in SYSTEM_PROPERTIES:
+            raise BadInput(f"The unique key path '{format_path(path)}' is a system property.")
+    return paths
+
+
+def _parse_unique_path(text: JSON) -> PropertyPath:
+    if not isinstance(text, str):
+        raise BadInput("A path of a unique key must be a string such as '/name'.")
+    return parse_path(text)
+
+
+# --- indexes of other kinds -----------------------------------------------------------------------
+
+_SPATIAL_TYPES: Final = {"point", "linestring", "polygon", "multipolygon"}
+
+
+def _check_spatial(entry: dict[str, JSON]) -> None:
+    if parse_index_path(entry.get("path")).kind == "tuple":
+        raise BadInput("A spatial index can't have a tuple path.")
+    types = _list(entry, "types")
+    if not all(isinstance(name, str) and name.lower() in _SPATIAL_TYPES for name in types):
+        raise BadInput(
+            f"The types {types!r} of a spatial index are invalid; allowed are 'Point', "
+            "'LineString', 'Polygon' and 'MultiPolygon'."
+        )
+
+
+def _check_property(entry: dict[str, JSON]) -> None:
+    parse_property_path(entry.get("path"))
+
+
+_OTHERS: Final[dict[str, Callable[[dict[str, JSON]], None]]] = {
+    "spatialIndexes": _check_spatial,
+    "vectorIndexes": _check_property,
+    "fullTextIndexes": _check_property,
+}
+
+
+def _other_entry(name: str, entry: JSON) -> dict[str, JSON]:
+    given = _object(entry, f"An entry of {name}")
+    _OTHERS[name](given)
+    return copy.deepcopy(given)
+
+
+# --- form -----------------------------------------------------------------------------------------
+
+
+def _object(source: JSON, what: str) -> dict[str, JSON]:
+    if not isinstance(source, dict):
+        raise BadInput(f"{what} must be a JSON object.")
+    return source
+
+
+def _list(given: dict[str, Any], name: str) -> list[JSON]:
+    """The list under `name`; absent and null are an empty one."""
+    value = given.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise BadInput(f"'{name}' must be a list.")
+    return value

@@ -1,0 +1,477 @@
+"""Item operations on one container: route, run, and try again when the world has moved.
+
+    prepare (no transaction) → route by hash → command to the owner's space → Done
+         ▲                                            │ Fenced, SpaceGone: read the catalog again
+         └────────────────────────────────────────────┘ Stale: look at the item again
+
+`ContainerStore` is what every front end uses. It holds nothing but caches: any number of them, in
+any number of processes, may work on one container.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from random import Random
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from armillary.encoding.documents import BODY_BYTES, check_id
+from armillary.encoding.etags import matches
+from armillary.encoding.hashing import epk_key, locate
+from armillary.encoding.partition_key import KeyValues, check_key
+from armillary.engine.base import Command, Engine, Reader, SpaceGone
+from armillary.errors import (
+    DbError,
+    Fenced,
+    NotFound,
+    NotModified,
+    RangeGone,
+    Stale,
+)
+from armillary.limits import FROZEN_WAIT_MS
+from armillary.partition.ranges import Range
+from armillary.store.bulk import Bulk
+from armillary.store.catalog.state import ContainerState, KeyPlace, key_json, load_state, make_key
+from armillary.store.items.batches import batch_key, batch_ops, check_batch
+from armillary.store.items.patch import modified_paths
+from armillary.store.items.preparation import (
+    Operation,
+    Prepared,
+    Seen,
+    prepare,
+    prepare_patch,
+    required,
+    seen_text,
+)
+from armillary.store.items.reading import Stored, point_read, read_many
+from armillary.store.items.requests import Context, Done, Failed, Key
+from armillary.store.rows.fence import check_fence
+from armillary.store.rows.meta import unpack_meta
+from armillary.store.rows.secondary import id_part
+from armillary.store.throughput.gate import Gate
+from armillary.store.throughput.meter import Meter
+from armillary.store.upkeep.pieces import Settings
+
+FROZEN_STEP_SECONDS = 0.005  # between two looks at a range that stands still
+# Of re-routing or looking again before giving up: as many as fit the wait for a frozen range.
+ROUNDS_MAX = round(FROZEN_WAIT_MS / 1000 / FROZEN_STEP_SECONDS)
+
+T = TypeVar("T")
+Submit: TypeAlias = Callable[[int, Command], Future[Any]]
+
+
+class ContainerStore:
+    def __init__(
+        self,
+        engine: Engine,
+        database: str,
+        name: str,
+        *,
+        random: Random,
+        logical_bytes_max: int,
+        meter: Meter | None = None,
+        note_write: Callable[[str, str], None] = lambda database, container: None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.engine = engine
+        self.database = database
+        self.name = name
+        self._random = random
+        self.logical_bytes_max = logical_bytes_max
+        self.meter = meter
+        self._note_write = note_write
+        self._wait = wait
+        self.known_state: ContainerState | None = None
+        """What was last read from the catalog; `state` reads it when there is nothing."""
+
+    # --- state ----------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> ContainerState:
+        state = self.known_state
+        if state is None:
+            state = self.known_state = load_state(self.engine, self.database, self.name)
+        return state
+
+    def refresh(self) -> ContainerState:
+        self.known_state = load_state(self.engine, self.database, self.name)
+        return self.known_state
+
+    def _catch_up(self, old: ContainerState, owner: Range) -> None:
+        """After a fence: the catalog is newer than us, or newer than the space, or the range stands
+        still for a moment while it splits or merges."""
+        new = self.refresh()
+        if new.record.version != old.record.version or new.record.rid != old.record.rid:
+            return
+        settings = Settings(
+            new.container, owner.ordinal, owner.epoch, new.record.settings, new.record.policy
+        )
+        with suppress(SpaceGone):  # dropped since we looked: the next round finds out why
+            with self.engine.read(owner.space) as reader:
+                meta = unpack_meta(reader.meta)
+            # A frozen range is asked by looking, not by commands: those would be in the way of the
+            # one who is about to open it again.
+            if meta.settings >= new.record.settings or not self.engine.run(
+                owner.space, Command("items.adopt_settings", settings)
+            ):
+                self.note_write()  # should its runner be dead, another one has to be found
+                self._wait(FROZEN_STEP_SECONDS)
+
+    def note_write(self) -> None:
+        """Background work should have a look soon."""
+        self._note_write(self.database, self.name)
+
+    def now_s(self) -> int:
+        return self.engine.now_ms() // 1000
+
+    def context(self, state: ContainerState, owner: Range) -> Context:
+        self.note_write()
+        return state.context(state.fences[owner.space], self.now_s(), self.logical_bytes_max)
+
+    def retrying(self, epk: bytes, attempt: Callable[[ContainerState, Range], T]) -> T:
+        for _ in range(ROUNDS_MAX):
+            state = self.state
+            owner = state.table.find(epk)
+            try:
+                return attempt(state, owner)
+            except Stale:
+                continue
+            except (Fenced, SpaceGone):
+                self._catch_up(state, owner)
+        raise RangeGone
+
+    def retrying_key(
+        self, values: KeyValues, attempt: Callable[[ContainerState, Range, Key], T]
+    ) -> T:
+        """The same for one logical partition. The key is made anew in each round: a container that
+        was deleted and made again under its name may hash in another way.
+        """
+        for _ in range(ROUNDS_MAX):
+            state = self.state
+            epk, key = key_in(state, values)
+            owner = state.table.find(epk)
+            try:
+                return attempt(state, owner, key)
+            except Stale:
+                continue
+            except (Fenced, SpaceGone):
+                self._catch_up(state, owner)
+        raise RangeGone
+
+    def look(
+        self,
+        epk: bytes,
+        read: Callable[[ContainerState, Range, Reader], T],
+        *,
+        cost: Callable[[T], float] | None = None,
+        operation: str = "read",
+    ) -> T:
+        """Run `read` on a snapshot of the physical partition that owns `epk`. With a `cost` it is a
+        request of a user: admitted before, charged after."""
+
+        def attempt(state: ContainerState, owner: Range) -> T:
+            return self._looked(
+                state, owner, b"", lambda reader: read(state, owner, reader), cost, operation
+            )
+
+        return self.retrying(epk, attempt)
+
+    def look_at_key(
+        self,
+        values: KeyValues,
+        read: Callable[[ContainerState, Key, Reader], T],
+        *,
+        cost: Callable[[T], float] | None = None,
+        operation: str = "read",
+    ) -> T:
+        """Run `read` on a snapshot of the physical partition that holds a logical one."""
+
+        def attempt(state: ContainerState, owner: Range, key: Key) -> T:
+            return self._looked(
+                state, owner, key.json, lambda reader: read(state, key, reader), cost, operation
+            )
+
+        return self.retrying_key(values, attempt)
+
+    def _looked(
+        self,
+        state: ContainerState,
+        owner: Range,
+        key: bytes,
+        read: Callable[[Reader], T],
+        cost: Callable[[T], float] | None,
+        operation: str,
+    ) -> T:
+        gate = self._gate(state, owner, key, operation)
+        if cost is not None:
+            gate.admit()
+        with self.engine.read(owner.space) as reader:
+            check_fence(reader.meta, state.fences[owner.space])
+            found = read(reader)
+        if cost is not None:
+            gate.charge(cost(found))
+        return found
+
+    def charge(self, epk: bytes, ru: float, *, operation: str) -> None:
+        """A cost that is known only after the work: taken from the range that owns `epk`."""
+        state = self.state
+        self._gate(state, state.table.find(epk), b"", operation).charge(ru)
+
+    # --- single operations ----------------------------------------------------------------------
+
+    def run(self, operation: Operation, given: KeyValues | None) -> Done:
+        """One create, upsert, replace, patch, delete or read."""
+        if operation.kind == "patch":
+            return self._patch(operation, required(given))
+        if operation.kind == "read":
+            return self._read(operation, required(given))
+        return self._single(operation, given)
+
+    def start(self, operation: Operation, given: KeyValues | None) -> "Sent":
+        """The same for one create, upsert, replace or delete, without waiting: `finish` it when its
+        future is done."""
+        state = self.state
+        prepared = prepare(state, operation, given, self._random)
+        return self._submit(state, operation, prepared, self.submit_soon)
+
+    def finish(self, sent: "Sent") -> Done | None:
+        """None: the world has moved and nothing has happened; `run` it."""
+        try:
+            return self._received(sent)
+        except (Fenced, SpaceGone):
+            return None
+
+    def _single(self, operation: Operation, given: KeyValues | None) -> Done:
+        for _ in range(ROUNDS_MAX):
+            state = self.state
+            prepared = prepare(state, operation, given, self._random)
+            sent = self._submit(state, operation, prepared)
+            try:
+                return self._received(sent)
+            except (Fenced, SpaceGone):
+                self._catch_up(state, sent.owner)
+        raise RangeGone
+
+    @property
+    def submit_soon(self) -> Submit:
+        """How an event loop submits, which does not wait: many together, if the engine can."""
+        engine = self.engine
+        soon: Submit = getattr(engine, "submit_soon", engine.submit)
+        return soon
+
+    def _submit(
+        self,
+        state: ContainerState,
+        operation: Operation,
+        prepared: Prepared,
+        submit: Submit | None = None,
+    ) -> "Sent":
+        epk, key = key_in(state, prepared.key)
+        owner = state.table.find(epk)
+        gate = self._gate(state, owner, key.json, operation.kind)
+        gate.admit()
+        data = (self.context(state, owner), key, [prepared.op])
+        submit = submit or self.engine.submit
+        return Sent(submit(owner.space, Command("items.write", data)), owner, gate)
+
+    def _received(self, sent: "Sent") -> Done:
+        try:
+            done: Done = sent.future.result()
+        except DbError as error:
+            raise sent.gate.failed(error) from None
+        return sent.gate.passed(done, sent.patched_paths)
+
+    def _gate(self, state: ContainerState, owner: Range, key: bytes, operation: str) -> Gate:
+        return Gate(self.meter, state, owner, key, operation)
+
+    def _patch(self, operation: Operation, given: KeyValues) -> Done:
+        check_id(operation.id)
+
+        def attempt(state: ContainerState, owner: Range, key: Key) -> Done:
+            gate = self._gate(state, owner, key.json, "patch")
+            gate.admit()
+            with self.engine.read(owner.space) as reader:
+                check_fence(reader.meta, state.fences[owner.space])
+                seen = self._see(state, reader, key, operation.id)
+            op, _ = prepare_patch(state, operation, seen)
+            data = (self.context(state, owner), key, [op])
+            future = self.engine.submit(owner.space, Command("items.write", data))
+            return self._received(Sent(future, owner, gate, modified_paths(operation.patch)))
+
+        return self.retrying_key(given, attempt)
+
+    def _see(self, state: ContainerState, reader: Reader, key: Key, item_id: str) -> Seen:
+        wanted = [(key, item_id, id_part(item_id))]
+        (stored,) = read_many(reader, wanted, state.definition.default_ttl, self.now_s())
+        return Seen(None, 0) if stored is None else seen_text(stored.text, stored.lsn)
+
+    # --- reads ----------------------------------------------------------------------------------
+
+    def read(self, item_id: str, values: KeyValues) -> Stored:
+        return Stored(self.read_placed(item_id, values).value)
+
+    def read_placed(
+        self, item_id: str, values: KeyValues, place: KeyPlace | None = None
+    ) -> "Placed":
+        """A point read, and where it was answered. `place`: of the same key, if it is known.
+        HOT: numbers in bench/store.py."""
+        part = id_part(check_id(item_id))
+        for _ in range(ROUNDS_MAX):
+            state = self.known_state or self.state
+            definition = state.definition
+            if place is not None and place.definition is definition.partition_key:
+                _, epk, digest, row, key = place
+            else:
+                epk, digest = locate(
+                    check_key(values, definition.partition_key), definition.partition_key
+                )
+                row, key = epk_key(epk, definition.partition_key), key_json(values)
+            owner = state.table.find(epk)
+            meter = self.meter
+            ticket = None if meter is None else meter.admit(state, owner, "read")
+            try:
+                meta, value = point_read(
+                    self.engine,
+                    owner.space,
+                    state.fences[owner.space],
+                    row,
+                    digest,
+                    item_id,
+                    part,
+                    definition.default_ttl,
+                )
+            except (Fenced, SpaceGone):
+                self._catch_up(state, owner)
+                continue
+            except NotFound as error:
+                raise Gate(meter, state, owner, key, "read", ticket).failed(error) from None
+            if meter is not None:
+                ru = meter.profile.read.at(BODY_BYTES.unpack_from(value)[0])
+                meter.charge(state, owner, key, ru, "read", 200, ticket)
+            return Placed(value, owner, meta)
+        raise RangeGone
+
+    def _read(self, operation: Operation, given: KeyValues) -> Done:
+        stored = self.read(operation.id, given)
+        if operation.if_none_match is not None and matches(operation.if_none_match, stored.etag):
+            raise NotModified(etag=stored.etag)
+        return Done("read", stored.text, stored.etag, stored.lsn)
+
+    def read_many(self, wanted: Sequence[tuple[str, KeyValues]]) -> list[Stored | None]:
+        """Items by (id, key), in the order asked for; one snapshot per physical partition."""
+        results: list[Stored | None] = [None] * len(wanted)
+        left = list(range(len(wanted)))
+        for _ in range(ROUNDS_MAX):
+            state = self.state
+            by_owner: dict[Range, list[tuple[int, Key]]] = {}
+            for index in left:
+                epk, key = key_in(state, wanted[index][1])
+                by_owner.setdefault(state.table.find(epk), []).append((index, key))
+            left = []
+            for owner, asked in by_owner.items():
+                try:
+                    found = self._read_owner(state, owner, [(k, wanted[i][0]) for i, k in asked])
+                except (Fenced, SpaceGone):
+                    left += (index for index, _ in asked)
+                    self._catch_up(state, owner)
+                    continue
+                for (index, _), stored in zip(asked, found, strict=True):
+                    results[index] = stored
+            if not left:
+                return results
+        raise RangeGone
+
+    def _read_owner(
+        self, state: ContainerState, owner: Range, asked: list[tuple[Key, str]]
+    ) -> list[Stored | None]:
+        now_s = self.now_s()
+        parts = [(key, item_id, id_part(check_id(item_id))) for key, item_id in asked]
+        with self.engine.read(owner.space) as reader:
+            check_fence(reader.meta, state.fences[owner.space])
+            return read_many(reader, parts, state.definition.default_ttl, now_s)
+
+    # --- batch and bulk -------------------------------------------------------------------------
+
+    def batch(self, operations: Sequence[Operation], given: KeyValues) -> list[Done] | Failed:
+        """All or nothing, in one logical partition. Facts: nosql-rest 6.5."""
+        check_batch(operations)
+        given = batch_key(self.state, operations, given, self._random)
+
+        def attempt(state: ContainerState, owner: Range, key: Key) -> list[Done] | Failed:
+            def see(item_id: str) -> Seen:
+                with self.engine.read(owner.space) as reader:
+                    check_fence(reader.meta, state.fences[owner.space])
+                    return self._see(state, reader, key, item_id)
+
+            gate = self._gate(state, owner, key.json, "batch")
+            gate.admit()
+            ops = batch_ops(state, operations, given, self._random, see)
+            data = (self.context(state, owner), key, ops)
+            result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
+            return result if isinstance(result, Failed) else gate.passed_all(result)
+
+        return self.retrying_key(given, attempt)
+
+    def bulk(
+        self, operations: Iterable[tuple[Operation, KeyValues | None]]
+    ) -> list[Done | DbError]:
+        """Each operation for itself, in any order of completion; answers in the order given."""
+        asked: list[tuple[Operation, KeyValues | None]] = []
+        outcomes: list[DbError | Sent | None] = []
+        state = self.state
+        bulk = Bulk(self.engine, lambda owner: self.context(state, owner))
+        for operation, given in operations:
+            asked.append((operation, given))
+            outcomes.append(None)
+            if operation.kind in ("patch", "read"):
+                continue
+            try:
+                prepared = prepare(state, operation, given, self._random)
+                epk, key = key_in(state, prepared.key)
+                owner = state.table.find(epk)
+                gate = self._gate(state, owner, key.json, operation.kind)
+                gate.admit()
+                outcomes[-1] = Sent(bulk.add(owner, key, prepared.op), owner, gate)
+            except DbError as error:
+                outcomes[-1] = error
+        bulk.send()
+        return [self._settle(*one, outcome) for one, outcome in zip(asked, outcomes, strict=True)]
+
+    def _settle(
+        self,
+        operation: Operation,
+        given: KeyValues | None,
+        outcome: "Sent | DbError | None",
+    ) -> Done | DbError:
+        if isinstance(outcome, DbError):
+            return outcome
+        try:
+            if outcome is not None:
+                with suppress(Fenced, SpaceGone):
+                    return self._received(outcome)
+            return self.run(operation, given)
+        except DbError as error:
+            return error
+
+
+class Placed(NamedTuple):
+    """A stored item, the range it was read in, and the meta row of the same snapshot."""
+
+    value: bytes
+    owner: Range
+    meta: bytes
+
+
+class Sent(NamedTuple):
+    """A write on its way."""
+
+    future: Future[Any]
+    owner: Range
+    gate: Gate
+    patched_paths: int = 0
+
+
+def key_in(state: ContainerState, values: KeyValues) -> tuple[bytes, Key]:
+    """(effective partition key, the logical partition) of a key value in this container."""
+    definition = state.definition
+    return make_key(check_key(values, definition.partition_key), definition)

@@ -1,0 +1,270 @@
+"""What each operation on an item means: create, upsert, replace, delete, read. Facts: nosql-rest
+6.1 to 6.5.
+
+    1  find      id → rid → item; an expired item counts as absent
+    2  check     preconditions, unique keys, hash collisions, the size of the logical partition
+    3  change    through `Work`
+
+A single operation checks everything before its first write, so that a refusal disturbs nobody else
+in its group. A batch runs in a scope that is undone alone, and answers `Failed` instead of raising.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from armillary import steps
+from armillary.encoding.etags import etag_text, matches
+from armillary.engine.base import Handler, Row, Writer
+from armillary.errors import (
+    Conflict,
+    DbError,
+    NotFound,
+    NotModified,
+    PreconditionFailed,
+    Stale,
+    UniqueKeyConflict,
+)
+from armillary.store.items.requests import (
+    Context,
+    Done,
+    Failed,
+    Key,
+    Op,
+    Refusal,
+    from_refusal,
+    to_refusal,
+)
+from armillary.store.items.transaction import NOTHING_INDEXED, Found, Work, changed_leaves
+from armillary.store.rows import layout
+
+WRITE: Final = "items.write"
+BULK: Final = "items.bulk"
+
+BulkData: TypeAlias = tuple[Context, Sequence[tuple[Key, Op]]]
+
+
+def run_one(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> Done:
+    """A single operation."""
+    context, key, (op,) = data
+    work = Work(tx, context)
+    done = run_operation(work, key, op)
+    work.finish()
+    return done
+
+
+def run_batch(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> list[Done] | Failed:
+    """Operations in one logical partition: all or nothing, one LSN."""
+    context, key, ops = data
+    work = Work(tx, context)
+    done: list[Done] = []
+    try:
+        with tx.nested():
+            for op in ops:
+                done.append(run_operation(work, key, op))
+                steps.reached("batch.operation")
+            work.finish()
+    except Stale:
+        raise
+    except DbError as error:
+        return Failed(len(done), to_refusal(error))
+    return done
+
+
+def run_bulk(tx: Writer, data: BulkData) -> list[Done | Refusal]:
+    """Independent operations on any keys of the space: each happens or is refused by itself. What
+    they share (meta, logical partitions) is read and written once."""
+    context, pairs = data
+    work = Work(tx, context)
+    answers: list[Done | Refusal] = []
+    changed = 0
+    for key, op in pairs:
+        saved = work.save(key.epk_key)
+        try:
+            with tx.nested():
+                answers.append(run_operation(work, key, op))
+        except DbError as error:
+            work.restore(key.epk_key, saved)
+            answers.append(to_refusal(error))
+            continue
+        if op.kind != "read":
+            changed += 1
+            work.advance()
+    if changed:
+        work.lsn -= 1  # the last one is the LSN of the space
+        work.finish()
+    return answers
+
+
+def run_operation(work: Work, key: Key, op: Op) -> Done:
+    stored = work.find(key, op.id, op.id_part)
+    live = None if stored is None or work.is_expired(stored) else stored
+    if op.expect_lsn is not None and op.expect_lsn != (live.header.lsn if live else 0):
+        raise Stale
+    return OPERATIONS[op.kind](work, key, op, stored, live)
+
+
+def _create(work: Work, key: Key, op: Op, stored: Found | None, live: Found | None) -> Done:
+    if live is not None:
+        if op.if_none_match is not None and matches(op.if_none_match, _etag(live)):
+            raise PreconditionFailed
+        raise Conflict
+    return _insert(work, key, op, stored)
+
+
+def _upsert(work: Work, key: Key, op: Op, stored: Found | None, live: Found | None) -> Done:
+    if live is None:
+        return _insert(work, key, op, stored)
+    if op.if_none_match is not None and matches(op.if_none_match, _etag(live)):
+        raise PreconditionFailed
+    return _overwrite(work, key, op, live)
+
+
+def _replace(work: Work, key: Key, op: Op, stored: Found | None, live: Found | None) -> Done:
+    if live is None:
+        raise NotFound
+    return _overwrite(work, key, op, live)
+
+
+def _delete(work: Work, key: Key, op: Op, stored: Found | None, live: Found | None) -> Done:
+    if live is None:
+        raise NotFound
+    _check_match(op, live)
+    was = work.indexed(live)
+    work.remove_item(live, was)
+    return Done(
+        "deleted",
+        b"",
+        "",
+        work.lsn,
+        old_bytes=live.header.body_bytes,
+        leaves_removed=was.entries.leaves,
+    )
+
+
+def _read(work: Work, key: Key, op: Op, stored: Found | None, live: Found | None) -> Done:
+    if live is None:
+        raise NotFound
+    _check_match(op, live)
+    if op.if_none_match is not None and matches(op.if_none_match, _etag(live)):
+        raise NotModified(etag=_etag(live))
+    return Done("read", live.text, _etag(live), live.header.lsn, old_bytes=live.header.body_bytes)
+
+
+def _fail(work: Work, key: Key, op: Op, stored: Found | None, live: Found | None) -> Done:
+    assert op.refusal is not None
+    raise from_refusal(op.refusal)
+
+
+OPERATIONS: dict[str, Callable[[Work, Key, Op, Found | None, Found | None], Done]] = {
+    "create": _create,
+    "upsert": _upsert,
+    "replace": _replace,
+    "delete": _delete,
+    "read": _read,
+    "fail": _fail,
+}
+
+
+def _insert(work: Work, key: Key, op: Op, expired: Found | None) -> Done:
+    """A new item. What lies in its way and is expired goes in the same transaction."""
+    work.check_collision(key)
+    gone = _expired_rivals(work, key, op, None)
+    if expired is not None:
+        gone[expired.rid] = expired
+    for rival in gone.values():
+        work.remove_item(rival, work.indexed(rival), expired=True)
+    new, now = work.put_item(key, op, None, NOTHING_INDEXED)
+    return Done(
+        "created",
+        new.text,
+        _etag(new),
+        work.lsn,
+        new_bytes=new.header.body_bytes,
+        leaves_added=now.entries.leaves,
+    )
+
+
+def _overwrite(work: Work, key: Key, op: Op, live: Found) -> Done:
+    _check_match(op, live)
+    gone = _expired_rivals(work, key, op, live)
+    if op.new_id_part != op.id_part:
+        holder = work.find(key, op.new_id, op.new_id_part)
+        if holder is not None and not work.is_expired(holder):
+            raise Conflict
+        if holder is not None:
+            gone[holder.rid] = holder
+    for rival in gone.values():
+        work.remove_item(rival, work.indexed(rival), expired=True)
+    was = work.indexed(live)
+    new, now = work.put_item(key, op, live, was)
+    removed, added = changed_leaves(was.entries, now.entries)
+    return Done(
+        "replaced",
+        new.text,
+        _etag(new),
+        work.lsn,
+        old_bytes=live.header.body_bytes,
+        new_bytes=new.header.body_bytes,
+        leaves_removed=removed,
+        leaves_added=added,
+    )
+
+
+def _expired_rivals(work: Work, key: Key, op: Op, own: Found | None) -> dict[bytes, Found]:
+    """Items that hold one of our unique keys: a live one refuses the write, expired ones may go."""
+    rivals: dict[bytes, Found] = {}
+    assert op.entries is not None
+    for entry in op.entries.ux:
+        rid = work.tx.get(layout.UX + key.epk_key + entry)
+        if rid is None or (own is not None and rid == own.rid):
+            continue
+        rival = work.load(rid)
+        if not work.is_expired(rival):
+            raise UniqueKeyConflict
+        rivals[rid] = rival
+    return rivals
+
+
+def _check_match(op: Op, live: Found) -> None:
+    if op.if_match is not None and not matches(op.if_match, _etag(live)):
+        raise PreconditionFailed
+
+
+def _etag(found: Found) -> str:
+    return etag_text(found.header.etag)
+
+
+# --- what an engine with round trips can fetch ahead --------------------------------------------
+
+
+def _keys(data: tuple[Context, Key, Sequence[Op]]) -> list[bytes]:
+    _, key, ops = data
+    keys = [layout.META, layout.LP + key.epk_key]
+    for op in ops:
+        if op.entries is not None:
+            keys += (layout.UX + key.epk_key + entry for entry in op.entries.ux)
+            keys += (layout.SHAPE + op.entries.shape,)
+    return keys
+
+
+def _vias(data: tuple[Context, Key, Sequence[Op]]) -> list[Row]:
+    _, key, ops = data
+    parts = {part for op in ops for part in (op.id_part, op.new_id_part) if part}
+    return [(layout.ID + key.epk_key + part, layout.DOC) for part in parts]
+
+
+def _bulk_keys(data: BulkData) -> list[bytes]:
+    context, pairs = data
+    return [wanted for key, op in pairs for wanted in _keys((context, key, [op]))]
+
+
+def _bulk_vias(data: BulkData) -> list[Row]:
+    context, pairs = data
+    return [wanted for key, op in pairs for wanted in _vias((context, key, [op]))]
+
+
+HANDLERS: dict[str, Handler] = {
+    BULK: Handler(run_bulk, _bulk_keys, _bulk_vias),
+    WRITE: Handler(run_one, _keys, _vias),
+    "items.batch": Handler(run_batch, _keys, _vias),
+}

@@ -1,0 +1,174 @@
+"""From what a caller sends to the plain data of a write: everything that needs no transaction.
+
+    body → parse, normalise, check → partition key → index entries → Op
+
+Patches are computed here too, on what the caller saw, and guarded by the LSN of what was seen.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, TypeAlias
+
+import orjson
+
+from armillary.encoding.documents import (
+    SYSTEM_PROPERTIES,
+    Body,
+    Source,
+    check_id,
+    parse_body,
+)
+from armillary.encoding.partition_key import KeyValues, check_key, key_of, same_key
+from armillary.encoding.paths import extract
+from armillary.errors import BadInput, DbError, NotFound, PartitionKeyMismatch, PreconditionFailed
+from armillary.store.catalog.definitions import ContainerDefinition
+from armillary.store.catalog.state import ContainerState
+from armillary.store.index.entries import index_entries
+from armillary.store.items.patch import apply_patch
+from armillary.store.items.requests import Op, to_refusal
+from armillary.store.rows.secondary import id_part
+from armillary.values import JSON, UNDEFINED
+
+Predicate: TypeAlias = Callable[[dict[str, JSON]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One item operation as a caller asks for it."""
+
+    kind: str
+    """create, upsert, replace, patch, delete, read"""
+    id: str = ""
+    """Of the item to work on; create and upsert find it in the body."""
+    body: Source | None = None
+    if_match: str | None = None
+    if_none_match: str | None = None
+    patch: tuple[Mapping[str, JSON], ...] = ()
+    condition: Predicate | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    key: KeyValues
+    op: Op
+    item: dict[str, JSON] | None
+
+
+def prepare(
+    state: ContainerState, operation: Operation, given: KeyValues | None, random: Random
+) -> Prepared:
+    """Everything but patch, which needs to see the item first."""
+    match operation.kind:
+        case "create" | "upsert" | "replace":
+            return _prepare_body(state, operation, given, random)
+        case "delete" | "read":
+            check_id(operation.id)
+            op = Op(
+                operation.kind,
+                operation.id,
+                id_part(operation.id),
+                if_match=operation.if_match,
+                if_none_match=operation.if_none_match,
+            )
+            return Prepared(required(given), op, None)
+        case kind:
+            raise BadInput(f"Unknown item operation '{kind}'.")
+
+
+def required(given: KeyValues | None) -> KeyValues:
+    if given is None:
+        raise BadInput("PartitionKey value must be supplied for this operation.")
+    return given
+
+
+def _prepare_body(
+    state: ContainerState, operation: Operation, given: KeyValues | None, random: Random
+) -> Prepared:
+    if operation.body is None:
+        raise BadInput(f"The {operation.kind} operation needs the item.")
+    body = parse_body(operation.body)
+    if given is not None:
+        given = check_key(given, state.definition.partition_key)
+    synthetic = state.definition.synthetic_key
+    if synthetic is not None:
+        if given == (UNDEFINED,):
+            given = None  # what a client says that looked for the key in an item without it
+        stored = UNDEFINED if given is None else given[0]
+        drawn = synthetic.is_random and extract(body.item, synthetic.path) is UNDEFINED
+        if operation.kind == "replace" and drawn:
+            stored = required(given)[0]  # by chance we would hardly find the item again
+        body = parse_body(synthetic.apply(body.item, random, stored=stored))
+    key = _key_of(body, state.definition, given)
+    target = operation.id if operation.kind == "replace" else body.id
+    return Prepared(key, body_op(state, operation.kind, target, body, operation), body.item)
+
+
+def _key_of(body: Body, definition: ContainerDefinition, given: KeyValues | None) -> KeyValues:
+    key = check_key(key_of(body.item, definition.partition_key), definition.partition_key)
+    if given is not None and not same_key(given, key):
+        raise PartitionKeyMismatch
+    return key
+
+
+def body_op(
+    state: ContainerState,
+    kind: str,
+    target: str,
+    body: Body,
+    operation: Operation,
+    expect_lsn: int | None = None,
+) -> Op:
+    check_id(target)
+    return Op(
+        kind,
+        target,
+        id_part(target),
+        text=body.text,
+        new_id=body.id,
+        new_id_part=id_part(body.id),
+        ttl=body.ttl or 0,
+        entries=index_entries(state.plan, body.item),
+        if_match=operation.if_match,
+        if_none_match=operation.if_none_match,
+        expect_lsn=expect_lsn,
+    )
+
+
+# --- patch --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An item as the caller saw it: from the store (its LSN), or from earlier in the same batch."""
+
+    item: dict[str, JSON] | None
+    lsn: int | None
+    """None: made earlier in this batch, so the store's version does not matter."""
+
+
+def seen_text(text: bytes, lsn: int) -> Seen:
+    return Seen(orjson.loads(text), lsn)
+
+
+def prepare_patch(state: ContainerState, operation: Operation, seen: Seen) -> tuple[Op, Any]:
+    """The replace that the patch comes to, and the item after it; or the refusal it comes to,
+    which is as good only while the item is still the one that was seen."""
+    check_id(operation.id)
+    try:
+        if seen.item is None:
+            raise NotFound
+        if operation.condition is not None and not operation.condition(seen.item):
+            raise PreconditionFailed
+        protected = [("id",), *state.definition.partition_key.paths]
+        plain = {k: v for k, v in seen.item.items() if k not in SYSTEM_PROPERTIES}
+        item = apply_patch(plain, operation.patch, protected=protected)
+        synthetic = state.definition.synthetic_key
+        if synthetic is not None:  # a part of the key may have changed
+            item = synthetic.apply(item, stored=extract(plain, synthetic.path))
+        body = parse_body(item)
+    except DbError as error:
+        part = id_part(operation.id)
+        refusal = to_refusal(error)
+        return Op("fail", operation.id, part, expect_lsn=seen.lsn, refusal=refusal), None
+    return body_op(state, "replace", operation.id, body, operation, seen.lsn), body.item

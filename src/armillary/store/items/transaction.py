@@ -1,0 +1,365 @@
+"""One write transaction in one space: finding items, putting and removing them with all their rows.
+
+`Work` lives for one command. It collects the changes of totals and writes the logical partitions
+and
+`meta` once, in `finish`. It decides nothing: what an operation means is in `operations.py`.
+
+    put_item      doc, id, lr, ix cx ux tx, log, shape    ┐ then, once: lp, meta
+    remove_item   the same rows backwards                 ┘
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import orjson
+
+from armillary.encoding.documents import Header, finish_json, pack_header, unpack_header
+from armillary.encoding.etags import etag_bytes, etag_text
+from armillary.encoding.rids import item_rid
+from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM, term
+from armillary.engine.base import Writer
+from armillary.errors import ContainerFull, PartitionKeyCollision, PartitionKeyFull
+from armillary.store.feed.log import log_put, log_remove
+from armillary.store.index.entries import Entries, IndexPlan, stamp
+from armillary.store.index.plan_cache import entries_of, plan_of
+from armillary.store.index.special import changed_indexes
+from armillary.store.items.expiry import is_expired
+from armillary.store.items.requests import Context, Key, Op
+from armillary.store.rows import layout, shapes
+from armillary.store.rows.fence import open_meta
+from armillary.store.rows.meta import Meta
+from armillary.store.rows.secondary import (
+    LogicalPartition,
+    expiry_key,
+    id_part,
+    is_cut,
+    logical_key,
+    unpack_logical,
+)
+
+_NODE_TERMS = (ARRAY_TERM, OBJECT_TERM)
+_NODE_BYTES = 1 + 8 + 1  # kind, path, type: the entry of an array or object, not of a leaf
+
+
+class Found(NamedTuple):
+    """A stored item: where it is, what its header says, its JSON, and its rows in the indexes."""
+
+    rid: bytes
+    header: Header
+    text: bytes
+
+
+class Indexed(NamedTuple):
+    entries: Entries
+    rows: dict[bytes, bytes]
+    size_bytes: int
+
+
+NOTHING_INDEXED = Indexed(Entries([], [], [], 0, b"", frozenset(), []), {}, 0)
+
+
+class Saved(NamedTuple):
+    """What an operation may change of `Work`, as it was before."""
+
+    meta: Meta
+    logical: LogicalPartition | None
+    touched: bool
+
+
+class Work:
+    __slots__ = ("_logical", "_touched", "context", "lsn", "meta", "ts", "tx")
+
+    def __init__(self, tx: Writer, context: Context) -> None:
+        self.tx = tx
+        self.context = context
+        self.meta = open_meta(tx, context.fence)
+        self.lsn = self.meta.lsn + 1
+        # Never backwards within a range, so that LSN order is also _ts order.
+        self.ts = max(context.now_s, self.meta.ts)
+        self._logical: dict[bytes, LogicalPartition | None] = {}
+        self._touched: set[bytes] = set()
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def find(self, key: Key, item_id: str, part: bytes) -> Found | None:
+        """The stored item, expired or not. Another key with the same hash does not count."""
+        pair = self.tx.get_via(layout.ID + key.epk_key + part, layout.DOC)
+        if pair is None:
+            return None
+        found = self._found(*pair)
+        if found.header.digest != key.digest:
+            return None
+        if is_cut(part) and orjson.loads(found.text)["id"] != item_id:
+            return None
+        return found
+
+    def load(self, rid: bytes) -> Found:
+        return self._found(rid, self.tx.get(layout.DOC + rid))
+
+    def is_expired(self, found: Found) -> bool:
+        header, context = found.header, self.context
+        return is_expired(header.ts, header.ttl, context.default_ttl, context.now_s)
+
+    def logical(self, epk_key: bytes) -> LogicalPartition | None:
+        if epk_key not in self._logical:
+            row = self.tx.get(logical_key(epk_key))
+            self._logical[epk_key] = None if row is None else unpack_logical(row)
+        return self._logical[epk_key]
+
+    def check_collision(self, key: Key) -> None:
+        """Two keys with one hash can't both have items: they would share everything."""
+        known = self.logical(key.epk_key)
+        if known is not None and known.identity != key.identity:
+            raise PartitionKeyCollision(key=key.json.decode(), other=known.key_json.decode())
+
+    def indexed(self, found: Found) -> Indexed:
+        """What a stored item has in the indexes, by the policy it was indexed under."""
+        plan = plan_of(self.context.policies, found.header.policy_version)
+        entries = entries_of(plan, found.text)
+        return index_rows(plan, entries, found.rid, found.header)
+
+    # --- changing -------------------------------------------------------------------------------
+
+    def put_item(self, key: Key, op: Op, old: Found | None, was: Indexed) -> tuple[Found, Indexed]:
+        tx, meta, context = self.tx, self.meta, self.context
+        assert op.entries is not None
+        rid = meta.next_rid() if old is None else old.rid
+        meta.etags += 1
+        etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
+        header = Header(
+            lsn=self.lsn,
+            previous_lsn=_previous_lsn(old, self.lsn),
+            ts=self.ts,
+            ttl=op.ttl,
+            policy_version=context.policy,
+            body_bytes=len(op.text),
+            etag=etag,
+            digest=key.digest,
+            epk=key.epk_key,
+        )
+        name = item_rid(context.container, int.from_bytes(rid, "big"))
+        link = f"{context.self_prefix}{name}/"
+        new = Found(rid, header, finish_json(op.text, name, link, etag_text(etag), self.ts))
+        now = index_rows(plan_of(context.policies, context.policy), op.entries, rid, header)
+        self._check_size(
+            key, len(new.text) + now.size_bytes - (len(old.text) + was.size_bytes if old else 0)
+        )
+
+        tx.put(layout.DOC + rid, pack_header(header) + new.text)
+        if old is None:
+            tx.put(layout.LR + key.epk_key + rid, b"")
+        if old is None or op.new_id_part != op.id_part:
+            tx.put(layout.ID + key.epk_key + op.new_id_part, rid)
+        if old is not None and op.new_id_part != op.id_part:
+            tx.delete_many((layout.ID + key.epk_key + op.id_part,))
+        self._move_index_rows(was, now)
+        log_put(
+            tx,
+            self._keeps_versions,
+            meta,
+            rid,
+            header,
+            old.header if old else None,
+            old.text if old else b"",
+        )
+        self._count(key, old, was, new, now)
+        return new, now
+
+    def remove_item(self, old: Found, was: Indexed, *, expired: bool = False) -> None:
+        tx, epk_key = self.tx, old.header.epk
+        logical = self.logical(epk_key)
+        assert logical is not None, "an item without its logical partition"
+        tx.delete_many(
+            (
+                layout.DOC + old.rid,
+                layout.ID + epk_key + id_part(orjson.loads(old.text)["id"]),
+                layout.LR + epk_key + old.rid,
+            )
+        )
+        self._move_index_rows(was, NOTHING_INDEXED)
+        log_remove(
+            tx,
+            self._keeps_versions,
+            self.meta,
+            old.rid,
+            old.header,
+            old.text,
+            lsn=self.lsn,
+            ts=self.ts,
+            key_json=logical.key_json,
+            expired=expired,
+        )
+        self._count(None, old, was, None, NOTHING_INDEXED)
+
+    def reindex_item(self, old: Found) -> None:
+        """Index entries by the current policy. The item itself, its etag and its LSN stay."""
+        plan = plan_of(self.context.policies, self.context.policy)
+        was = self.indexed(old)
+        header = replace(old.header, policy_version=self.context.policy)
+        now = index_rows(plan, entries_of(plan, old.text), old.rid, header)
+        self.tx.put(layout.DOC + old.rid, pack_header(header) + old.text)
+        self._move_index_rows(was, now)
+        self._count(None, old, was, old._replace(header=header), now, is_change=False)
+
+    def finish(self, *, is_change: bool = True) -> None:
+        """The rows that a transaction writes once. Nothing, when it only looked."""
+        if not self._touched:
+            return
+        for epk_key in self._touched:
+            logical = self._logical[epk_key]
+            assert logical is not None
+            if logical.items:
+                self.tx.put(logical_key(epk_key), logical.pack())
+            else:
+                self.tx.delete_many((logical_key(epk_key),))
+        if is_change:
+            self._mark_change()
+        self.tx.put(layout.META, self.meta.pack())
+
+    # --- many operations, each for itself --------------------------------------------------------
+
+    def save(self, epk_key: bytes) -> "Saved":
+        """What the next operation, which is on this logical partition, may change here."""
+        return Saved(self.meta.copy(), self.logical(epk_key), epk_key in self._touched)
+
+    def restore(self, epk_key: bytes, saved: "Saved") -> None:
+        """An operation was refused; its rows are undone by the scope it ran in."""
+        self.meta = saved.meta
+        self._logical[epk_key] = saved.logical
+        if not saved.touched:
+            self._touched.discard(epk_key)
+
+    def advance(self) -> None:
+        """The next operation is a change of its own, with the next LSN."""
+        self._mark_change()
+        self.lsn += 1
+
+    # --- inside ---------------------------------------------------------------------------------
+
+    def _mark_change(self) -> None:
+        if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
+            self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
+        self.meta.lsn = self.lsn
+        self.meta.ts = self.ts
+
+    @property
+    def _keeps_versions(self) -> bool:
+        return bool(self.context.retention_s or self.meta.keep_log)
+
+    def _move_index_rows(self, was: Indexed, now: Indexed) -> None:
+        tx, before, after = self.tx, was.entries.shape, now.entries.shape
+        # Without asking whether they are there: of a row in runs that would be a search.
+        tx.delete_many(was.rows.keys() - now.rows.keys())
+        # A vector may change under its key; every other row is all in the key.
+        tx.put_many([(row, value) for row, value in now.rows.items() if was.rows.get(row) != value])
+        if before != after:
+            if before:
+                shapes.count_out(tx, self.meta, before)
+            if after:
+                shapes.count_in(tx, self.meta, after, now.entries.paths)
+
+    def _check_size(self, key: Key, growth_bytes: int) -> None:
+        """The limit of one logical partition, and of a fixed container. A write that makes it
+        smaller is always welcome."""
+        if growth_bytes <= 0:
+            return
+        logical = self.logical(key.epk_key)
+        limit = self.context.logical_bytes_max
+        if (logical.size_bytes if logical else 0) + growth_bytes > limit:
+            raise PartitionKeyFull(
+                f"Partition key reached maximum size of {size_text(limit)}. "
+                "Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
+                key=key.json.decode(),
+            )
+        held_bytes = self.meta.body_bytes + self.meta.index_bytes
+        if self.context.fixed and held_bytes + growth_bytes > limit:
+            raise ContainerFull(
+                f"The container reached its maximum size of {size_text(limit)}. It was created "
+                "as a fixed one and does not grow; copy it to one that does."
+            )
+
+    def _found(self, rid: bytes, value: bytes | None) -> Found:
+        assert value is not None, "a rid without its item"
+        header, at = unpack_header(value)
+        return Found(rid, header, value[at:])
+
+    def _count(
+        self,
+        key: Key | None,
+        old: Found | None,
+        was: Indexed,
+        new: Found | None,
+        now: Indexed,
+        *,
+        is_change: bool = True,
+    ) -> None:
+        meta = self.meta
+        items = (new is not None) - (old is not None)
+        body = (len(new.text) if new else 0) - (len(old.text) if old else 0)
+        index = now.size_bytes - was.size_bytes
+        meta.items += items
+        meta.body_bytes += body
+        meta.index_bytes += index
+        if old is not None and old.header.policy_version != meta.policy:
+            meta.stale_items -= 1
+        one = new or old
+        assert one is not None
+        epk_key = one.header.epk
+        logical = self.logical(epk_key)
+        if logical is None or not logical.items:
+            assert key is not None
+            logical = LogicalPartition(key.identity, key.json)
+        self._touched.add(epk_key)
+        self._logical[epk_key] = replace(
+            logical,
+            items=logical.items + items,
+            size_bytes=logical.size_bytes + body + index,
+            lsn=max(logical.lsn, self.lsn) if is_change else logical.lsn,
+        )
+
+
+def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:
+    epk_key = header.epk
+    rows = {entry + rid: epk_key for entry in entries.ix}
+    for entry in stamp(entries.cx, entries.stamps, header.ts):
+        rows[entry + rid] = epk_key
+    for entry in entries.ux:
+        rows[layout.UX + epk_key + entry] = rid
+    if plan.ts_prefix is not None:
+        rows[plan.ts_prefix + term(header.ts) + rid] = epk_key
+    if header.ttl > 0:
+        rows[expiry_key(header.ts + header.ttl, rid)] = b""
+    size_bytes = sum(map(len, rows))
+    for entry, data in entries.others:
+        rows[entry + rid] = data + epk_key
+        size_bytes += len(entry) + len(rid) + len(data)
+    return Indexed(entries, rows, size_bytes)
+
+
+def _previous_lsn(old: Found | None, lsn: int) -> int:
+    """Of the version before this transaction, however often it changed inside it."""
+    if old is None:
+        return 0
+    return old.header.previous_lsn if old.header.lsn == lsn else old.header.lsn
+
+
+def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
+    """(removed, added) leaf entries: what a write is charged for beside its size."""
+    before, after = set(was.ix), set(now.ix)
+    removed, added = _leaves(before - after), _leaves(after - before)
+    if was.others or now.others:
+        less, more = changed_indexes(was.others, now.others)
+        return removed + less, added + more
+    return removed, added
+
+
+def _leaves(entries: set[bytes]) -> int:
+    return sum(len(e) != _NODE_BYTES or e[-1:] not in _NODE_TERMS for e in entries)
+
+
+def size_text(size_bytes: int) -> str:
+    """Decimal, as the service prints its limits: 20 GB, 2 MB, 1.5 KB."""
+    for unit, scale in (("GB", 1000**3), ("MB", 1000**2), ("KB", 1000)):
+        if size_bytes >= scale:
+            return f"{size_bytes / scale:.4g} {unit}"
+    return f"{size_bytes} bytes"

@@ -1,0 +1,71 @@
+"""One request at the door of a physical partition: admitted, then charged whatever became of it.
+
+The cost is computed even when nobody meters, because the answer carries it.
+"""
+
+from armillary.errors import DbError, Fenced, Stale, Throttled
+from armillary.partition.ranges import Range
+from armillary.partition.request_units import DEFAULT, Coefficients, miss_ru
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.requests import Done
+from armillary.store.throughput.charges import charge_of
+from armillary.store.throughput.meter import Meter, Ticket
+
+
+class Gate:
+    __slots__ = ("_key", "_meter", "_operation", "_owner", "_state", "_ticket")
+
+    def __init__(
+        self,
+        meter: Meter | None,
+        state: ContainerState,
+        owner: Range,
+        key: bytes,
+        operation: str,
+        ticket: Ticket | None = None,
+    ) -> None:
+        self._meter = meter
+        self._state = state
+        self._owner = owner
+        self._key = key
+        self._operation = operation
+        self._ticket = ticket
+
+    @property
+    def profile(self) -> Coefficients:
+        return DEFAULT if self._meter is None else self._meter.profile
+
+    def admit(self) -> None:
+        if self._meter is not None:
+            self._ticket = self._meter.admit(self._state, self._owner, self._operation)
+
+    def passed(self, done: Done, patched_paths: int = 0) -> Done:
+        ru = self._cost(done, patched_paths)
+        self.charge(ru, status=_STATUS.get(done.outcome, 200))
+        return done._replace(charge_ru=ru)
+
+    def passed_all(self, all_done: list[Done]) -> list[Done]:
+        priced = [done._replace(charge_ru=self._cost(done)) for done in all_done]
+        self.charge(sum(done.charge_ru for done in priced))
+        return priced
+
+    def failed(self, error: DbError) -> DbError:
+        """A refusal costs a little too, and says so; being sent elsewhere costs nothing."""
+        if not isinstance(error, Fenced | Stale | Throttled):
+            ru = miss_ru(profile=self.profile)
+            self.charge(ru, status=400)
+            error.facts["charge_ru"] = ru
+        return error
+
+    def charge(self, ru: float, *, status: int = 200) -> None:
+        if self._meter is not None:
+            self._meter.charge(
+                self._state, self._owner, self._key, ru, self._operation, status, self._ticket
+            )
+
+    def _cost(self, done: Done, patched_paths: int = 0) -> float:
+        constraints = len(self._state.definition.document["uniqueKeyPolicy"]["uniqueKeys"])
+        return charge_of(done, constraints, patched_paths=patched_paths, profile=self.profile)
+
+
+_STATUS = {"created": 201, "deleted": 204}

@@ -1,0 +1,222 @@
+"""Background work of one process, container by container.
+
+    splits     of physical partitions that are full, or that a change of throughput needs
+    merges     that were asked for and whose runner has died
+    take-over  of splits and merges whose runner has died
+    expiry     of items past their time to live; readers do not see them anyway
+    the rest   old versions past their retention, index entries after a change of policy, the hours
+               of autoscale
+
+Each job is done under a lease (`leasing.py`), by one process at a time of all that share a store.
+It is asked for when there is something to do: a container is looked at soon after it was written
+to, and all of them now and then; an idle account costs nothing in between. What another process
+does, or is not yet given up for dead, is looked at again a little later.
+"""
+
+import logging
+import threading
+import time
+from contextlib import suppress
+
+from armillary.engine.base import SpaceGone
+from armillary.errors import DbError, Locked, NotFound, NotSplittable, Stale
+from armillary.limits import MOVE_SILENT_MS
+from armillary.partition.budgets.ledger import Ledger
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.catalog.records import ContainerRecord
+from armillary.store.items.containers import ContainerStore
+from armillary.store.moves.merges import run_merges
+from armillary.store.moves.runner import begin_split, resume
+from armillary.store.rows.meta import State, unpack_meta
+from armillary.store.throughput.autoscale import bill_container, bill_database
+from armillary.store.throughput.provisioned import (
+    raise_for_storage,
+    run_move,
+    run_scaling,
+    stored_bytes,
+)
+from armillary.store.upkeep.containers import reindex, sweep, trim_log
+from armillary.store.upkeep.leases import Round
+
+ROUND_SECONDS = 10.0  # between two looks at every container
+SPARE_ROUND_SECONDS = 60.0  # the same, of a process beside one that looks more often
+PAUSE_SECONDS = 0.5  # between two looks at a container that is being written to
+WAIT_SECONDS = 0.25  # between two looks at what another process does
+log = logging.getLogger("armillary.housekeeping")
+
+
+class Housekeeper:
+    """A thread. With a `ledger`, what this process has set aside of a budget and does not use goes
+    back while the second lasts."""
+
+    def __init__(
+        self,
+        account: AccountStore,
+        *,
+        ledger: Ledger | None = None,
+        round_s: float = ROUND_SECONDS,
+        pause_s: float = PAUSE_SECONDS,
+    ) -> None:
+        self._account = account
+        self._ledger = ledger
+        self._round_s = round_s
+        self._pause_s = pause_s
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="housekeeper", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._account.activity.wake()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        # Soon after the start: what a dead process left should not wait for a round.
+        full_at = time.monotonic() + self._pause_s
+        while not self._stop.is_set():
+            noted = self._account.activity.wait(max(0.0, full_at - time.monotonic()))
+            if self._stop.wait(self._pause_s if noted else 0):
+                return
+            only: set[tuple[str, str]] | None = self._account.activity.take() if noted else None
+            if time.monotonic() >= full_at:
+                # Also under constant writing: those that nobody writes to have work too.
+                only, full_at = None, time.monotonic() + self._round_s
+            self._keep(only)
+
+    def _keep(self, only: set[tuple[str, str]] | None) -> None:
+        try:
+            if self._ledger is not None and only is not None:
+                self._ledger.idle(self._account.engine.now_ms())
+            keep_house(self._account, only)
+        except DbError as error:
+            # A full disk or a lost database: whoever writes hears of it; we try again later.
+            log.warning("housekeeping stopped early: %s", error)
+        except Exception:
+            # Our bug. Without this thread nothing would ever split or expire again.
+            log.exception("housekeeping failed")
+
+
+def settle(account: AccountStore) -> None:
+    """Until nothing is left to do. What another process does is waited for; should that one be
+    dead, its work is taken over when its lease has ended."""
+    while keep_house(account):
+        account.wait(WAIT_SECONDS)
+
+
+def keep_house(account: AccountStore, only: set[tuple[str, str]] | None = None) -> bool:
+    """One look at every container, or at these. True when something was left to others, or to a
+    later look. The first failure is raised when all have been looked at."""
+    with account.round() as leases:
+        if only is None:
+            account.clean_up(leases.gate("spaces"))
+            only = set()
+            for owner in account.list_databases():
+                only |= {(owner.id, record.id) for record in _containers(account, owner.id)}
+                with suppress(NotFound, Stale):  # deleted since it was listed; billed by another
+                    bill_database(account, owner, leases)
+        failure: DbError | None = None
+        left = leases.left
+        for database, name in sorted(only):
+            leases.left = False
+            store = account.container(database, name)
+            try:
+                keep_container(account, store, leases)
+            except NotFound:
+                continue  # deleted under our eyes
+            except Stale:
+                leases.left = True  # another process does the same
+            except DbError as error:
+                failure = failure or error
+            if leases.left:
+                store.note_write()  # come again
+                left = True
+    if failure is not None:
+        raise failure
+    return left
+
+
+def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
+    try:
+        return account.list_containers(database)
+    except NotFound:
+        return []  # deleted since it was listed
+
+
+def keep_container(account: AccountStore, store: ContainerStore, leases: Round) -> None:
+    take_over(store, leases)
+    if stands_still(store):
+        leases.left = True  # its runner may be dead, which shows later
+        return
+    may = leases.gate("scaling")
+    try:
+        run_merges(store, may=may)
+        run_scaling(store, may=may, of=account.limits)
+    except Locked:
+        leases.left = True
+    split_full(account, store, leases)
+    sweep(store, leases.gate("expiry"))
+    trim_log(store, leases.gate("log"))
+    reindex(store, leases.gate("index"))
+    bill_container(store, leases)
+
+
+def take_over(store: ContainerStore, leases: Round) -> None:
+    """Run the moves whose runner is silent, and come again for those of the living."""
+    now_ms = store.engine.now_ms()
+    moves = store.refresh().record.moves
+    if any(one.beat_ms + MOVE_SILENT_MS <= now_ms for one in moves) and leases.may("takeover"):
+        for move in resume(store):
+            run_move(move, leases.gate("takeover"))
+        moves = store.refresh().record.moves
+    leases.left = leases.left or bool(moves)
+
+
+def stands_still(store: ContainerStore) -> bool:
+    """Whether a range is frozen. Whoever looked at it now would wait, perhaps for this process."""
+    state = store.refresh()
+    moving = {ordinal for move in state.record.moves for ordinal in move.parents}
+    for owner in state.table.ranges:
+        if owner.ordinal in moving:
+            with suppress(SpaceGone), store.engine.read(owner.space) as reader:
+                if unpack_meta(reader.meta).state is State.FROZEN:
+                    return True
+    return False
+
+
+def split_full(account: AccountStore, store: ContainerStore, leases: Round) -> None:
+    """Halve every physical partition that is over the size limit, again while a half still is. One
+    that another runner has in hand is left for a later look."""
+    sizes = stored_bytes(store)
+    raise_for_storage(store, sum(sizes.values()), leases.gate("scaling"), of=account.limits)
+    if store.state.is_fixed:
+        return  # it never grows
+    passed: set[int] = set()
+    while True:
+        full = [
+            ordinal
+            for ordinal, size_bytes in sizes.items()
+            if size_bytes >= account.limits.bytes
+            and ordinal not in passed
+            and account.unsplittable.get(_space(store, ordinal)) != size_bytes
+        ]
+        if not full:
+            return
+        for ordinal in full:
+            if not leases.may("scaling"):
+                return
+            try:
+                run_move(begin_split(store, ordinal), leases.gate("scaling"))
+            except NotSplittable:
+                passed.add(ordinal)
+                account.unsplittable[_space(store, ordinal)] = sizes[ordinal]
+            except Locked:
+                passed.add(ordinal)
+                leases.left = True
+            except NotFound:
+                break  # another process has split it: look again
+        sizes = stored_bytes(store)
+
+
+def _space(store: ContainerStore, ordinal: int) -> int:
+    owner = store.state.table.by_ordinal(ordinal)
+    return -1 if owner is None else owner.space
