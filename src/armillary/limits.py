@@ -103,8 +103,39 @@ QUERY_COUNT_MAX = 4_294_967_295  # TOP, OFFSET and LIMIT
 QUERY_GROUPS_MAX = 500_000  # cells of the table of groups, or different rows of a DISTINCT
 QUERY_KEYS_MAX = 1_000  # partition keys that a filter is narrowed to; more, and all are read
 QUERY_ELEMENTS_MAX = 1_000_000  # of arrays that FROM and JOIN go through for one item; ours
+QUERY_STEPS_FREE = 200  # for each item and one more: ordinary joins and functions cost no more
+QUERY_SECONDS_MAX = 20.0  # of one request: past it the query ends with an error
+QUERY_BYTES_MAX = 64 * MB  # kept by one query: arrays, groups, sorted rows
 QUERY_PAGE_SECONDS = 5.0  # after which a page ends with what it has
 QUERY_SNAPSHOT_SECONDS = 1.0  # of one read transaction; a page may need several
+
+# --- scripts (scripts 2.2, 3, 7.3; the numbers without a source are ours) ---
+SCRIPT_SECONDS = 5.0  # of one run, waiting for its turn not counted
+SCRIPT_SOFT_SHARE = 0.8  # of that, after which operations are no longer accepted
+SCRIPT_STRIKE_SHARE = 0.4  # CPU time of a run that counts against its script: 2 s of 5
+SCRIPT_STRIKES_MAX = 6  # runs over their bounds before a script is blocked
+SCRIPT_STRIKES_KEPT = 10_000  # scripts whose strikes are remembered
+SCRIPT_HEAP_BYTES = 64 * MB
+SCRIPT_STACK_BYTES = 1 * MB
+SCRIPT_PROCESS_BYTES = 336 * MB  # address space of a child besides the heap
+SCRIPT_CHILDREN = 2  # processes that run scripts at once; one more may be warm
+SCRIPT_CHILD_RUNS = 2_000  # after which a child is replaced
+SCRIPT_CHILD_RSS_BYTES = 40 * MB  # or when it was ever larger than this
+SCRIPT_START_SECONDS = 10.0  # for a child to begin
+SCRIPT_FRAME_BYTES_MAX = 32 * MB  # of one answer of a child
+SCRIPT_PENDING_MAX = 10_000  # operations of one run; more are not accepted
+SCRIPT_PENDING_BYTES = 8 * MB  # of bodies queued at once
+SCRIPT_WRITTEN_BYTES_MAX = 32 * MB  # by one run
+SCRIPT_MESSAGE_CHARACTERS_MAX = 2 * MB  # of a body that a script sets
+SCRIPT_ANSWER_CHARACTERS_MAX = 4 * MB
+SCRIPT_LOG_CHARACTERS_MAX = 8 * KB  # travels in a header, percent-encoded
+SCRIPT_TEXT_BYTES_MAX = 1 * MB
+SCRIPT_RETRIES_MAX = 40  # runs of one script after conflicts with other writers; then 449
+SCRIPT_RETRY_SECONDS = 20.0  # after which no further run begins
+SCRIPTS_WAITING_MAX = 4_096  # runs waiting for their turn; more are refused with 429
+SCRIPT_RIDS_RESERVED = 1_000  # at once, for items that scripts are going to write
+FUNCTION_ROWS = 500  # rows of one call into JavaScript
+FUNCTION_BLOCK_BYTES = 4 * MB  # of arguments of such a call
 
 # --- engine ---
 KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
@@ -122,7 +153,15 @@ STATEMENT_TIMEOUT_MS = 30_000  # PostgreSQL
 POSTGRES_WRITERS = 4  # connections for write groups, one space each at a time
 POSTGRES_READERS_MAX = 16  # connections for reads
 POSTGRES_WAITING_MAX = 1000  # reads waiting for a connection; more are refused
-POSTGRES_CONNECT_SECONDS = 10  # to wait for a connection, old or new
+POSTGRES_CONNECT_SECONDS = 3  # to connect to one host
+POSTGRES_POOL_SECONDS = 5.0  # to wait for a connection that others use
+POSTGRES_IDLE_SECONDS = 30.0  # after which a connection that nobody needed is closed
+POSTGRES_DEADLINE_SECONDS = 2.0  # to wait for an answer, after the database's own time-out
+POSTGRES_PROBE_SECONDS = 1.0  # between two looks at the database
+POSTGRES_IDLE_PROBE_SECONDS = 2.0  # the same while no request comes
+POSTGRES_PROBE_DEADLINE_SECONDS = 1.5  # for the answer to a look
+POSTGRES_SEARCH_SECONDS = 0.2  # between two tries of all hosts while the database is away
+POSTGRES_START_SECONDS = 10.0  # to wait for a database when opening it in process
 POSTGRES_ATTEMPTS_MAX = 4  # of one group or read, after deadlocks and lost connections
 POSTGRES_CLOCK_SECONDS = 10.0  # between two looks at the database's clock
 SCAN_CHUNK_ROWS = 64  # PostgreSQL: the first chunk of a scan; later ones aim at the bytes below
@@ -194,8 +233,15 @@ LINGER_SECONDS = 2.0  # to read on after a refusal, so that the client sees it a
 DRAIN_SECONDS = 30.0  # for requests under way when the server is told to stop
 WRITE_BUFFER_BYTES = 256 * KB  # answers not yet taken by the client; above, nothing more is started
 THREADS_MAX = 64  # for requests that wait; each is mostly asleep
+QUERY_THREADS_MAX = 6  # of a worker, for queries; one container has at most half of them
+QUERY_DRAIN_SECONDS = 1.0  # for queries under way when the server is told to stop
 WAITING_MAX = 4_096  # requests waiting for a thread; more are 503
 WAITING_BYTES_MAX = 256 * MB  # their bodies together
+SCREENED_BYTES = 64 * KB  # of a body that come in before its signature is checked
+LESSON_BYTES_MAX = 48 * KB  # of a request that others like it are recognised by, its body included
+TEMPLATE_HEAD_BYTES_MAX = 16 * KB  # of a head that a template reads; a longer one is parsed
+TEMPLATE_BYTES_MAX = 4 * KB  # of the pattern of a template
+TEMPLATE_HEADERS_MAX = 48
 RECEIVING_BYTES_MAX = 256 * MB  # bodies that are not whole yet, of all connections; then 503
 WORKERS_MAX = 256
 
@@ -234,9 +280,26 @@ REGEX_CHARACTERS_MAX = 4096  # of one pattern
 POLYGON_POINTS_MAX = 4096  # limits page
 FUZZY_DISTANCE_MAX = 2  # edits of a full-text term
 
+# --- MongoDB (mongodb 2, 6, 17, 22) ---
+MONGO_MESSAGE_BYTES_MAX = 48_000_000
+MONGO_REPLY_BYTES_MAX = 16 * MB  # documents of one batch of a cursor
+MONGO_FIRST_BATCH = 101  # documents, unless the client says
+MONGO_WRITE_BATCH_MAX = 100_000  # statements of one write command
+MONGO_CURSOR_SECONDS = 600  # a cursor that nobody asks is removed
+MONGO_CURSORS_MAX = 10_000  # open at once, all clients together
+MONGO_SPOOL_BYTES_MAX = 256 * MB  # of a sorted or aggregated result that waits for its client
+MONGO_MEMORY_BYTES_MAX = 100 * MB  # a sort or group holds, as the reference server
+MONGO_OPERATION_SECONDS = 60
+MONGO_TRANSACTION_SECONDS = 5
+MONGO_TRANSACTION_OPERATIONS_MAX = 1_000
+MONGO_RECORD_SECONDS = 1800  # how long a retryable write is remembered
+MONGO_INDEXES_MAX = 500
+MONGO_COMPOUND_FIELDS_MAX = 8
+MONGO_PIPELINE_STAGES_MAX = 1_000
+
 assert BATCH_BYTES_MAX >= ITEM_BYTES_MAX
 assert BODY_BYTES_MAX > BATCH_BYTES_MAX, "the API refuses before the server does"
-assert HEAD_BYTES_MAX > TARGET_BYTES_MAX
+assert HEAD_BYTES_MAX > TARGET_BYTES_MAX >= TEMPLATE_HEAD_BYTES_MAX
 assert SYNTHETIC_CANDIDATES_MAX >= SYNTHETIC_SUFFIXES_MAX, "one group must be readable"
 assert 1 + 8 + (1 + 2 * TERM_CUT_BYTES + 2 + 8) + 8 <= KEY_BYTES_MAX, "an index key must fit"
 assert LEDGER_SLOTS > PHYSICAL_PARTITIONS_MAX, "the largest container must fit the ledger"

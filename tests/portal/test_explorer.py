@@ -132,3 +132,22 @@ def test_deleting_asks_first(portal: Portal) -> None:
     button.click()
     expect(page.get_by_role("button", name="New container")).to_be_visible()
     assert portal.control("account")["databases"][0]["containers"] == []
+
+
+def test_an_item_is_saved_as_it_was_typed(portal: Portal) -> None:
+    """Half a document is invalid at every key, and marked: the marks must not move the text."""
+    portal.make_container("shop", "orders")
+    assert portal.api.create(ORDERS, {"id": "1", "pk": "ada", "total": 1}).status == 201
+    page = portal.open("/?db=shop&c=orders")
+    page.get_by_role("link", name="1", exact=True).click()
+    expect(portal.see("item-title")).to_have_text("1")
+    page.locator(".cm-content").first.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type('{"id": "1", "pk": "ada", "total": 1234567890, "note": "abcdefgh', delay=20)
+    page.keyboard.press("Control+Delete")  # what the editor has closed by itself
+    page.keyboard.press("Control+Shift+End")
+    page.keyboard.insert_text('"}')
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved for")).to_be_visible()
+    found = stored(portal, "1", "ada")
+    assert (found["total"], found["note"]) == (1234567890, "abcdefgh")

@@ -6,13 +6,15 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
+from tests.support.delaying import delayed
 from tests.support.portal import Portal
 from tests.support.waiting import until
 
@@ -124,3 +126,51 @@ def test_history_brings_a_query_back(filled: Portal) -> None:
     page.get_by_role("button", name="History").click()
     page.get_by_role("dialog").get_by_text("SELECT VALUE 41 + 1").click()
     expect(page.locator(".cm-content")).to_have_text("SELECT VALUE 41 + 1")
+
+
+@pytest.fixture(params=[0.0, 0.05], ids=["near", "far"])
+def distant(request: pytest.FixtureRequest, server: Server, browser: Browser) -> Iterator[Portal]:
+    """A round trip of 100 ms in the second case."""
+    port = urlsplit(server.endpoint).port
+    assert port is not None
+    with delayed(port, request.param) as other:
+        moved = replace(
+            server,
+            endpoint=server.endpoint.replace(f":{port}", f":{other}"),
+            portal=server.portal.replace(f":{port}", f":{other}"),
+        )
+        portal = Portal(moved, browser)
+        portal.control("reset", "POST")
+        yield portal
+        portal.close()
+    assert portal.problems == []
+
+
+@pytest.mark.parametrize("delay_ms", [0, 20])
+def test_what_is_typed_is_what_runs(distant: Portal, delay_ms: int) -> None:
+    """Every update of the page put the text back to what the server knew of it: 150 ran as 105."""
+    distant.make_container("shop", "orders", throughput=4_000)
+    page = distant.open("/query?db=shop&c=orders&q=" + quote("SELECT * FORM c"))
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".cm-content .a-wrong")).to_have_text("FORM")
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("SELECT VALUE 150 + 12345678901 + 0.25", delay=delay_ms)
+    page.keyboard.press("Control+Enter")
+    expect(distant.see("q-rows")).to_have_text("1")
+    expect(page.locator(".cm-content")).to_have_text("SELECT VALUE 150 + 12345678901 + 0.25")
+    page.get_by_role("tab", name="JSON").click()
+    expect(distant.see("q-json")).to_contain_text("12345679051.25")
+
+
+def test_the_editor_has_the_focus_and_a_draft_comes_back(filled: Portal) -> None:
+    page = filled.open("/query?db=shop&c=orders")
+    expect(page.locator(".cm-content")).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("SELECT VALUE 7")
+    page.wait_for_function("Object.values(localStorage).includes('\"SELECT VALUE 7\"')")
+    page.reload()
+    filled.settle()
+    expect(page.locator(".cm-content")).to_have_text("SELECT VALUE 7")
+    page.keyboard.press("Control+Enter")
+    expect(filled.see("q-rows")).to_have_text("1")

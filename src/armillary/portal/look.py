@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 from nicegui import ui
 
+from armillary.portal.text_editor import TextEditor
+
 LIGHT: Final = "vscodeLight"
 DARK: Final = "vscodeDark"
 ANSWER_SECONDS: Final = 10.0
@@ -24,13 +26,17 @@ document.querySelectorAll('.q-slider > [tabindex]').forEach(one => {
 @dataclass(slots=True)
 class Look:
     dark: bool = False
-    _editors: list[ui.codemirror] = field(default_factory=list)
+    _editors: list[TextEditor] = field(default_factory=list)
 
     def editor(
-        self, value: str, language: Literal["JSON", "SQL"], label: str, height: str = "100%"
-    ) -> ui.codemirror:
+        self,
+        value: str,
+        language: Literal["JSON", "SQL", "JavaScript"],
+        label: str,
+        height: str = "100%",
+    ) -> TextEditor:
         """A code editor in the colours of the page."""
-        editor = ui.codemirror(value, language=language, theme=DARK if self.dark else LIGHT)
+        editor = TextEditor(value, language=language, theme=DARK if self.dark else LIGHT)
         editor.props["indent"] = "  "
         editor.props(f'role="group" aria-label="{label}"').style(f"height: {height}")
         editor.classes("a-editor w-full")

@@ -18,8 +18,12 @@ class Kept:
     name: str
 
     @property
+    def key(self) -> str:
+        return PREFIX + self.name
+
+    @property
     def _key(self) -> str:
-        return json.dumps(PREFIX + self.name)
+        return json.dumps(self.key)
 
     async def get(self) -> Any:
         try:

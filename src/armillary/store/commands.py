@@ -2,9 +2,9 @@
 
 from armillary.engine.base import Handler
 from armillary.engine.messages import Codec
-from armillary.store.catalog import controls, resources, restore, seeds
+from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
-from armillary.store.items import operations
+from armillary.store.items import operations, script_writes
 from armillary.store.items.requests import Context, Done, Key, Op
 from armillary.store.migration import records as rekey_records
 from armillary.store.moves import handlers as moving
@@ -25,8 +25,10 @@ HANDLERS: dict[str, Handler] = {
     **offers.HANDLERS,
     **resources.HANDLERS,
     **restore.HANDLERS,
+    **script_writes.HANDLERS,
     **seeds.HANDLERS,
     **rekey_records.HANDLERS,
+    **notes.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
 

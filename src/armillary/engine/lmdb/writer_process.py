@@ -21,7 +21,6 @@ import multiprocessing
 import secrets
 import shutil
 import signal
-import tempfile
 import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -36,6 +35,7 @@ from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.lmdb.outbox import Outbox, receive
 from armillary.engine.messages import Codecs, error_frame, sendable
 from armillary.errors import Unavailable
+from armillary.temporary import make_temporary
 
 START_SECONDS_MAX = 30.0
 BACKLOG = 64
@@ -63,7 +63,7 @@ class WriterProcess:
 
     def __init__(self, path: Path, handlers: str, codecs: str = "", **options: Any) -> None:
         """`handlers` and `codecs` are tables by import path; without codecs, pickles are sent."""
-        self._folder = Path(tempfile.mkdtemp(prefix="armillary-"))  # only for this user
+        self._folder = make_temporary("writer")
         self.address = WriterAddress(str(self._folder / "writer"), secrets.token_bytes(32))
         self._job = (str(path), handlers, codecs, self.address), options
         self._start()

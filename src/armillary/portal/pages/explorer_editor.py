@@ -95,7 +95,7 @@ class Editor:
         self._delete_button.set_visibility(item is not None and not is_new)
         self._hint.set_visibility(item is None)
         self._title.text = "Item"
-        self._editor.value = "" if item is None else text_of(item)
+        self._editor.show("" if item is None else text_of(item))
         if item is not None:
             self._title.text = "New item" if is_new else item["id"]
             etag = item.get("_etag", "").strip('"')
@@ -105,20 +105,22 @@ class Editor:
 
     def _check(self) -> dict[str, Any] | None:
         """The item in the editor; None, and a message, if it is none."""
-        self._editor.decorations.clear()
         self._trouble.text = ""
         if self._stored is None:
+            self._editor.set_marks()
             return None
         try:
             item = parse_item(self._editor.value)
         except Invalid as invalid:
             self._trouble.text = str(invalid)
+            marks = []
             if invalid.at is not None and self._editor.value:
                 start = min(invalid.at, len(self._editor.value) - 1)
-                mark = {"kind": "mark", "from": start, "to": start + 1, "class": "a-wrong"}
-                self._editor.decorations.append(mark)
+                marks = [{"kind": "mark", "from": start, "to": start + 1, "class": "a-wrong"}]
+            self._editor.set_marks(marks)
             self._save_button.disable()
             return None
+        self._editor.set_marks()
         self._save_button.enable()
         return item
 

@@ -56,7 +56,8 @@ class QueryPage:
         with self._answer:
             self._invite()
         if "q" not in self._context.query:
-            ui.timer(0.0, self._restore, once=True)
+            self._editor.restore(self._drafts.key)
+        self._editor.focus()
 
     def _invite(self) -> None:
         with parts.card():
@@ -67,16 +68,11 @@ class QueryPage:
                     button.on_click(lambda text=text: self._take(text))
 
     async def _take(self, text: str) -> None:
-        self._editor.value = text
+        self._editor.show(text)
         await self._run()
 
-    async def _restore(self) -> None:
-        draft = await self._drafts.get()
-        if isinstance(draft, str) and draft.strip():
-            self._editor.value = draft
-
     def _edited(self) -> None:
-        self._editor.decorations.clear()
+        self._editor.set_marks()
         self._drafts.put(self._editor.value)
 
     # --- running --------------------------------------------------------------------------------
@@ -92,7 +88,7 @@ class QueryPage:
         except (ValueError, BadInput) as error:
             self._show_mistakes([Mistake(str(error))])
             return
-        self._editor.decorations.clear()
+        self._editor.set_marks()
         self._set_running(True)
         answer = Answer(body)
         try:
@@ -120,7 +116,7 @@ class QueryPage:
                 start = min(one.start, len(text) - 1)
                 end = max(start + 1, min(one.end, len(text)))
                 marks.append({"kind": "mark", "from": start, "to": end, "class": "a-wrong"})
-        self._editor.decorations[:] = marks
+        self._editor.set_marks(marks)
         self._answer.clear()
         with self._answer:
             title = "This can't be asked"
@@ -147,7 +143,7 @@ class QueryPage:
         chosen = await dialog
         dialog.delete()
         if isinstance(chosen, str):
-            self._editor.value = chosen
+            self._editor.show(chosen)
 
 
 def _entry(one: object, dialog: ui.dialog) -> None:

@@ -96,6 +96,11 @@ class Backend:
     def defer_to(self, defer: Callable[[Callable[[], None]], object] | None) -> None:
         self.gateway.defer_to(defer)
 
+    def trouble(self) -> str:
+        """Why requests can't be served just now; empty when they can."""
+        health = getattr(self.engine, "health", None)
+        return "" if health is None else str(health().trouble)
+
     def close(self) -> None:
         for service in self._services.values():
             service.close()
@@ -146,7 +151,18 @@ def _open(plan: Plan, address: WriterAddress | None) -> Engine:
     from armillary.engine.opening import open_engine
 
     handlers, packed, sealed = load(HANDLERS_PATH), load(PACKED_PATH), load(SEALED_PATH)
-    return open_engine(plan.engine, handlers, durability=durability, packed=packed, sealed=sealed)
+    engine = plan.settings.engine
+    options: dict[str, Any] = {}
+    if plan.on_postgres:
+        options = {
+            "writers": engine.writers,
+            "readers_max": engine.readers,
+            "timeout_ms": engine.timeout_ms,
+            "start_s": None,  # a server waits for its database
+        }
+    return open_engine(
+        plan.engine, handlers, durability=durability, packed=packed, sealed=sealed, **options
+    )
 
 
 def _declare(plan: Plan, engine: Engine) -> None:

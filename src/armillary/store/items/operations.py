@@ -78,12 +78,12 @@ def run_bulk(tx: Writer, data: BulkData) -> list[Done | Refusal]:
     answers: list[Done | Refusal] = []
     changed = 0
     for key, op in pairs:
-        saved = work.save(key.epk_key)
+        saved = work.save_key(key.epk_key)
         try:
             with tx.nested():
                 answers.append(run_operation(work, key, op))
         except DbError as error:
-            work.restore(key.epk_key, saved)
+            work.restore_key(key.epk_key, saved)
             answers.append(to_refusal(error))
             continue
         if op.kind != "read":

@@ -9,14 +9,15 @@ and
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
 from armillary.encoding.documents import Header, finish_json, pack_header, unpack_header
 from armillary.encoding.etags import etag_bytes, etag_text
+from armillary.encoding.framed_model import SHARED_END
 from armillary.encoding.rids import item_rid
-from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM, term
+from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
 from armillary.engine.base import Writer
 from armillary.errors import ContainerFull, PartitionKeyCollision, PartitionKeyFull
 from armillary.store.feed.log import log_put, log_remove
@@ -39,6 +40,7 @@ from armillary.store.rows.secondary import (
 
 _NODE_TERMS = (ARRAY_TERM, OBJECT_TERM)
 _NODE_BYTES = 1 + 8 + 1  # kind, path, type: the entry of an array or object, not of a leaf
+_FRAMED_NODE_BYTES = _NODE_BYTES + len(SHARED_END)  # the same under a framed value model
 
 
 class Found(NamedTuple):
@@ -58,7 +60,7 @@ class Indexed(NamedTuple):
 NOTHING_INDEXED = Indexed(Entries([], [], [], 0, b"", frozenset(), []), {}, 0)
 
 
-class Saved(NamedTuple):
+class SavedKey(NamedTuple):
     """What an operation may change of `Work`, as it was before."""
 
     meta: Meta
@@ -123,9 +125,15 @@ class Work:
     def put_item(self, key: Key, op: Op, old: Found | None, was: Indexed) -> tuple[Found, Indexed]:
         tx, meta, context = self.tx, self.meta, self.context
         assert op.entries is not None
-        rid = meta.next_rid() if old is None else old.rid
-        meta.etags += 1
-        etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
+        if old is not None:
+            rid = old.rid
+        else:
+            rid = op.rid or meta.next_rid()
+        if op.etag:
+            etag = op.etag
+        else:
+            meta.etags += 1
+            etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
         header = Header(
             lsn=self.lsn,
             previous_lsn=_previous_lsn(old, self.lsn),
@@ -216,13 +224,20 @@ class Work:
             self._mark_change()
         self.tx.put(layout.META, self.meta.pack())
 
+    def saved(self) -> "Saved":
+        """What `restore` brings back, when an operation failed after it had begun to write."""
+        return replace(self.meta), dict(self._logical), set(self._touched)
+
+    def restore(self, saved: "Saved") -> None:
+        self.meta, self._logical, self._touched = saved
+
     # --- many operations, each for itself --------------------------------------------------------
 
-    def save(self, epk_key: bytes) -> "Saved":
+    def save_key(self, epk_key: bytes) -> "SavedKey":
         """What the next operation, which is on this logical partition, may change here."""
-        return Saved(self.meta.copy(), self.logical(epk_key), epk_key in self._touched)
+        return SavedKey(self.meta.copy(), self.logical(epk_key), epk_key in self._touched)
 
-    def restore(self, epk_key: bytes, saved: "Saved") -> None:
+    def restore_key(self, epk_key: bytes, saved: "SavedKey") -> None:
         """An operation was refused; its rows are undone by the scope it ran in."""
         self.meta = saved.meta
         self._logical[epk_key] = saved.logical
@@ -318,6 +333,9 @@ class Work:
         )
 
 
+Saved: TypeAlias = tuple[Meta, dict[bytes, LogicalPartition | None], set[bytes]]
+
+
 def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:
     epk_key = header.epk
     rows = {entry + rid: epk_key for entry in entries.ix}
@@ -326,7 +344,7 @@ def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) ->
     for entry in entries.ux:
         rows[layout.UX + epk_key + entry] = rid
     if plan.ts_prefix is not None:
-        rows[plan.ts_prefix + term(header.ts) + rid] = epk_key
+        rows[plan.ts_prefix + plan.model.term(header.ts) + rid] = epk_key
     if header.ttl > 0:
         rows[expiry_key(header.ts + header.ttl, rid)] = b""
     size_bytes = sum(map(len, rows))
@@ -354,7 +372,13 @@ def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
 
 
 def _leaves(entries: set[bytes]) -> int:
-    return sum(len(e) != _NODE_BYTES or e[-1:] not in _NODE_TERMS for e in entries)
+    return sum(not _is_node(entry) for entry in entries)
+
+
+def _is_node(entry: bytes) -> bool:
+    if len(entry) == _NODE_BYTES:
+        return entry[-1:] in _NODE_TERMS
+    return len(entry) == _FRAMED_NODE_BYTES and entry.endswith(SHARED_END)
 
 
 def size_text(size_bytes: int) -> str:
