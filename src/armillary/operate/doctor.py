@@ -121,7 +121,7 @@ def _space(
             try:
                 found += problems(reader, policies)
             except DataDamaged as error:
-                found.append(f"its rows can't be compared with the items: {error}")
+                found = found or [_unreadable(error)]  # the check has named all of them
             return items, found
     except SpaceGone:
         return None

@@ -30,9 +30,9 @@ from armillary.errors import (
 )
 from armillary.limits import FROZEN_WAIT_MS
 from armillary.partition.ranges import Range
-from armillary.store.items.bulk import Bulk
 from armillary.store.catalog.state import ContainerState, KeyPlace, key_json, load_state, make_key
 from armillary.store.items.batches import batch_key, batch_ops, check_batch
+from armillary.store.items.bulk import Bulk
 from armillary.store.items.patch import modified_paths
 from armillary.store.items.preparation import (
     Operation,
