@@ -59,9 +59,7 @@ class LocalItems:
     def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
         key = keyed_by_chance(self._container.properties())
         keyed = [with_key(key, one) for one in items]
-        done = iter(
-            self._container.bulk(("upsert", (one,)) for one in keyed if isinstance(one, dict))
-        )
+        done = iter(self._container.upsert_all([one for one in keyed if isinstance(one, dict)]))
         answers = [next(done) if isinstance(one, dict) else one for one in keyed]
         throttled = next((one for one in answers if isinstance(one, Throttled)), None)
         if throttled is not None:
