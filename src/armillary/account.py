@@ -20,25 +20,25 @@ from typing import Any, TypeVar
 
 from armillary.clock import Clock, new_random
 from armillary.container import Container
+from armillary.engine.address import parse_address
 from armillary.engine.base import Durability
 from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
 from armillary.partition.budgets.ledger import Ledger
-from armillary.partition.budgets.opening import open_ledger
 from armillary.partition.provisioning.offers import requested
 from armillary.partition.provisioning.partitions import PartitionLimits
 from armillary.partition.request_units import PROFILES
-from armillary.partition.usage.statistics import open_statistics
 from armillary.query.sql.computed import check_computed
 from armillary.scripts.lazy import LazyRuntime
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 from armillary.store.migration import rekey as rekeying
 from armillary.store.migration.rekey import RekeyProgress, RekeyReport
-from armillary.store.rows.layout import PACKED
-from armillary.store.throughput.meter import Enforce, Meter
+from armillary.store.opening import open_store
+from armillary.store.rows.layout import PACKED, SEALED
+from armillary.store.throughput.meter import Enforce
 from armillary.store.upkeep.housekeeper import Housekeeper, settle
 from armillary.values import JSON
 
@@ -76,30 +76,23 @@ def open_account(
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
-    engine = open_engine(address, HANDLERS, durability=durability, clock=clock, packed=PACKED)
+    engine = open_engine(
+        address, HANDLERS, durability=durability, clock=clock, packed=PACKED, sealed=SEALED
+    )
     try:
-        meter = ledger = None
-        if enforce != "off":
-            ledger = open_ledger(address, enforce)
-            meter = Meter(
-                engine,
-                ledger,
-                statistics=open_statistics(address, engine.now_ms()),
-                enforce=enforce,
-                burst=burst,
-                serverless=serverless,
-                limits=limits,
-                profile=PROFILES[profile],
-                stopwatch=perf_counter if clock is None else None,
-            )
-        store = AccountStore(
+        where = parse_address(address)
+        store, ledger = open_store(
             engine,
+            where,
             random=new_random(seed),
             limits=limits,
-            classic=profile == "classic",
+            enforce=enforce,
+            metered=enforce != "off",
+            burst=burst,
             serverless=serverless,
-            meter=meter,
-            wait=time.sleep if clock is None or "://" in str(address) else clock.sleep,
+            profile=profile,
+            stopwatch=perf_counter if clock is None else None,
+            wait=time.sleep if clock is None or not where.is_local else clock.sleep,
         )
         return Account(store, housekeeping, ledger)
     except BaseException:

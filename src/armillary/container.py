@@ -84,6 +84,7 @@ class Container:
         self._store = store
         self._limits = limits
         self._runtime = scripts or LazyRuntime()
+        self._runtime.serve_queries(store)
 
     @property
     def id(self) -> str:
@@ -282,6 +283,12 @@ class Container:
         asked = [_bulk_operation(one, partition_key) for one in operations]
         done = iter(self._store.bulk(one for one in asked if not isinstance(one, DbError)))
         return [_answer(one if isinstance(one, DbError) else next(done)) for one in asked]
+
+    def upsert_all(self, items: Iterable[Source]) -> list[DbError | None]:
+        """Many upserts, quickly; for each the error that refused it, or None. As `bulk`, without
+        the items as they are stored."""
+        asked = ((Operation("upsert", body=one), None) for one in items)
+        return [one if isinstance(one, DbError) else None for one in self._store.bulk(asked)]
 
     # --- queries --------------------------------------------------------------------------------
 

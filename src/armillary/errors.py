@@ -201,6 +201,12 @@ class ContainerFull(DbError):
     text = "The container reached its maximum size."
 
 
+class TooManyResources(DbError):
+    """The account has as many databases and containers as it may. Delete some, or raise it."""
+
+    text = "The account has too many databases and containers."
+
+
 class SharedContainersFull(DbError):
     """A database's throughput is shared by as many containers as are allowed."""
 
@@ -251,7 +257,10 @@ class ScriptWrongKey(BadInput):
 class ScriptOutOfMemory(ScriptFailed):
     """The script needed more memory than one may, or its process ended."""
 
-    text = "The script used more memory than a script may use. Nothing it did was kept."
+    text = (
+        "The process of the script ended: it used more memory than a script may use, or was "
+        "killed. Nothing it did was kept."
+    )
 
 
 class ScriptBlocked(DbError):

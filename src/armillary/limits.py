@@ -76,7 +76,8 @@ QUANTIZATION_BYTES_MAX = 512  # of a quantized vector, and no more than it has d
 VECTOR_SEARCH_LIST_MIN = 25  # as the service's message says; its documentation says 10
 VECTOR_SEARCH_LIST_MAX = 500
 VECTOR_SHARD_PATHS_MAX = 1
-DATABASES_AND_CONTAINERS_MAX = 500
+DATABASES_AND_CONTAINERS = 500  # of an account, unless its settings say more
+DATABASES_AND_CONTAINERS_MAX = 100_000
 STORED_PROCEDURES_MAX = 100
 TRIGGERS_MAX = 50
 FUNCTIONS_MAX = 50
@@ -103,6 +104,9 @@ QUERY_COUNT_MAX = 4_294_967_295  # TOP, OFFSET and LIMIT
 QUERY_GROUPS_MAX = 500_000  # cells of the table of groups, or different rows of a DISTINCT
 QUERY_KEYS_MAX = 1_000  # partition keys that a filter is narrowed to; more, and all are read
 QUERY_ELEMENTS_MAX = 1_000_000  # of arrays that FROM and JOIN go through for one item; ours
+QUERY_STEPS_FREE = 200  # for each item and one more: ordinary joins and functions cost no more
+QUERY_SECONDS_MAX = 20.0  # of one request: past it the query ends with an error
+QUERY_BYTES_MAX = 64 * MB  # kept by one query: arrays, groups, sorted rows
 QUERY_PAGE_SECONDS = 5.0  # after which a page ends with what it has
 QUERY_SNAPSHOT_SECONDS = 1.0  # of one read transaction; a page may need several
 
@@ -137,6 +141,7 @@ FUNCTION_BLOCK_BYTES = 4 * MB  # of arguments of such a call
 # --- engine ---
 KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
 GROUP_COMMANDS_MAX = 64  # commands in one commit
+BULK_OPERATIONS = 250  # of a bulk, in one command: they hold the writer for some 20 ms
 QUEUE_COMMANDS_MAX = 10_000  # waiting for the writer; more are refused
 BLOCK_CACHE_BYTES = 32 * MB  # decoded blocks of index rows, in each process
 READ_SECONDS_MAX = 5.0  # age of a read transaction; an old one makes the LMDB file grow
@@ -229,8 +234,15 @@ LINGER_SECONDS = 2.0  # to read on after a refusal, so that the client sees it a
 DRAIN_SECONDS = 30.0  # for requests under way when the server is told to stop
 WRITE_BUFFER_BYTES = 256 * KB  # answers not yet taken by the client; above, nothing more is started
 THREADS_MAX = 64  # for requests that wait; each is mostly asleep
+QUERY_THREADS_MAX = 6  # of a worker, for queries; one container has at most half of them
+QUERY_DRAIN_SECONDS = 1.0  # for queries under way when the server is told to stop
 WAITING_MAX = 4_096  # requests waiting for a thread; more are 503
 WAITING_BYTES_MAX = 256 * MB  # their bodies together
+SCREENED_BYTES = 64 * KB  # of a body that come in before its signature is checked
+LESSON_BYTES_MAX = 48 * KB  # of a request that others like it are recognised by, its body included
+TEMPLATE_HEAD_BYTES_MAX = 16 * KB  # of a head that a template reads; a longer one is parsed
+TEMPLATE_BYTES_MAX = 4 * KB  # of the pattern of a template
+TEMPLATE_HEADERS_MAX = 48
 RECEIVING_BYTES_MAX = 256 * MB  # bodies that are not whole yet, of all connections; then 503
 WORKERS_MAX = 256
 
@@ -288,7 +300,7 @@ MONGO_PIPELINE_STAGES_MAX = 1_000
 
 assert BATCH_BYTES_MAX >= ITEM_BYTES_MAX
 assert BODY_BYTES_MAX > BATCH_BYTES_MAX, "the API refuses before the server does"
-assert HEAD_BYTES_MAX > TARGET_BYTES_MAX
+assert HEAD_BYTES_MAX > TARGET_BYTES_MAX >= TEMPLATE_HEAD_BYTES_MAX
 assert SYNTHETIC_CANDIDATES_MAX >= SYNTHETIC_SUFFIXES_MAX, "one group must be readable"
 assert 1 + 8 + (1 + 2 * TERM_CUT_BYTES + 2 + 8) + 8 <= KEY_BYTES_MAX, "an index key must fit"
 assert LEDGER_SLOTS > PHYSICAL_PARTITIONS_MAX, "the largest container must fit the ledger"

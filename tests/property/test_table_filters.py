@@ -50,7 +50,7 @@ def literal(value: tuple[str, Any]) -> str | None:
         case "Edm.Double":
             return None if isinstance(data, str) else repr(float(data))
         case "Edm.String":
-            return "'" + data.replace("'", "''") + "'"
+            return "'{}'".format(data.replace("'", "''"))
         case "Edm.Guid":
             return f"guid'{data}'"
         case "Edm.DateTime":
@@ -136,7 +136,7 @@ def holds(node: Any, entity: dict[str, Any], *, storage: bool) -> bool:
     one, other = left[1], right[1]
     if isinstance(one, Decimal) and (one.is_nan() or other.is_nan()):
         return bool(kind == "ne")
-    return {
+    return {  # type: ignore[no-any-return]
         "eq": one == other,
         "ne": one != other,
         "gt": one > other,

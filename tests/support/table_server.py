@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from azure.data.tables import TableServiceClient
 from tests.support.server_process import ServerProcess
-
-from armillary.api.core.settings import EMULATOR_KEY
 
 OTHERS_OFF = ("--table-port", "0", "--mongo-port", "off", "--gremlin-port", "off")
 
@@ -29,8 +28,8 @@ class TableServer:
     def nosql_url(self) -> str:
         return f"http://127.0.0.1:{self.process.port}"
 
-    def client(self) -> TableServiceClient:
-        return TableServiceClient.from_connection_string(self.connection_string)
+    def client(self, **options: Any) -> TableServiceClient:
+        return TableServiceClient.from_connection_string(self.connection_string, **options)
 
     def __enter__(self) -> TableServer:
         return self
@@ -46,6 +45,3 @@ class TableServer:
             code, _, errors = self.process.end()
             assert (code, errors) == (0, "")
         self.process.close()
-
-
-KEY = EMULATOR_KEY

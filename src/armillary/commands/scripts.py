@@ -218,7 +218,7 @@ class RemoteShelf:
         path = f"{self._path}/sprocs/{_quoted(id)}"
         reply = self._remote.rest("POST", path, list(arguments), headers)
         charge = float(reply.headers.get("x-ms-request-charge", 0))
-        return ScriptResult(reply.body, unquote(reply.headers.get(LOG, "")), charge, 0)
+        return ScriptResult(reply.body, unquote(reply.headers.get(LOG, "")), charge)
 
 
 def _quoted(id: str) -> str:

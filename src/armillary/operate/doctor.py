@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from armillary.clock import new_random
+from armillary.engine.address import parse_address
 from armillary.engine.base import Engine, SpaceGone
 from armillary.engine.lmdb.folder import NETWORK_FILESYSTEMS, filesystem_of
 from armillary.engine.opening import open_engine
@@ -24,7 +25,7 @@ from armillary.partition.ranges import range_table
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ContainerRecord
 from armillary.store.commands import HANDLERS
-from armillary.store.rows.layout import PACKED
+from armillary.store.rows.layout import PACKED, SEALED
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.upkeep.recount import problems
 
@@ -41,23 +42,37 @@ class Finding:
 def examine(address: str, progress: Callable[[str], None] = lambda what: None) -> Iterator[Finding]:
     """The findings, as they are made."""
     check_there(address)
-    if "://" not in address:
-        yield from _folder(Path(address))
+    folder = parse_address(address).folder
+    if folder is not None:
+        yield from _folder(folder)
     try:
-        engine = open_engine(address, HANDLERS, packed=PACKED)
+        engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
     except DbError as error:
         yield Finding("account", False, f"It can't be opened: {error}")
         return
     try:
         account = AccountStore(engine, random=new_random())
-        for database in account.list_databases():
-            for record in account.list_containers(database.id):
-                name = f"{database.id}/{record.id}"
-                progress(name)
-                yield from _container(account, database.id, record, name)
+        try:
+            records = [
+                (database.id, record)
+                for database in account.list_databases()
+                for record in account.list_containers(database.id)
+            ]
+        except Exception as error:  # noqa: BLE001 - damage shows in as many ways as there are
+            yield Finding("catalog", False, _unreadable(error))
+            return
+        for database, record in records:
+            name = f"{database}/{record.id}"
+            progress(name)
+            yield from _container(account, database, record, name)
         yield Finding("spaces", True, f"{len(engine.spaces())} in all")
     finally:
         engine.close()
+
+
+def _unreadable(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return f"It is damaged and can't be read ({text}). Restore a backup, or export what is left."
 
 
 def _folder(folder: Path) -> Iterator[Finding]:
@@ -106,7 +121,9 @@ def _space(
             try:
                 found += problems(reader, policies)
             except DataDamaged as error:
-                found.append(f"its rows can't be compared with the items: {error}")
+                found = found or [_unreadable(error)]  # the check has named all of them
             return items, found
     except SpaceGone:
         return None
+    except Exception as error:  # noqa: BLE001 - damage shows in as many ways as there are
+        return 0, [_unreadable(error)]

@@ -17,7 +17,8 @@ Who counts bytes, leaves and ranges is the store; who compares the sum with a bu
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from armillary.limits import KB
 
@@ -82,6 +83,9 @@ class Coefficients:
     query_loaded_kb: float = 0.0074
     query_result_kb: float = 0.058
     query_call: float = 0.019
+    query_step: float = 0.001
+    """One step of work inside an item (an element joined, or looked at by a function) beyond those
+    that are free. Ours: so that long queries are throttled as many short ones are."""
     query_result_read: float = 0.0
     """How much of a point read each result costs: nothing, or (classic) all of it."""
     script_ms: float = 0.01
@@ -101,10 +105,30 @@ CLASSIC = Coefficients(
     query_loaded_kb=0.0,
     query_result_kb=0.0,
     query_call=0.0,
+    query_step=0.001,
     query_result_read=1.0,
 )
 
 PROFILES: dict[str, Coefficients] = {"default": DEFAULT, "classic": CLASSIC}
+
+
+@lru_cache(maxsize=8)
+def at_strong(profile: Coefficients) -> Coefficients:
+    """The same prices at strong or bounded staleness: whoever is given it prices reads, feeds and
+    queries without asking for the level; writes cost the same at every level."""
+    factor = profile.strong_factor
+    return replace(
+        profile,
+        read=Curve(tuple((kb, ru * factor) for kb, ru in profile.read.points)),
+        strong_factor=1.0,
+        miss=profile.miss * factor,
+        query_range=profile.query_range * factor,
+        query_result=profile.query_result * factor,
+        query_loaded_kb=profile.query_loaded_kb * factor,
+        query_result_kb=profile.query_result_kb * factor,
+        query_call=profile.query_call * factor,
+        query_step=profile.query_step * factor,
+    )
 
 
 # --- reads ----------------------------------------------------------------------------------------
@@ -133,12 +157,14 @@ def query_ru(
     loaded_bytes: int,
     out_bytes: int,
     scalar_calls: int = 0,
+    steps: int = 0,
     *,
     strong: bool = False,
     profile: Coefficients = DEFAULT,
 ) -> float:
     """One page of a query. `ranges`: physical partitions whose index this page was the first to
     consult, so that the pages of a query add up to the query; an index-only answer loads 0 bytes.
+    `steps`: work inside items beyond what every query may do for nothing.
     """
     ru = (
         profile.query_range * ranges
@@ -146,6 +172,7 @@ def query_ru(
         + profile.query_loaded_kb * loaded_bytes / KB
         + profile.query_result_kb * out_bytes / KB
         + profile.query_call * scalar_calls
+        + profile.query_step * steps
     )
     if profile.query_result_read and out_docs:
         # The mean size stands for each: exact when all results, or none, are below 1 KB, because

@@ -69,6 +69,8 @@ class Executed:
     charge_ru: float = 0.0
     cpu_seconds: float = 0.0
     writes: list[Done] = field(default_factory=list)
+    changes: list[tuple[str, str]] = field(default_factory=list)
+    """What it wrote: (created, replaced or deleted; id)."""
     lsn: int = 0
     """Of its writes; 0 without any."""
     runs: int = 1
@@ -245,7 +247,7 @@ def _transacted(
 
     def attempt(state: ContainerState, owner: Range, key: Key) -> Executed:
         nonlocal conflicts
-        gate = Gate(store.meter, state, owner, key.json, "script")
+        gate = Gate(store.meter, state, owner, key.json, "script", store.profile)
         gate.admit()
         transaction = Transaction(store, state, owner, key, values, runtime.reservations)
         try:
@@ -269,6 +271,7 @@ def _transacted(
             transaction.charge_ru, executed.cpu_seconds * 1000, profile=gate.profile
         )
         executed.writes = committed
+        executed.changes = transaction.changes
         executed.lsn = committed[0].lsn if committed else 0
         _strike(runtime, scripts, executed.cpu_seconds)
         gate.charge(executed.charge_ru)

@@ -7,8 +7,7 @@
   const text = (value) => {
     try { return String(value).slice(0, 8192); } catch (_) { return ''; }
   };
-  const describe = (error, name) => ({
-    udf: name,
+  const describe = (error) => ({
     name: error instanceof Error ? text(error.name) : '',
     message: error instanceof Error ? text(error.message) : text(error),
     stack: error instanceof Error ? text(error.stack) : '',
@@ -29,21 +28,25 @@
     return stringify({wrong: wrong < 0 ? null : names[wrong]});
   }
   function call(rows) {
-    const made = [], missing = [];
-    let at = 0, which = 0;
-    try {
-      for (; at < rows.length; at++) {
-        which = rows[at][0];
-        const found = apply(functions[which], undefined, rows[at][1]);
-        if (found === undefined || typeof found === 'function' || typeof found === 'symbol') {
-          missing[missing.length] = at;
-          made[at] = null;
-        } else made[at] = found;
+    const made = [], missing = [], errors = [];
+    for (let at = 0; at < rows.length; at++) {
+      const which = rows[at][0];
+      let found;
+      try {
+        found = apply(functions[which], undefined, rows[at][1]);
+        if (typeof found === 'object' && found !== null) stringify(found); // cycles are its own fault
+        else if (typeof found === 'bigint') throw new TypeError('BigInt value can\'t be serialized in JSON');
+      } catch (error) {
+        errors[errors.length] = [at, which, describe(error)];
+        found = null;
       }
-      return stringify({rows: made, missing});
-    } catch (error) {
-      return stringify({error: describe(error, names[which])});
+      if (found === undefined || typeof found === 'function' || typeof found === 'symbol') {
+        missing[missing.length] = at;
+        found = null;
+      }
+      made[at] = found;
     }
+    return stringify({rows: made, missing, errors});
   }
   return (what, given) => (what === 'load' ? load(parse(given)) : call(parse(given)));
 })

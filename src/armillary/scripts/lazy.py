@@ -3,10 +3,12 @@ nothing but this object."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from armillary import limits
+from armillary.store.items.containers import ContainerStore
 
 if TYPE_CHECKING:
     from armillary.scripts.runtime import Runtime
@@ -32,6 +34,17 @@ class LazyRuntime:
                 if self._made is None:
                     self._made = Runtime(Bounds(*self._bounds))
         return self._made
+
+    def serve_queries(self, store: ContainerStore) -> ContainerStore:
+        """Queries over the container may call its user-defined functions."""
+
+        def opened(names: Sequence[str]) -> Any:
+            from armillary.scripts.functions import open_functions
+
+            return open_functions(self.get(), store, names)
+
+        store.functions = opened
+        return store
 
     @property
     def is_used(self) -> bool:

@@ -19,6 +19,8 @@ class Runtime:
     def __init__(self, bounds: Bounds | None = None) -> None:
         self.bounds = bounds or Bounds()
         self.pool = Pool(self.bounds)
+        # Of their own: a procedure whose query calls a function needs both at once.
+        self.function_pool = Pool(self.bounds)
         self.turns = Turns(self.bounds.children * THREADS_PER_CHILD, self.bounds.waiting)
         self.reservations = Reservations()
         self.strikes = Strikes()
@@ -27,3 +29,4 @@ class Runtime:
         """Idempotent."""
         self.turns.close()
         self.pool.close()
+        self.function_pool.close()

@@ -41,8 +41,8 @@ class ScriptResult:
     """The response body."""
     log: str
     charge_ru: float
-    written: int
-    """Items it created, replaced or deleted."""
+    changes: tuple[tuple[str, str], ...] = ()
+    """What it wrote: (created, replaced or deleted; id)."""
 
 
 class Scripts:
@@ -121,7 +121,7 @@ class Scripts:
             orjson.loads(executed.response),
             executed.log,
             executed.charge_ru,
-            len(executed.writes),
+            tuple(executed.changes),
         )
 
     def write(

@@ -24,7 +24,7 @@ from armillary.engine.overlay import OverlayWriter
 from armillary.errors import DbError, PartitionKeyMismatch, ScriptWrongKey, TooLarge
 from armillary.limits import SCRIPT_WRITTEN_BYTES_MAX
 from armillary.partition.ranges import Range
-from armillary.partition.request_units import DEFAULT, Coefficients, miss_ru, read_ru
+from armillary.partition.request_units import Coefficients, miss_ru, read_ru
 from armillary.scripts.reservations import Reservations
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
@@ -72,6 +72,8 @@ class Transaction:
         self.charge_ru = 0.0
         self.writes: list[Done] = []
         """In their order: what the run has written so far."""
+        self.changes: list[tuple[str, str]] = []
+        """The same for people: (created, replaced or deleted; id)."""
 
     # --- operations -----------------------------------------------------------------------------
 
@@ -114,6 +116,7 @@ class Transaction:
             op = op._replace(rid=b"")  # nothing was there to number
         self._ops.append(op)
         self.writes.append(done)
+        self.changes.append((done.outcome, op.new_id or op.id))
         constraints = len(self.state.definition.document["uniqueKeyPolicy"]["uniqueKeys"])
         self.charge_ru += charge_of(done, constraints, profile=self._profile)
         return done
@@ -165,7 +168,7 @@ class Transaction:
 
     @property
     def _profile(self) -> Coefficients:
-        return DEFAULT if self.store.meter is None else self.store.meter.profile
+        return self.store.profile
 
     def _open(self) -> Work:
         if self._work is None:

@@ -13,9 +13,9 @@ from tests.support.postgres import fresh_url, open_postgres
 from tests.support.waiting import until
 
 from armillary.engine.base import META_KEY, Command
+from armillary.engine.postgres.connection import each_host
 from armillary.engine.postgres.engine import PostgresEngine
-from armillary.engine.postgres_connection import each_host
-from armillary.engine.postgres_supervisor import State
+from armillary.engine.postgres.supervisor import State
 from armillary.errors import Unavailable, WriteUncertain
 
 pytestmark = pytest.mark.postgres

@@ -125,7 +125,7 @@ class Gateway:
             raise OwnerNotFound from error
         store = self._stores.get((record.database, record.id))
         if store is None:
-            store = self.account.container(record.database, record.id)
+            store = self.scripts.serve_queries(self.account.container(record.database, record.id))
             if len(self._stores) >= STORES_MAX:
                 self._stores.clear()
             self._stores[record.database, record.id] = store

@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from armillary.budget import Budget
+
 
 @dataclass(slots=True)
 class Request:
@@ -22,6 +24,8 @@ class Request:
     body: bytes = b""
     secure: bool = False
     """It came over TLS; the account document answers with the scheme the client used."""
+    budget: Budget | None = None
+    """What it may use, and whether its client is still there; the server gives long work one."""
 
 
 @dataclass(slots=True)
@@ -77,9 +81,19 @@ class Service:
         engine). Such a request is answered on the event loop, all others in worker threads."""
         return False
 
+    def lane(self, request: Request) -> str | None:
+        """For work that may take seconds (a query): whose it is, so that threads are shared fairly
+        between lanes. None: it is answered soon. By the form of the request alone."""
+        return None
+
     def begin(self, request: Request) -> Begun | Response | None:
         """On the event loop: what waits for nothing but the writer, as far as it goes without
         waiting. None: `handle` it in a thread."""
+        return None
+
+    def screen(self, request: Request) -> Response | None:
+        """On the event loop, while a large body is coming in that `request` does not have yet: the
+        refusal of a sender who can be told so by the headers alone. Never raises."""
         return None
 
     def handle(self, request: Request) -> Response:

@@ -25,11 +25,17 @@ class Mounts(Service):
     def handle_soon(self, request: Request) -> Begun | Response:
         return self._of(request).handle_soon(request)
 
+    def lane(self, request: Request) -> str | None:
+        return self._of(request).lane(request)
+
     def begin(self, request: Request) -> Begun | Response | None:
         return self._of(request).begin(request)
 
     def handle(self, request: Request) -> Response:
         return self._of(request).handle(request)
+
+    def screen(self, request: Request) -> Response | None:
+        return self._of(request).screen(request)
 
     def operation_name(self, request: Request) -> str | None:
         return self._of(request).operation_name(request)

@@ -9,10 +9,12 @@ is imported before the first of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
+
+import orjson
 
 from armillary.api.http.messages import Begun, Response
 from armillary.api.nosql.call import Call, answered, reply
@@ -40,6 +42,9 @@ PRE: Final = "x-ms-documentdb-pre-trigger-include"
 POST: Final = "x-ms-documentdb-post-trigger-include"
 TRIGGER_HEADERS: Final = (PRE, POST)
 LOGGING: Final = "x-ms-documentdb-script-enable-logging"
+#: Ours, for people who watch a script: asked for with `true`, answered with what it wrote.
+CHANGES: Final = "x-armillary-script-changes"
+CHANGES_SHOWN: Final = 20
 LOG: Final = "x-ms-documentdb-script-log-results"
 UNENCODED: Final = "!'()*-._~"  # what encodeURIComponent leaves as it is
 ONE_TRIGGER: Final = "Only one {0} trigger may be named; the header '{1}' has {2}."
@@ -79,9 +84,16 @@ def begin_script(call: Call) -> Begun:
     def finish() -> Response:
         executed = _result(call, store, key, future)
         headers = {LOG: log_header(executed.log), **_headers(call, store, key, executed)}
+        if call.options.flag(CHANGES):
+            headers[CHANGES] = changes_header(executed.changes)
         return reply(call, 200, executed.response, headers, ru=executed.charge_ru)
 
     return later(call, future, finish)
+
+
+def changes_header(changes: Sequence[tuple[str, str]]) -> str:
+    """`[["created", "id"], …]`, percent-encoded; of many the first."""
+    return quote(orjson.dumps(changes[:CHANGES_SHOWN]), safe=UNENCODED)
 
 
 def log_header(log: str) -> str | None:

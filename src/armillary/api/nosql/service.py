@@ -43,6 +43,8 @@ from armillary.store.catalog.controls import FAULTS
 
 log = logging.getLogger("armillary.api")
 
+QUERY_TYPE: Final = "application/query+json"
+LANE_SEGMENTS: Final = 4  # /dbs/a/colls/b
 POINT_READ_SEGMENTS: Final = 6
 NOWHERE: Final = Path((), ())
 WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
@@ -79,6 +81,26 @@ class NosqlService(Service):
             and request.target.rstrip("/").count("/") == POINT_READ_SEGMENTS
             and not self._faults[FAULTS]  # one of them may be a delay
         )
+
+    def lane(self, request: Request) -> str | None:
+        """Queries, by the container they are about."""
+        headers = request.headers
+        if request.method != "POST" or not (
+            "x-ms-documentdb-isquery" in headers
+            or "x-ms-documentdb-query" in headers
+            or headers.get("content-type", "").startswith(QUERY_TYPE)
+        ):
+            return None
+        return "/".join(request.target.split("/", LANE_SEGMENTS + 1)[: LANE_SEGMENTS + 1])
+
+    def screen(self, request: Request) -> Response | None:
+        """A signature is over the headers: who can't sign need not be listened to."""
+        bare = self._bare(request)
+        try:
+            authenticate(self.gateway, request, parse_path(request.target))
+        except DbError as error:
+            return refusal(bare, error)
+        return None
 
     def handle(self, request: Request) -> Response:
         try:

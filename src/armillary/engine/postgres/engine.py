@@ -41,6 +41,7 @@ from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, t
 from armillary.engine.postgres import spaces as postgres_spaces
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.clock import DatabaseClock
+from armillary.engine.postgres.connection import Connection, Identity
 from armillary.engine.postgres.errors import LOST, kind_of, translated
 from armillary.engine.postgres.group import (
     announced,
@@ -50,12 +51,11 @@ from armillary.engine.postgres.group import (
     fetch_rows,
     uncertain_if_warned,
 )
+from armillary.engine.postgres.pool import Pool, PoolCounts
 from armillary.engine.postgres.reader import PostgresReader
 from armillary.engine.postgres.schema import Found, prepare, stamp_identity, stamped_identity
 from armillary.engine.postgres.sql import BEGIN_READ, BEGIN_WRITE, COMMIT, Statements
-from armillary.engine.postgres_connection import Connection, Identity
-from armillary.engine.postgres_pool import Pool, PoolCounts
-from armillary.engine.postgres_supervisor import Health, Supervisor
+from armillary.engine.postgres.supervisor import Health, Supervisor
 from armillary.errors import DbError, NotSupported, WriteUncertain
 from armillary.limits import (
     POSTGRES_ATTEMPTS_MAX,
@@ -94,9 +94,8 @@ class PostgresEngine:
         self._closing = threading.Event()
         self._retries = 0
         self.unclean_open = False
-        self._supervisor = Supervisor.of(self._address)
+        self._supervisor = Supervisor.of(self._address, start_s)
         try:
-            self._supervisor.wait(start_s)
             found = self._prepare()
         except BaseException:
             self._supervisor.release()
@@ -162,6 +161,13 @@ class PostgresEngine:
 
     def spaces(self) -> list[int]:
         return [space for (space,) in self._ask(self._statements["spaces"], ())]
+
+    def fences(self, spaces: Sequence[int] | None = None) -> dict[int, bytes]:
+        """The fences of these spaces, or of all, in one statement. Those that are gone are left
+        out."""
+        if spaces is None:
+            return dict(self._ask(self._statements["fences"], ()))
+        return dict(self._ask(self._statements["fences_of"], (list(spaces),)))
 
     def now_ms(self) -> int:
         return self.clock.now_ms()
@@ -362,7 +368,8 @@ class PostgresEngine:
         return self._supervisor.health()
 
     def pools(self) -> list[PoolCounts]:
-        return [self._reads.counts(), self._writes.counts()]
+        """Of this process, those of budgets and statistics too."""
+        return self._supervisor.counts()
 
     @property
     def retries(self) -> int:

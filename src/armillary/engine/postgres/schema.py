@@ -15,8 +15,8 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
+from armillary.engine.postgres.connection import Identity
 from armillary.engine.postgres.sql import Statements
-from armillary.engine.postgres_connection import Identity
 from armillary.errors import FormatMismatch
 
 FORMAT: Final = 2

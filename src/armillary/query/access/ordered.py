@@ -17,11 +17,11 @@ few kept: memory is that of a page, time that of a scan.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 
+from armillary.budget import Budget
 from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import DIGEST_BYTES as CUT_DIGEST_BYTES
 from armillary.encoding.terms import Partial, descending
@@ -31,7 +31,7 @@ from armillary.query.access.filters import Access
 from armillary.query.access.order import OrderIndex, order_index, some_lack
 from armillary.query.access.rids import RID_BYTES
 from armillary.query.access.vectors import nearest
-from armillary.query.run.consume import Clock, OrderedRow, ordered_rows, take_ordered
+from armillary.query.run.consume import Clock, OrderedRow, first_rows, ordered_rows, take_ordered
 from armillary.query.run.items import StoreView, View
 from armillary.query.run.order import Place, Sorter
 from armillary.query.run.program import Program
@@ -122,7 +122,7 @@ def _lacking(
     last = None if after is None else sorter.of(after)
     found = ordered_rows(view.items(program, rows), program, sorter, last)
     lacking = (row for row in found if row.place.keys[0] is UNDEFINED)
-    yield from lacking if program.is_simple else _by_item(lacking, need)
+    yield from lacking if program.is_simple else _by_item(lacking, need, program.budget)
 
 
 def _entries(
@@ -155,16 +155,16 @@ def _entries(
         rows = ordered_rows(view.items(program, found), program, sorter, last)
         if run is None:
             # To know that an item is done with, the next one has to be loaded.
-            yield from rows if program.is_simple else _by_item(rows, need)
+            yield from rows if program.is_simple else _by_item(rows, need, program.budget)
         else:
             # All of a run has to be seen before its first row is known, but no more are needed.
-            yield from heapq.nsmallest(need, rows, key=lambda row: row.sortable)
+            yield from first_rows(rows, need, program.budget)
 
 
-def _by_item(rows: Iterable[OrderedRow], need: int) -> Iterator[OrderedRow]:
+def _by_item(rows: Iterable[OrderedRow], need: int, budget: Budget) -> Iterator[OrderedRow]:
     """Rows of one item among themselves, no more than are needed: the index orders items only."""
     for _, group in groupby(rows, lambda row: row.place.tie):
-        yield from heapq.nsmallest(need, group, key=lambda row: row.sortable)
+        yield from first_rows(group, need, budget)
 
 
 def run_of(terms: bytes, index: OrderIndex, has_ties: bool) -> Hashable:

@@ -22,6 +22,7 @@ from armillary.encoding.models import ValueModel
 from armillary.errors import BadInput, NotSupported
 from armillary.limits import QUERY_ELEMENTS_MAX
 from armillary.query.expr import nodes
+from armillary.query.expr.bounds import equality, spending, weigh
 from armillary.query.expr.like import like, matcher
 from armillary.query.expr.model_operators import MODEL_FUNCTIONS, between_of, binary_of
 from armillary.query.expr.operators import BINARY, UNARY, between, contained, element, logical_not
@@ -44,8 +45,24 @@ class Frame:
     """Of arrays, gone through by FROM and JOIN for the item at hand."""
     budget: Budget = field(default_factory=unbounded)
     """Of the operation: every loop over values takes part."""
+    held: int = 0
+    """Bytes held of what was made for the item at hand."""
     stored: tuple[bytes, bytes] | None = None
     """Rid and stored value of the item at hand, where an output wants them."""
+
+    def begin_item(self) -> None:
+        """What was made for the item before has been used."""
+        self.elements = 0
+        if self.held:
+            self.budget.release(self.held)
+            self.held = 0
+
+    def hold(self, value: JSON) -> None:
+        """Count a value that is kept until the item is done with."""
+        if self.budget.bounds_bytes:
+            size = weigh(value, self.budget.bytes_left)
+            self.held += size
+            self.budget.hold(size)
 
     def slot(self) -> int:
         self.size += 1
@@ -57,7 +74,6 @@ class Frame:
     def go_through(self, count: int) -> None:
         """Joins multiply: a small item can have more combinations than anyone can wait for."""
         self.elements += count
-        self.budget.spend(count)
         if self.elements > QUERY_ELEMENTS_MAX:
             raise BadInput(
                 f"The query goes through more than {QUERY_ELEMENTS_MAX} array elements of one "
@@ -253,6 +269,8 @@ def _binary(expr: nodes.Binary, scope: Scope) -> Made:
         apply = binary_of(scope.model)[expr.operator]
     elif right.is_constant and not left.is_constant and expr.operator == "=":
         return Made(_equals(one, other([])), False)
+    elif expr.operator in ("=", "!="):
+        apply = equality(scope.frame.budget, expr.operator == "=")
     else:
         apply = BINARY[expr.operator]
     return _folded(lambda row: apply(one(row), other(row)), [left, right])
@@ -357,6 +375,7 @@ def _call(expr: nodes.Call, scope: Scope) -> Made:
         compute = MODEL_FUNCTIONS[expr.function](scope.model)
     if compute is None or function.kind != "scalar":
         raise NotSupported(f"{expr.name} can't be computed here.")
+    compute = spending(function, compute, scope.frame.budget)
     parts = [make(arg, scope) for arg in expr.args]
     runs = [part.run for part in parts]
     context = scope.context_for(expr) if function.context else scope.context
@@ -371,10 +390,12 @@ def _call(expr: nodes.Call, scope: Scope) -> Made:
 
 
 def _udf(expr: nodes.UdfCall, scope: Scope) -> Made:
-    raise NotSupported(
-        f"The user-defined function '{expr.name}' can't be called: user-defined functions are not "
-        "supported yet."
-    )
+    functions = scope.context.functions
+    if functions is None:
+        raise NotSupported(f"The user-defined function '{expr.name}' can't be called here.")
+    runs = [make(arg, scope).run for arg in expr.args]
+    call = functions.caller(expr.name)
+    return Made(lambda row: call([run(row) for run in runs]), False)
 
 
 def _let(expr: nodes.Let, scope: Scope) -> Made:

@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from armillary.budget import Budget
 from armillary.errors import BadInput
 from armillary.limits import PAGE_BYTES_MAX, QUERY_GROUPS_MAX, QUERY_SNAPSHOT_SECONDS
+from armillary.query.expr.bounds import weigh
 from armillary.query.expr.evaluate import Row
 from armillary.query.run.metrics import QueryMetrics
 from armillary.query.run.order import Place, Sortable, Sorter, digest_of
@@ -29,6 +31,8 @@ Feed: TypeAlias = Iterable[tuple[bytes, Iterable[Row]]]
 Clock: TypeAlias = Callable[[], float]
 
 ITEMS_BETWEEN_LOOKS = 32  # at the clock; a slow regular expression takes half a second for each
+ROWS_SPARE = 256  # sorted rows kept beyond those that are wanted before the last are thrown out
+GROUP_BYTES = 600  # of a group beside its keys
 GROUPS_SPARE = 1_000  # kept beyond a page before the last are thrown out
 
 
@@ -135,7 +139,26 @@ def take_ordered(
     feed: Feed, program: Program, sorter: Sorter, after: Sortable | None, most: int
 ) -> list[OrderedRow]:
     """The first rows by order that come after a place, from a feed in any order."""
-    return heapq.nsmallest(most, ordered_rows(feed, program, sorter, after), key=_by_place)
+    return first_rows(ordered_rows(feed, program, sorter, after), most, program.budget)
+
+
+def first_rows(rows: Iterable[OrderedRow], most: int, budget: Budget) -> list[OrderedRow]:
+    """`heapq.nsmallest`, within a budget: no more than twice as many are kept as are wanted."""
+    if not budget.bounds_bytes:
+        return heapq.nsmallest(most, rows, key=_by_place)
+    kept: list[OrderedRow] = []
+    held = 0
+    for row in rows:
+        size = weigh(row.value, budget.bytes_left)
+        held += size
+        budget.hold(size)
+        kept.append(row)
+        if len(kept) >= most + ROWS_SPARE:
+            kept = heapq.nsmallest(most, kept, key=_by_place)
+            budget.release(held)
+            held = sum(weigh(each.value, budget.bytes_left) for each in kept)
+            budget.hold(held)
+    return heapq.nsmallest(most, kept, key=_by_place)
 
 
 def _by_place(row: OrderedRow) -> Sortable:
@@ -228,6 +251,9 @@ class Groups:
             known = self.program.identity(each.value)
             old = self.found.get(known)
             if old is None or each.sortable < old.sortable:
+                budget = self.program.budget
+                if budget.bounds_bytes:
+                    budget.hold(GROUP_BYTES + weigh(each.value, budget.bytes_left))
                 self.found[known] = Group(each.sortable, each.place, [], [], each.value)
                 self._check_size()
 
@@ -242,6 +268,9 @@ class Groups:
         sortable = self.sorter.sortable(keys, digest)
         if self.after is not None and sortable <= self.after:
             return None
+        budget = self.program.budget
+        if budget.bounds_bytes:
+            budget.hold(GROUP_BYTES + weigh(list(values), budget.bytes_left))
         states = [new() for new in self.program.new_states]
         group = Group(sortable, Place(keys, digest), row.copy(), states)
         self.found[known] = group

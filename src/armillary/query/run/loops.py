@@ -38,6 +38,7 @@ from armillary.query.expr.codegen import CHECKS, TEXT_TESTS, Fixed, Writer
 from armillary.query.expr.compile import function_of, is_large
 from armillary.query.expr.decoding import Path, parts_for, paths_in
 from armillary.query.expr.evaluate import Scope
+from armillary.query.expr.nested import KEEPING
 from armillary.query.functions import FUNCTIONS
 from armillary.query.plan.nodes import Plan
 from armillary.values import UNDEFINED
@@ -65,6 +66,8 @@ def may_loop(plan: Plan) -> bool:
     if not isinstance(source.collection, nodes.Identifier):
         return False
     if plan.bound.subqueries or plan.bound.udfs:
+        return False
+    if plan.fold is not None and any(call.function in KEEPING for call in plan.fold.aggregates):
         return False
     return not any(
         isinstance(node, nodes.Native | nodes.AtPath | nodes.StoredItem)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import orjson
 
+from armillary.limits import QUERY_STEPS_FREE
 from armillary.partition.request_units import DEFAULT, Coefficients, query_ru
 from armillary.values import JSON
 
@@ -20,6 +21,8 @@ from armillary.values import JSON
 class QueryMetrics:
     """Counters of one page. Mutable: they grow while the page is made."""
 
+    profile: Coefficients = DEFAULT
+    """The prices of the store that is asked."""
     retrieved_items: int = 0
     """Items that were loaded; an answer from the index alone loads none."""
     retrieved_bytes: int = 0
@@ -28,6 +31,8 @@ class QueryMetrics:
     ranges: int = 0
     """Physical partitions that this page was the first to consult."""
     calls: int = 0
+    steps: int = 0
+    """Spent on the budget so far."""
     charged_ru: float = 0.0
     """What the physical partitions were charged so far, look by look."""
     total_ms: float = 0.0
@@ -38,15 +43,15 @@ class QueryMetrics:
     index_possible: dict[str, None] = field(default_factory=dict)
     """Indexes that would have helped and are not there; filled in when somebody asks."""
 
-    def charge_ru(self, profile: Coefficients = DEFAULT, *, strong: bool = False) -> float:
+    def charge_ru(self) -> float:
         return query_ru(
             self.ranges,
             self.output_items,
             self.retrieved_bytes,
             self.output_bytes,
             self.calls,
-            profile=profile,
-            strong=strong,
+            max(0, self.steps - QUERY_STEPS_FREE * (1 + self.retrieved_items)),
+            profile=self.profile,
         )
 
     @property

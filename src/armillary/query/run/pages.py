@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 
 from armillary.budget import Budget, unbounded
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.partition_key import KeyValues
-from armillary.errors import BadInput
+from armillary.errors import BadInput, NotSupported, OutOfTime, OverBudget
 from armillary.limits import (
     PAGE_ITEMS_MAX,
     QUERY_GROUPS_MAX,
@@ -24,16 +25,15 @@ from armillary.limits import (
     QUERY_SNAPSHOT_SECONDS,
 )
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
-from armillary.query.access.order import has_order_index
 from armillary.query.access.vector_order import directed
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
+from armillary.query.functions.user import UserFunctions
 from armillary.query.plan.explain import explain
 from armillary.query.plan.nodes import Piece, Plan
 from armillary.query.plan.optimize import narrow, pieces_of_key
 from armillary.query.plan.policies import context_of
 from armillary.query.plan.ranking import Asking, ranked
-from armillary.query.problems import QueryError, RefusedQuery
 from armillary.query.run import continuation as tokens
 from armillary.query.run.consume import Clock, Room, group_value, ordered_rows
 from armillary.query.run.items import (
@@ -61,9 +61,6 @@ from armillary.store.rows import layout
 from armillary.values import JSON, UNDEFINED
 
 NO_PARAMETERS: Mapping[str, JSON] = {}
-NO_COMPOSITE = (
-    "The order by query does not have a corresponding composite index that it can be served from."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,39 +97,78 @@ def run_plan(
     (or the beginning of a hierarchical one). `text`: what statistics call the query.
     `page_per_range`: no page has rows of two physical partitions, unless they have to be merged.
     """
-    began = clock()
-    budget = budget or unbounded()
-    items = check_page_size(max_items, PAGE_ITEMS_MAX)
-    now_ms = store.engine.now_ms()
-    state = store.state
-    chance = random.random if random is not None else _chance(now_ms)
-    context = context_of(state.definition.document, now_ms * 10_000, chance)
-    plan = directed(plan, parameters, context)
-    metrics = QueryMetrics()
-    scope = Scope(Frame(), parameters, context, bound=plan.bound, model=state.model)
-    _check_order(plan, store)
-    asked = _asked(state, partition_key, start, end)
-    narrowed = narrow(_innermost(plan), scope, state.definition)
-    pieces = asked if narrowed is None else _within(narrowed, asked)
-    job = _Job(store, plan, parameters, context, pieces, metrics, clock, budget, page_per_range)
-    if plan.rank is not None:
-        everywhere = replace(job, pieces=asked)
-        asking = Asking(parameters, context, everywhere.results, job.every_row)
-        sorted_plan, known = ranked(plan, asking)
-        job = replace(job, plan=sorted_plan, parameters=known)
-    page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
-    metrics.output_items = len(page.rows)
-    metrics.output_bytes = page.size_bytes
-    metrics.total_ms = (clock() - began) * 1000
+    with opened_functions(store, plan) as functions:
+        began = clock()
+        budget = budget or unbounded()
+        items = check_page_size(max_items, PAGE_ITEMS_MAX)
+        now_ms = store.engine.now_ms()
+        state = store.state
+        chance = random.random if random is not None else _chance(now_ms)
+        context = context_of(state.definition.document, now_ms * 10_000, chance)
+        if functions is not None:
+            context = replace(context, functions=functions)
+        plan = directed(plan, parameters, context)
+        metrics = QueryMetrics(store.profile)
+        scope = Scope(
+            Frame(budget=budget), parameters, context, bound=plan.bound, model=state.model
+        )
+        asked = _asked(state, partition_key, start, end)
+        narrowed = narrow(_innermost(plan), scope, state.definition)
+        pieces = asked if narrowed is None else _within(narrowed, asked)
+        job = _Job(store, plan, parameters, context, pieces, metrics, clock, budget, page_per_range)
+        if plan.rank is not None:
+            everywhere = replace(job, pieces=asked)
+            asking = Asking(parameters, context, everywhere.results, job.every_row)
+            sorted_plan, known = ranked(plan, asking)
+            job = replace(job, plan=sorted_plan, parameters=known)
+        try:
+            page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
+        except (OutOfTime, OverBudget) as error:
+            _charge_rest(store, pieces, metrics, budget)  # the work is done, whoever waits for it
+            error.facts["charge_ru"] = metrics.charge_ru()
+            raise
+        metrics.output_items = len(page.rows)
+        metrics.output_bytes = page.size_bytes
+        metrics.total_ms = (clock() - began) * 1000
+        _charge_rest(store, pieces, metrics, budget)
+        if store.meter is not None and text is not None and continuation is None:
+            whole = _asked(state, partition_key, EPK_MIN, EPK_MAX)
+            ranges = _count_ranges(whole if narrowed is None else _within(narrowed, whole), state)
+            store.meter.note_query(state, text, ranges, metrics.charge_ru())
+        return QueryPage(page.rows, token, metrics, plan, pieces)
+
+
+def user_functions(plan: Plan) -> tuple[str, ...]:
+    """The names of those that a plan calls."""
+    inner = () if plan.base is None else user_functions(plan.base)
+    return tuple(dict.fromkeys((*plan.bound.udfs, *inner)))
+
+
+@contextmanager
+def opened_functions(store: ContainerStore, plan: Plan) -> Iterator[UserFunctions | None]:
+    """What runs them is held for one page: a process of its own, with their texts in it."""
+    names = user_functions(plan)
+    if not names:
+        yield None
+        return
+    if store.functions is None:
+        raise NotSupported(f"The user-defined function '{names[0]}' can't be called here.")
+    functions: UserFunctions = store.functions(names)
+    try:
+        yield functions
+    finally:
+        functions.close()
+
+
+def _charge_rest(
+    store: ContainerStore, pieces: Sequence[Piece], metrics: QueryMetrics, budget: Budget
+) -> None:
+    """What is known only at the end (the output, the last steps) is paid where the query began."""
+    metrics.steps = budget.steps
     rest = metrics.charge_ru() - metrics.charged_ru
-    if rest > 0 and pieces:  # the output, known only now, is paid where the query began
+    if rest > 0 and pieces:
         store.charge(pieces[0].start, rest, operation="query")
         metrics.charged_ru += rest
-    if store.meter is not None and text is not None and continuation is None:
-        whole = _asked(state, partition_key, EPK_MIN, EPK_MAX)
-        ranges = _count_ranges(whole if narrowed is None else _within(narrowed, whole), state)
-        store.meter.note_query(state, text, ranges, metrics.charge_ru())
-    return QueryPage(page.rows, token, metrics, plan, pieces)
 
 
 def _chance(seed: int) -> Callable[[], float]:
@@ -145,15 +181,6 @@ def _chance(seed: int) -> Callable[[], float]:
         return made.random()
 
     return random
-
-
-def _check_order(plan: Plan, store: ContainerStore) -> None:
-    """Several sort keys need their composite index; the policy may be newer than our picture."""
-    if plan.fold is not None or not plan.reads_items or len(plan.order) < 2:
-        return
-    known = has_order_index(plan, store.state.plan)
-    if not known and not has_order_index(plan, store.refresh().plan):
-        raise RefusedQuery.of([QueryError(None, NO_COMPOSITE)])
 
 
 def _asked(

@@ -9,12 +9,16 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from armillary.api.http.messages import Begun, Request, Response, Service, Waiting
+from armillary.budget import Budget
 from armillary.limits import EVENT_STREAMS_MAX
 from armillary.server.http import health
 from armillary.server.http.answers import says
@@ -52,11 +56,18 @@ class Hub:
         self.portal = portal
         self.observer = observer
         fast = observer is None or observer.keeps_fast_paths
-        self._shapes = Shapes(service.shortcuts if fast else ())
+        self._shapes = Shapes(service.shortcuts if fast else (), self.bounds.lesson_bytes)
+        self._ended: list[tuple[int, Callable[[], None]]] = []
+        self._ended_lock = threading.Lock()
 
     @property
     def draining(self) -> bool:
         return self.pool.draining
+
+    @property
+    def parting(self) -> bool:
+        """Connections end with their next answer."""
+        return self.pool.draining or self.pool.leaving
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -66,13 +77,24 @@ class Hub:
         if (why := self.hosts.refuses(request.headers.get("host", "localhost"))) is not None:
             return says(403, why)
         if request.target in health.PATHS:
-            return health.answer(request, ready=not self.draining, up=self.pool.protocols)
+            ready = not self.parting
+            trouble = self.pool.trouble()
+            return health.answer(request, ready=ready, up=self.pool.protocols, trouble=trouble)
         try:
             if not self.service.is_quick(request):
                 return None
         except Exception:  # noqa: BLE001 - see _bug
             return self._bug(request)
         return self.handle(request)
+
+    def screen(self, request: Request) -> Response | None:
+        """The refusal of who may not send the body that is coming in; its request has none yet."""
+        if (why := self.hosts.refuses(request.headers.get("host", "localhost"))) is not None:
+            return says(403, why)
+        try:
+            return self.service.screen(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            return self._bug(request)
 
     def note_bytes(self, data: bytes, answer: bytes, began: float) -> None:
         """A request that was answered from bytes to bytes; only called with an observer."""
@@ -103,9 +125,32 @@ class Hub:
             return
         self.pool.begin_wait(size)
         if begun is None:
-            self.pool.threads.submit(self._work, request, done)
+            self._submit(request, done)
         else:
             begun.future.add_done_callback(partial(self._told, request, begun, done))
+
+    def _submit(self, request: Request, done: Done) -> None:
+        lane = self._lane(request)
+        if lane is None:
+            self.pool.threads.submit(self._work, request, done)
+            return
+        budget = request.budget = Budget(bytes_max=self.bounds.query_bytes)
+        self.pool.long_work.submit(lane, budget, partial(self._long, request, budget, done))
+
+    def _lane(self, request: Request) -> str | None:
+        try:
+            return self.service.lane(request)
+        except Exception:
+            log.exception("a bug: the lane of %s %s", request.method, request.target)
+            return None
+
+    def _long(self, request: Request, budget: Budget, done: Done) -> None:
+        """In a thread for long work. Its time begins now: waiting for a thread is not its fault."""
+        if budget.is_cancelled:
+            self._send(request, done, says(503, "The request was given up before it began."))
+            return
+        budget.deadline = time.monotonic() + self.bounds.query_s
+        self._work(request, done)
 
     def wait_for(self, waiting: Waiting, size: int, done: Callable[[], None]) -> None:
         """What a shortcut has begun; `done` is called on the loop. It may not be refused any more,
@@ -114,12 +159,23 @@ class Hub:
         waiting.future.add_done_callback(partial(self._waited, size, done))
 
     def _waited(self, size: int, done: Callable[[], None], future: Future[Any]) -> None:
-        """In the thread that knows it first."""
-        self.loop.call_soon_threadsafe(self._end_wait, size, done)
+        """In the thread that knows it first. The answers of a group of writes come one after the
+        other: the loop is woken once for all that are there by then."""
+        with self._ended_lock:
+            self._ended.append((size, done))
+            woken = len(self._ended) > 1
+        if not woken:
+            self.loop.call_soon_threadsafe(self._end_waits)
 
-    def _end_wait(self, size: int, done: Callable[[], None]) -> None:
-        self.pool.end_wait(size)
-        done()
+    def _end_waits(self) -> None:
+        with self._ended_lock:
+            ended, self._ended = self._ended, []
+        for size, done in ended:
+            self.pool.end_wait(size)
+            try:
+                done()
+            except Exception:
+                log.exception("a bug: an answer")
 
     def otherwise(self, waiting: Waiting, request: Request, done: Done) -> None:
         """What was begun by a shortcut and has to end the long way."""
@@ -181,7 +237,11 @@ class Hub:
         if isinstance(response, Begun):
             response.future.add_done_callback(partial(self._told, request, response, done))
             return
-        self.loop.call_soon_threadsafe(self._worked, len(request.body), done, response)
+        self._send(request, done, response)
+
+    def _send(self, request: Request, done: Done, response: Response) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+            self.loop.call_soon_threadsafe(self._worked, len(request.body), done, response)
 
     def _worked(self, size: int, done: Done, response: Response) -> None:
         self.pool.end_wait(size)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from armillary.api.http.messages import Request
 from armillary.server.http.wire import Incoming
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -19,12 +20,14 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 class Slot:
     """The place of one answer."""
 
-    __slots__ = ("answer", "incoming", "safe")
+    __slots__ = ("answer", "incoming", "lesson", "safe")
 
     def __init__(self, incoming: Incoming) -> None:
         self.incoming = incoming
         self.safe = incoming.request.method in SAFE
         self.answer: bytes | None = None
+        self.lesson = b""
+        """The request as it came, if others like it may be answered by a template."""
 
 
 class Pipeline:
@@ -41,6 +44,9 @@ class Pipeline:
     @property
     def running(self) -> int:
         return self._running
+
+    def running_requests(self) -> list[Request]:
+        return [slot.incoming.request for slot in self._started if slot.answer is None]
 
     def add(self, incoming: Incoming) -> None:
         self._waiting.append(Slot(incoming))

@@ -24,8 +24,9 @@ from armillary.encoding.documents import check_name
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
 from armillary.encoding.models import MODEL_OF_API
+from armillary.encoding.partition_key import check_new_paths
 from armillary.encoding.rids import rid_bytes
-from armillary.engine.base import CATALOG_SPACE, Command, Engine, SpaceGone
+from armillary.engine.base import CATALOG_SPACE, Command, Engine, Reader, SpaceGone
 from armillary.errors import (
     BadInput,
     Conflict,
@@ -33,8 +34,14 @@ from armillary.errors import (
     PreconditionFailed,
     SharedContainersFull,
     Stale,
+    TooManyResources,
 )
-from armillary.limits import LEASE_MS, PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
+from armillary.limits import (
+    DATABASES_AND_CONTAINERS,
+    LEASE_MS,
+    PHYSICAL_PARTITIONS_MAX,
+    SHARED_CONTAINERS_MAX,
+)
 from armillary.partition.provisioning.offers import (
     check_serverless,
     check_throughput,
@@ -50,6 +57,7 @@ from armillary.partition.provisioning.partitions import (
     throughput_max,
 )
 from armillary.partition.ranges import even_ranges
+from armillary.partition.request_units import DEFAULT, Coefficients
 from armillary.store.catalog import records as catalog
 from armillary.store.catalog.definitions import (
     ContainerDefinition,
@@ -86,8 +94,10 @@ class AccountStore:
         random: Random,
         limits: PartitionLimits = LIMITS,
         classic: bool = False,
+        profile: Coefficients = DEFAULT,
         serverless: bool = False,
         meter: Meter | None = None,
+        resources_max: int = DATABASES_AND_CONTAINERS,
         wait: Callable[[float], None] = time.sleep,
         lease_ms: int = LEASE_MS,
     ) -> None:
@@ -96,8 +106,10 @@ class AccountStore:
         self.engine = engine
         self.limits = limits
         self.classic = classic
+        self.profile = profile
         self.serverless = serverless
         self.meter = meter
+        self.resources_max = resources_max
         self.activity = Activity()
         self.wait = wait
         self.unsplittable: dict[int, int] = {}
@@ -106,7 +118,7 @@ class AccountStore:
         self._lease_ms = lease_ms
         self._rounds = itertools.count(1)
         # Not from `random`: two processes with one seed are still two.
-        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.owner = f"{os.getpid()}-{secrets.token_hex(4)}"
         catalog.ensure_catalog(engine)
         self.clean_up()
         if engine.unclean_open:
@@ -123,6 +135,7 @@ class AccountStore:
             random=self._random,
             logical_bytes_max=self.limits.logical_bytes,
             meter=self.meter,
+            profile=self.profile,
             note_write=self.activity.note,
         )
 
@@ -132,8 +145,20 @@ class AccountStore:
         """With `throughput`, its containers share it unless they have their own."""
         check_name(name)
         self._check_throughput(throughput, "database")
+        self._check_room(is_there=lambda reader: catalog.find_database(reader, name) is not None)
         row = self._run("catalog.create_database", (name, throughput, self._now_s()))
         return decode_database(row)
+
+    def _check_room(self, is_there: Callable[[Reader], bool]) -> None:
+        """What exists is a conflict, however many there are."""
+        with self.engine.read(CATALOG_SPACE) as reader:
+            count = catalog.count_resources(reader)
+            if count < self.resources_max or is_there(reader):
+                return
+        raise TooManyResources(
+            f"The account has {count:,} databases and containers; {self.resources_max:,} are "
+            "allowed. Delete some, or raise the setting api.resources_max."
+        )
 
     def read_database(self, name: str) -> DatabaseRecord:
         with self.engine.read(CATALOG_SPACE) as reader:
@@ -165,7 +190,13 @@ class AccountStore:
         """
         definition = parse_container(body)
         check_policies(definition.document)
+        check_new_paths(definition.partition_key)
         self._check_throughput(throughput, "container")
+        self._check_room(
+            is_there=lambda reader: (
+                catalog.find_container(reader, database, definition.id) is not None
+            )
+        )
         # The containers of 2018 were fixed or unlimited by what was asked for at creation.
         fixed = fixed or (self.classic and throughput is not None)
         throughput, count, kind = self._provision(database, definition, throughput, fixed)
@@ -247,7 +278,7 @@ class AccountStore:
 
     def round(self) -> Round:
         """The leases for a round of background work."""
-        owner = f"{self._owner}-{next(self._rounds)}"
+        owner = f"{self.owner}-{next(self._rounds)}"
         return Round(self.engine, owner, lease_ms=self._lease_ms)
 
     def clean_up(self, may: Callable[[], bool] = lambda: True) -> None:

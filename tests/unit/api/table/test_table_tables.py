@@ -70,16 +70,14 @@ def test_lists_have_filters_and_pages(api: TableApi) -> None:
     assert names(api, text) == ["t1", "t2"]
     seen: list[str] = []
     query = "?$top=2"
-    pages = 0
-    for _ in range(20):
+    for page in range(20):
         response = api.ask("GET", f"/Tables(){query}")
         seen += (one["TableName"] for one in json.loads(response.body)["value"])
-        pages += 1
         token = response.headers.get("x-ms-continuation-NextTableName")
         if token is None:
             break
         query = f"?$top=2&NextTableName={token}"
-        create(api, f"new{pages}")
+        create(api, f"new{page}")
     assert sorted(seen)[-5:] == [f"t{number}" for number in range(5)]
     for query in ("?$top=0", "?$top=x", "?$filter=x%20eq", "?NextTableName=*"):
         assert error_of(api.ask("GET", f"/Tables{query}")) == (400, "InvalidInput")
@@ -150,11 +148,11 @@ def test_storage_orders_by_keys_and_takes_other_keys(storage: TableApi) -> None:
     assert found == sorted(keys)
     assert storage.query("ttt", **{"$top": "3"}) == storage.query("ttt")
     assert storage.get("ttt", "", "")["Etag"] == "mine"
-    row = storage.query("ttt", "PartitionKey eq ''", **{"$select": "RowKey,no"})[0]
-    assert (row["RowKey"], row["no"]) == ("", None)
+    shown = storage.query("ttt", "PartitionKey eq ''", **{"$select": "RowKey,no"})[0]
+    assert (shown["RowKey"], shown["no"]) == ("", None)
     assert error_of(storage.ask("GET", "/ttt()?$top=1001")) == (400, "InvalidInput")
-    body = {"PartitionKey": "p", "RowKey": "r", "a": 2**40}
-    assert error_of(storage.ask("POST", "/ttt", body)) == (400, "InvalidInput")
+    large = {"PartitionKey": "p", "RowKey": "r", "a": 2**40}
+    assert error_of(storage.ask("POST", "/ttt", large)) == (400, "InvalidInput")
     body = {"PartitionKey": "p", "RowKey": "r", "a": "x" * (33 * 1024)}
     assert error_of(storage.ask("POST", "/ttt", body)) == (400, "PropertyValueTooLarge")
 

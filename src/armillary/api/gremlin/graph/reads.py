@@ -20,7 +20,7 @@ from armillary.engine.base import Reader
 from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
-from armillary.partition.request_units import feed_ru, miss_ru, read_ru
+from armillary.partition.request_units import Coefficients, feed_ru, miss_ru, read_ru
 from armillary.query.run.sql import plan_of, run_plan
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
@@ -66,12 +66,12 @@ def _point_read(store: ContainerStore, wanted: Ref, costs: Costs) -> Document | 
     try:
         stored = store.read(id, key_values(partition))
     except NotFound:
-        costs.note(1, 0, 0, perf_counter() - began, miss_ru())
+        costs.note(1, 0, 0, perf_counter() - began, miss_ru(profile=store.profile))
         return None
     except BadInput:  # no item can have such an id or key
         return None
     size = stored.body_bytes
-    costs.note(1, 1, size, perf_counter() - began, read_ru(size))
+    costs.note(1, 1, size, perf_counter() - began, read_ru(size, profile=store.profile))
     document: Document = orjson.loads(stored.text)
     return document
 
@@ -85,22 +85,36 @@ def _round(
 ) -> list[Ref]:
     """Each physical partition once; what had moved meanwhile is left for the next round."""
     state = store.state
-    keys = {}
+    keys = _Keys(state)
     by_owner: dict[Range, list[Ref]] = {}
-    for partition, id in left:
-        which = (type(partition), partition)
-        if which not in keys:
-            keys[which] = key_in(state, key_values(partition))
-        by_owner.setdefault(state.table.find(keys[which][0]), []).append((partition, id))
+    for ref in left:
+        by_owner.setdefault(keys.of(ref[0])[0], []).append(ref)
     later: list[Ref] = []
     for owner, refs in by_owner.items():
-        later += _owner_read(store, owner, refs, places, found, costs)
+        later += _owner_read(store, owner, keys, refs, places, found, costs)
     return later
+
+
+class _Keys:
+    """Where the keys of one read are, each computed once."""
+
+    def __init__(self, state: ContainerState) -> None:
+        self.state = state
+        self._known: dict[Any, tuple[Range, Key]] = {}
+
+    def of(self, partition: JSON) -> tuple[Range, Key]:
+        which = partition if type(partition) is str else (type(partition), partition)
+        known = self._known.get(which)
+        if known is None:
+            epk, key = key_in(self.state, key_values(partition))
+            known = self._known[which] = (self.state.table.find(epk), key)
+        return known
 
 
 def _owner_read(
     store: ContainerStore,
     owner: Range,
+    keys: _Keys,
     refs: list[Ref],
     places: Mapping[Any, list[int]],
     found: list[Document | None],
@@ -113,9 +127,10 @@ def _owner_read(
         moved.clear()
         mine: list[tuple[Key, str, bytes]] = []
         asked.clear()
+        known = keys if state is keys.state else _Keys(state)
         for ref in refs:
-            epk, key = key_in(state, key_values(ref[0]))
-            if state.table.find(epk) == range:
+            holder, key = known.of(ref[0])
+            if holder == range:
                 asked.append(ref)
                 mine.append((key, ref[1], id_part(ref[1])))
             else:
@@ -130,12 +145,12 @@ def _owner_read(
                 found[at] = orjson.loads(one.text)
     there = [one.body_bytes for one in stored if one is not None]
     costs.reads += len(asked)
-    costs.note(1, len(there), sum(there), perf_counter() - began, _cost(stored))
+    costs.note(1, len(there), sum(there), perf_counter() - began, _cost(stored, store.profile))
     return moved
 
 
-def _cost(stored: list[Stored | None]) -> float:
-    return feed_ru([0 if one is None else one.body_bytes for one in stored])
+def _cost(stored: list[Stored | None], profile: Coefficients) -> float:
+    return feed_ru([0 if one is None else one.body_bytes for one in stored], profile=profile)
 
 
 def query(

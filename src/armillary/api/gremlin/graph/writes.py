@@ -153,7 +153,7 @@ class Writer:
         if new.meta:
             value[META] = dict(new.meta)
         kept = document.get(new.name)
-        if new.cardinality == "list" or appends:
+        if new.cardinality == "list" or (appends and new.cardinality == "unset"):
             if kept is not None and not isinstance(kept, list):
                 kept = [{"id": f"{document['id']}|{new.name}", VALUE: kept}]
             document[new.name] = [*(kept or ()), value]

@@ -20,16 +20,16 @@ from armillary.api.gremlin.language.nodes import (
     Enum,
     ListOf,
     MapOf,
+    Predicate,
     Strategy,
-    Test,
 )
 from armillary.api.gremlin.machine.predicates import P
 from armillary.api.gremlin.machine.running import Step
 from armillary.api.gremlin.machine.values import Map
 from armillary.api.gremlin.steps.base import Args, Modulated
 from armillary.api.gremlin.steps.branch import ChooseStep
-from armillary.api.gremlin.steps.filters import ChildFilterStep, HasStep
-from armillary.api.gremlin.steps.maps import AsStep
+from armillary.api.gremlin.steps.filters import ChildFilterStep, HasStep, PathFilterStep
+from armillary.api.gremlin.steps.maps import AsStep, PathStep
 from armillary.api.gremlin.steps.moves import ElementsStep
 from armillary.api.gremlin.steps.repeat import RepeatStep
 from armillary.api.gremlin.steps.table import MODULATORS, STEPS
@@ -115,9 +115,6 @@ class Builder:
             self._check_start(chain.calls[0])
         return self.steps(chain.calls)
 
-    def call(self, name: str, args: tuple[Any, ...], at: Position) -> Call:
-        return Call(name, args, at)
-
     def steps(self, calls: Sequence[Call], start: int = 0) -> list[Step]:
         """`start`: calls at the beginning that and() and or() between steps leave alone."""
         infix = self._infix(calls, start)
@@ -174,6 +171,8 @@ class Builder:
             last.by(args)
         elif args.name in ("from", "to") and isinstance(last, AddEdgeStep):
             last.end(args)
+        elif args.name in ("from", "to") and isinstance(last, PathStep | PathFilterStep):
+            last.part.set(args)
         elif args.name == "option" and isinstance(last, ChooseStep):
             last.option(args)
         else:
@@ -196,13 +195,13 @@ class Builder:
                 return [self.argument(one) for one in items]
             case MapOf(entries):
                 return Map((self.argument(key), self.argument(value)) for key, value in entries)
-            case Test():
+            case Predicate():
                 return self.test(node)
             case Enum("Pick", name) if self.strict:
                 raise no_symbol(name, Position(1, 1))
         return node
 
-    def test(self, node: Test) -> P:
+    def test(self, node: Predicate) -> P:
         values = [self.argument(one) for one in node.args]
         if node.name in ("and", "or", "negate"):
             if not all(isinstance(one, P) for one in values):

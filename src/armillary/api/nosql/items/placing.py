@@ -30,6 +30,8 @@ from armillary.values import UNDEFINED
 SESSION: Final = "Session"
 NEVER_MERGED: Final = -1  # the session version of a range; merges raise it
 
+STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -68,6 +70,13 @@ def store_of(call: Call) -> ContainerStore:
     return store
 
 
+def read_store_of(call: Call) -> ContainerStore:
+    """The same, for what reads: at the prices of the level that it reads at."""
+    store = store_of(call)
+    level = call.options.level(call.gateway.settings.consistency)
+    return store.strong if level in STRONG else store
+
+
 def required_key(call: Call) -> KeyValues:
     key = call.options.key
     if key is None:
@@ -83,11 +92,14 @@ def place_of_key(store: ContainerStore, key: KeyValues) -> Where:
 
 
 def is_left_to_server(store: ContainerStore, key: KeyValues | None) -> bool:
-    """Whether the key header says nothing about where the item is: there is none, or it says
-    "undefined" for a synthetic key that the server fills in."""
+    """Whether the key header does not say where an item goes: there is none, or it says "undefined"
+    for a synthetic key that the server fills in, or null for a level of a hierarchical one."""
     if key is None:
         return True
-    return key == (UNDEFINED,) and store.state.definition.synthetic_key is not None
+    definition = store.state.definition
+    if len(definition.partition_key.paths) > 1:
+        return None in key  # which may stand for a level that the item lacks
+    return key == (UNDEFINED,) and definition.synthetic_key is not None
 
 
 def key_of_done(store: ContainerStore, done: Done, given: KeyValues | None) -> KeyValues | None:
@@ -95,7 +107,7 @@ def key_of_done(store: ContainerStore, done: Done, given: KeyValues | None) -> K
     if not is_left_to_server(store, given):
         return given
     if not done.text:
-        return None
+        return given
     state = store.state
     return key_of(orjson.loads(done.text), state.definition.partition_key, state.model.key)
 
@@ -144,11 +156,23 @@ def session_headers(
     if len(owners) > SESSION_PARTS_MAX:
         return headers
     try:
-        places = [session_of(call, one) for one in owners]
+        places = _places(call, owners)
     except RangeGone:  # split since; nothing depends on this token
         return headers
     tokens = [format_token(one.owner.ordinal, one.version, one.lsn) for one in places]
     return headers | {"x-ms-session-token": ",".join(tokens)}
+
+
+def _places(call: Call, owners: Sequence[Range]) -> list[Place]:
+    """How far these ranges are now: one statement where each look would be a round trip."""
+    fences = getattr(call.gateway.engine, "fences", None)
+    if fences is None or len(owners) < 2:
+        return [session_of(call, one) for one in owners]
+    rows = fences([one.space for one in owners])
+    if len(rows) < len(owners):
+        raise RangeGone
+    metas = [(one, unpack_meta(rows[one.space])) for one in owners]
+    return [Place(one, meta.session, meta.lsn) for one, meta in metas]
 
 
 @contextmanager
@@ -159,7 +183,7 @@ def placed(call: Call, store: ContainerStore, key: KeyValues | None) -> Iterator
     except DbError as error:
         error.facts.setdefault("headers", _failure_headers(call, store, key))
         if not isinstance(error, Throttled):
-            error.facts.setdefault("charge_ru", miss_ru())
+            error.facts.setdefault("charge_ru", miss_ru(profile=store.profile))
         raise
 
 

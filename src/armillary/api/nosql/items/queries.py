@@ -12,6 +12,7 @@ rewriting for clients is `query/gateway/rewriting.py`'s.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import orjson
@@ -20,7 +21,7 @@ from armillary.api.core.simple_query import parse_query_body
 from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, feed_body, reply
 from armillary.api.nosql.items.feeds import DOCUMENTS, check_session, slice_headers
-from armillary.api.nosql.items.placing import Slice, slice_of, store_of
+from armillary.api.nosql.items.placing import Slice, read_store_of, slice_of, store_of
 from armillary.errors import BadInput, NeedsMerge
 from armillary.query.access.advice import possible_indexes
 from armillary.query.expr.queries import BoundQuery
@@ -57,7 +58,7 @@ class Asked(NamedTuple):
 
 
 def query_items(call: Call) -> Response:
-    store = store_of(call)
+    store = read_store_of(call)
     asked = _asked(call)
     part = slice_of(call, store)
     check_session(call, store, part)
@@ -65,7 +66,6 @@ def query_items(call: Call) -> Response:
     page = _run(call, store, asked, part)
     rows = [orjson.dumps(row) for row in page.rows]
     body = feed_body(store.state.record.rid, DOCUMENTS, rows)
-    strong = call.options.level(call.gateway.settings.consistency) in STRONG
     headers = {
         "x-ms-item-count": str(len(rows)),
         "x-ms-continuation": page.continuation,
@@ -73,7 +73,7 @@ def query_items(call: Call) -> Response:
         **_metrics(call, store, asked, page),
         **slice_headers(call, store, part),
     }
-    return reply(call, 200, body, headers, ru=page.metrics.charge_ru(strong=strong))
+    return reply(call, 200, body, headers, ru=page.metrics.charge_ru())
 
 
 def plan_query(call: Call) -> Response:
@@ -116,6 +116,7 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
             key=options.key,
             continuation=token,
             max_items=size,
+            budget=call.budget,
         )
     if options.key is None:
         _check_everywhere(call, store, asked)
@@ -127,6 +128,7 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
         continuation=token,
         max_items=size,
         page_per_range=True,  # the gateway asks one range per page
+        budget=call.budget,
     )
 
 
@@ -165,7 +167,7 @@ def _is_sortable(state: ContainerState, path: tuple[str, ...]) -> bool:
 
 def _ranges(store: ContainerStore, asked: Asked) -> list[HashRange]:
     """The parts of the hash space that can hold the answer."""
-    scope = plan_scope(asked.parameters)
+    scope = replace(plan_scope(asked.parameters), model=store.state.model)
     return key_ranges(asked.bound, scope, store.state.definition.partition_key)
 
 

@@ -20,7 +20,7 @@ from time import monotonic
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from armillary.engine.postgres_connection import Connection, is_full
+from armillary.engine.postgres.connection import Connection, is_full
 from armillary.errors import Unavailable
 from armillary.limits import POSTGRES_IDLE_SECONDS, POSTGRES_WAITING_MAX
 

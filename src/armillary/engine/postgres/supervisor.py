@@ -30,7 +30,7 @@ from typing import ClassVar
 import psycopg
 
 from armillary.engine.postgres.address import Address
-from armillary.engine.postgres_connection import (
+from armillary.engine.postgres.connection import (
     Answer,
     Connection,
     Identity,
@@ -39,7 +39,7 @@ from armillary.engine.postgres_connection import (
     open_connection,
     who,
 )
-from armillary.engine.postgres_pool import Pool
+from armillary.engine.postgres.pool import Pool, PoolCounts
 from armillary.errors import DbError, NotSupported, Unavailable
 from armillary.limits import (
     POSTGRES_IDLE_PROBE_SECONDS,
@@ -72,6 +72,11 @@ class Health:
     severed: int
     probe_ms: float
 
+    @property
+    def trouble(self) -> str:
+        """Empty when requests can be served."""
+        return "" if self.state is State.READY else f"database {self.state.value}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Found:
@@ -89,14 +94,19 @@ class Supervisor:
     _registry: ClassVar[threading.Lock] = threading.Lock()
 
     @classmethod
-    def of(cls, address: Address) -> Supervisor:
-        """The one of this process for this address. `release` it."""
+    def of(cls, address: Address, wait_s: float | None) -> Supervisor:
+        """The one of this process for this address, once there is a database. `release` it."""
         with cls._registry:
             found = cls._shared.get(address.url)
             if found is None:
                 found = cls._shared[address.url] = cls(address)
             found._users += 1
-            return found
+        try:
+            found.wait(wait_s)
+        except BaseException:
+            found.release()
+            raise
+        return found
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -167,6 +177,11 @@ class Supervisor:
                 self._severed,
                 self._probe_ms,
             )
+
+    def counts(self) -> list[PoolCounts]:
+        with self._lock:
+            pools = list(self._pools)
+        return [pool.counts() for pool in pools]
 
     # --- what depends on it ---------------------------------------------------------------------
 
