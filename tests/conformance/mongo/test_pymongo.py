@@ -84,7 +84,7 @@ def test_every_type_is_the_same_bytes_and_readable_by_others(
         "types", codec_options=bson.codec_options.CodecOptions(bson.raw_bson.RawBSONDocument)
     )
     raw.insert_one(bson.raw_bson.RawBSONDocument(EVERY))
-    found = raw.find_one({})
+    found: Any = raw.find_one({})
     assert found is not None
     assert found.raw == EVERY
     store = service.collections.need("shop", "types").store
@@ -237,6 +237,14 @@ def test_expiry_and_charges() -> None:
         assert [one["_id"] for one in events.find()] == [2]
 
 
+def login(address: str) -> Client:
+    return MongoClient(address, serverSelectionTimeoutMS=60_000)
+
+
+def later(address: str) -> AsyncMongoClient[dict[str, Any]]:
+    return AsyncMongoClient(address, serverSelectionTimeoutMS=60_000)
+
+
 def test_logins() -> None:
     engine = MemoryEngine(HANDLERS, clock=VirtualClock())
     keys = GatewaySettings(keys=(EMULATOR_KEY,), read_only_keys=("cmVhZG9ubHk=",))
@@ -244,24 +252,24 @@ def test_logins() -> None:
     service = Service(gateway, Settings())
     with serving(service) as port:
         for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-1"):
-            with MongoClient(uri(port, options=f"&authMechanism={mechanism}")) as client:
+            with login(uri(port, options=f"&authMechanism={mechanism}")) as client:
                 client.db.c.insert_one({"m": mechanism})
-        with MongoClient(uri(port, key="cmVhZG9ubHk=")) as client:
+        with login(uri(port, key="cmVhZG9ubHk=")) as client:
             assert client.db.c.count_documents({}) == 2
             with pytest.raises(OperationFailure) as refused:
                 client.db.c.insert_one({})
             assert refused.value.code == 13
-        with MongoClient(uri(port, key="wrong")) as client, pytest.raises(OperationFailure) as bad:
+        with login(uri(port, key="wrong")) as client, pytest.raises(OperationFailure) as bad:
             client.db.c.find_one()
         assert bad.value.code == 18
-        with MongoClient(uri(port, login=False)) as client, pytest.raises(OperationFailure) as no:
+        with login(uri(port, login=False)) as client, pytest.raises(OperationFailure) as no:
             client.db.c.find_one()
         assert no.value.code == 13
 
 
 def test_the_asynchronous_client(service: Service) -> None:
     async def main(port: int) -> list[Any]:
-        async with AsyncMongoClient(uri(port, login=False)) as client:
+        async with later(uri(port, login=False)) as client:
             await client.shop.later.insert_many([{"_id": n} for n in range(150)])
             return [one["_id"] async for one in client.shop.later.find().batch_size(50)]
 

@@ -16,7 +16,9 @@ from random import Random
 from typing import Final
 
 from bson.datetime_ms import DatetimeMS
+from bson.int64 import Int64
 from bson.objectid import ObjectId
+from bson.timestamp import Timestamp
 
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
@@ -99,9 +101,20 @@ class Service:
             client.statistics = (name, call.charge_ru, elapsed_ms)
         if "ok" not in reply:
             reply["ok"] = 1.0
+        if "lsid" in request.command:
+            reply |= self._times()
         if call is not None and call.in_transaction and reply.get("ok") == 0.0:
             self._abort(call, reply)
         return reply
+
+    def _times(self) -> Document:
+        """What causally consistent sessions pass on. Every read here is of the latest state."""
+        now = Timestamp(self.engine.now_ms() // 1000, 1)
+        signature = {"hash": bytes(20), "keyId": Int64(0)}
+        return {
+            "operationTime": now,
+            "$clusterTime": {"clusterTime": now, "signature": signature},
+        }
 
     def _call(self, client: Client, request: Request) -> Call:
         name = request.name
