@@ -30,6 +30,9 @@ COMPILED = "ARMILLARY_TEST_COMPILED"
 #: matters, so nobody needs to keep the list exact.
 LONG_FILES = (
     "crash/test_kills.py",
+    "crash/test_failovers.py",
+    "crash/test_rolling_restart.py",
+    "unit/engine/test_postgres_supervisor.py",
     "sim/test_split_model.py",
     "crash/test_move_kills.py",
     "unit/test_tutorial.py",
