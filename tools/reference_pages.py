@@ -2,6 +2,7 @@
 
     limits.md ← limits.py · steps.md ← steps.py · settings.md ← config.py · errors.md ← errors.py
     compatibility.md ← api/nosql/ · compatibility-table.md ← api/table/routes.py
+    mongodb-compatibility.md ← api/mongo/ · gremlin-steps.md ← api/gremlin/steps/
 
 `make docs` writes them; a test compares each page with what this would write.
 """
@@ -16,6 +17,10 @@ from pathlib import Path
 
 from armillary import limits
 from armillary.api.errors import TABLE_PROBLEMS, WIRE, wire
+from armillary.api.gremlin.steps.base import Spec
+from armillary.api.gremlin.steps.table import MODULATORS, REFUSED, SOURCES
+from armillary.api.gremlin.steps.table import STEPS as GREMLIN_STEPS
+from armillary.api.mongo import compatibility as mongo_compatibility
 from armillary.api.nosql import compatibility
 from armillary.api.table import routes as table_routes
 from armillary.config import VARIABLES, Settings
@@ -182,7 +187,60 @@ def table_page() -> str:
     )
 
 
+def mongo_page() -> str:
+    return _page(
+        [
+            "# Compatibility: API for MongoDB",
+            "What drivers find here, from the tables that the program itself works with. How to "
+            "use it: [MongoDB](mongodb.md).",
+            "## Different from the original",
+            "\n".join(f"- {gap}" for gap in mongo_compatibility.GAPS),
+            "## What there is",
+            _table(("", "names"), mongo_compatibility.rows()),
+        ]
+    )
+
+
+def gremlin_steps_page() -> str:
+    """Vertical bars in a cell would end it."""
+
+    def shown(text: str) -> str:
+        return f"`{text}`".replace("|", "\\|")
+
+    served = [one for one in GREMLIN_STEPS.values() if not one.extra]
+    extra = [one for one in GREMLIN_STEPS.values() if one.extra]
+    head = ("step", "forms", "what it does")
+
+    def row(one: Spec) -> tuple[str, ...]:
+        return f"`{one.name}`", shown(one.forms), one.about.replace("|", "\\|")
+
+    return _page(
+        [
+            "# Gremlin steps",
+            "Every step of [the Gremlin API](gremlin.md), from the table the program works with. "
+            "`t` is a traversal, `p` a predicate, `v` a value, `k` a property name, `..` several.",
+            "## Steps",
+            _table(head, [row(one) for one in served]),
+            "## Words that belong to a step",
+            _table(("word", "forms"), [(f"`{k}`", shown(v)) for k, v in MODULATORS.items()]),
+            "## After `g`",
+            _table(("word", "forms"), [(f"`{k}`", shown(v)) for k, v in SOURCES.items()]),
+            "At the end, `executionProfile()` runs the traversal and tells what each step did; "
+            "`toList()`, `next()` and `iterate()` are passed over.",
+            "## Only with `strict = false`",
+            "The service lacks them, and so does a strict server.",
+            _table(head, [row(one) for one in extra]),
+            "## Refused",
+            "With the service's own text, `Unable to find any method '…'`: "
+            + ", ".join(f"`{name}`" for name in REFUSED)
+            + ".",
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "mongodb-compatibility.md": mongo_page,
+    "gremlin-steps.md": gremlin_steps_page,
     "limits.md": limits_page,
     "steps.md": steps_page,
     "settings.md": settings_page,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.gremlin_server import gremlin_server
 from tests.support.node import modules_for
 from tests.support.server_process import ServerProcess
 from tests.support.table_server import TableServer
@@ -46,6 +47,26 @@ def run(command: list[str], folder: Path, environ: dict[str, str]) -> list[str]:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def test_graphs(tmp_path: Path) -> None:
+    with gremlin_server(tmp_path / "data") as server:
+        environ = _at(f"http://127.0.0.1:{server.process.port}") | {
+            "GREMLIN_ENDPOINT": f"ws://127.0.0.1:{server.gremlin_port}/gremlin"
+        }
+        for _ in range(2):
+            told = run([sys.executable, "graph.py"], EXAMPLES / "python", environ)
+            assert told == [
+                "from Seattle: Portland, Vancouver",
+                "longer than 150 miles: I5",
+                "one city costs 1.0 RU",
+                "the road as an item leads to Portland",
+            ]
+        environ["NODE_PATH"] = str(modules_for(ROOT / "tests" / "conformance" / "gremlin" / "js"))
+        assert run(["node", "graph.js"], EXAMPLES / "javascript", environ) == [
+            "from Seattle: Portland, Vancouver",
+            "miles in all: 316",
+        ]
 
 
 def test_python(endpoint: str) -> None:

@@ -34,6 +34,10 @@ BACKUP_SOURCE = typer.Argument(help="The folder of a backup; it stays as it is."
 EXPORT_TARGET = typer.Argument(help="The file to write: JSON Lines, .csv, .gz of both, .parquet.")
 IMPORT_SOURCE = typer.Argument(help="JSON Lines, a JSON array, CSV; .gz of each; .parquet.")
 CONTAINER = typer.Option(None, help="Not needed when there is only one.")
+GRAPH = typer.Option(
+    False, "--graph", help="A graph: CSV with ~id, ~label, ~from, ~to; or GraphSON lines."
+)
+VERTICES = typer.Option(None, help="With --graph: the CSV file of the vertices that edges join.")
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -163,6 +167,8 @@ def import_(
     data: str = ANYWHERE,
     database: str = DATABASE,
     container: str = CONTAINER,
+    graph: bool = GRAPH,
+    vertices: Path = VERTICES,
     json: bool = JSON,
 ) -> None:
     """Put the items of a file into a container. Stopped, the same command goes on where it was.
@@ -172,11 +178,20 @@ def import_(
     Examples:
       armillary import orders.csv --database shop --container orders
       armillary import orders.jsonl --data http://localhost:8081
+      armillary import people.csv --graph
+      armillary import knows.csv --graph --vertices people.csv
     """
+    from armillary.declare.item_files import read_entries
     from armillary.operate.importing import import_items
 
     with _items(data, database, container, json) as target, _bar(json) as shown:
-        done = import_items(target, source, progress=shown)
+        entries = read_entries
+        if graph:
+            from armillary.api.gremlin.graph.files import GraphFile
+            from armillary.api.gremlin.login import key_name
+
+            entries = GraphFile(key_name(target.partition_key), vertices).documents
+        done = import_items(target, source, progress=shown, entries=entries)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
         text = f"{source}: {done.items:,} items are in."
         _say(json, text, items=done.items, refused=done.refused, refusals=refusals)

@@ -10,6 +10,7 @@
     id = "orders"
     partition_key = "/customerId"    several paths: hierarchical
     throughput = 400                 or autoscale_max
+    graph = true                     its key must be one that the Gremlin API can use
     seed = ["orders.jsonl"]          relative to the file
     procedures = ["transfer.js"]     scripts from files; also functions, triggers
 
@@ -86,6 +87,7 @@ _CONTAINER_KEYS = {
     "autoscale_max",
     "physical_partitions",
     "fixed",
+    "graph",
     "seed",
     "procedures",
     "triggers",
@@ -211,6 +213,8 @@ class _Reader:
         if minutes is not None:
             body["changeFeedPolicy"] = {"retentionDuration": minutes}
         self.check(body, at)
+        if self.expect(table.get("graph", False), bool, (*at, "graph")):
+            self.check_graph(body["partitionKey"], at)
         return DeclaredContainer(
             body["id"],
             body,
@@ -230,6 +234,16 @@ class _Reader:
             parse_container(body)
         except BadInput as error:
             self.fail(at, str(error).rstrip("."))
+
+    def check_graph(self, key: Mapping[str, Any], at: KeyPath) -> None:
+        """The Gremlin API needs one property at the top of the documents, and not these two."""
+        paths = key["paths"]
+        if len(paths) != 1 or paths[0].count("/") != 1 or paths[0] in ("/id", "/label"):
+            shown = ", ".join(paths)
+            self.fail(
+                (*at, "partition_key"),
+                f"the partition key of a graph is one property such as /country, not {shown}",
+            )
 
     def partition_key(self, value: Any, at: KeyPath) -> dict[str, Any]:
         if isinstance(value, str):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
@@ -22,6 +23,7 @@ from armillary.account import Account, open_account
 from armillary.api.control.service import Controls
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.gremlin.pictures import Pictures
 from armillary.api.http.messages import Service
 from armillary.api.http.mounts import Mounts
 from armillary.api.nosql.service import NosqlService
@@ -53,6 +55,28 @@ FROZEN_AT_MS: Final = 1_767_268_800_000  # 1 January 2026, noon UTC
 
 #: A path, the paths of a hierarchical key, or the arguments of `Database.create_container`.
 Declared: TypeAlias = str | Sequence[str] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GremlinEndpoint:
+    """What a Gremlin driver is given, with GraphSON 2 as its serializer."""
+
+    url: str
+    username: str
+    password: str
+
+    def client(self) -> Any:
+        """A client of gremlinpython on it; close it."""
+        from gremlin_python.driver.client import Client
+        from gremlin_python.driver.serializer import GraphSONSerializersV2d0
+
+        return Client(
+            self.url,
+            "g",
+            username=self.username,
+            password=self.password,
+            message_serializer=GraphSONSerializersV2d0(),
+        )
 
 
 class Cosmos:
@@ -111,7 +135,8 @@ class Cosmos:
             )
             stack.callback(gateway.close)
             self._gateway = gateway
-            self.service = Mounts(NosqlService(gateway), (Controls(gateway),))
+            self._gremlin_url = ""
+            self.service = Mounts(NosqlService(gateway), (Pictures(gateway), Controls(gateway)))
             stack.callback(self.service.close)
             stack.enter_context(pauses_of_our_own())
             for name, declared in (containers or {}).items():
@@ -129,6 +154,21 @@ class Cosmos:
     @property
     def pause(self) -> Pause | None:
         return None if self._clock is None else self._clock.sleep
+
+    def gremlin(self, graph: str = "") -> GremlinEndpoint:
+        """Where a Gremlin driver finds a container of this account (the first one, unless it is
+        named), by a socket on a free port of loopback."""
+        if not self._gremlin_url:
+            from armillary.api.gremlin.service import make_streams
+            from armillary.testing.streams import serving
+
+            port = self._stack.enter_context(serving(make_streams(self._gateway)))
+            self._gremlin_url = f"ws://127.0.0.1:{port}/gremlin"
+        place = _place(graph) if graph else self._first
+        if place is None:
+            raise BadInput("The account has no container yet. Declare one, or name it.")
+        user = f"/dbs/{place[0]}/colls/{place[1]}"
+        return GremlinEndpoint(self._gremlin_url, user, self.key)
 
     def new_id(self) -> str:
         """A UUID; with a seed, the same ones in every run."""

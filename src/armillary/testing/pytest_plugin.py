@@ -9,6 +9,7 @@
 | `cosmos_client_aio` | `azure.cosmos.aio.CosmosClient` |
 | `cosmos_container` | the first container the marker declares, of the SDK |
 | `cosmos_database` | the database `test`, of the SDK |
+| `cosmos_gremlin` | a client of gremlinpython on the first container the marker declares |
 | `cosmos_account` | the same data in process, without the SDK (`armillary.Account`) |
 | `table_service_client` | `azure.data.tables.TableServiceClient` on the same account |
 | `cosmos_clock` | freezes time; `advance(seconds)` |
@@ -148,6 +149,13 @@ def cosmos_database(cosmos: Cosmos) -> DatabaseProxy:
 @pytest.fixture
 def cosmos_container(cosmos: Cosmos) -> ContainerProxy:
     return cosmos.container()
+
+
+@pytest.fixture
+def cosmos_gremlin(cosmos: Cosmos) -> Iterator[Any]:
+    client = cosmos.gremlin().client()
+    yield client
+    client.close()
 
 
 def _options(node: pytest.Item) -> dict[str, Any]:

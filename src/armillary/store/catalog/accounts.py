@@ -109,7 +109,7 @@ class AccountStore:
         self._lease_ms = lease_ms
         self._rounds = itertools.count(1)
         # Not from `random`: two processes with one seed are still two.
-        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.owner = f"{os.getpid()}-{secrets.token_hex(4)}"
         catalog.ensure_catalog(engine)
         self.clean_up()
         if engine.unclean_open:
@@ -251,7 +251,7 @@ class AccountStore:
 
     def round(self) -> Round:
         """The leases for a round of background work."""
-        owner = f"{self._owner}-{next(self._rounds)}"
+        owner = f"{self.owner}-{next(self._rounds)}"
         return Round(self.engine, owner, lease_ms=self._lease_ms)
 
     def clean_up(self, may: Callable[[], bool] = lambda: True) -> None:

@@ -153,11 +153,23 @@ def session_headers(
     if len(owners) > SESSION_PARTS_MAX:
         return headers
     try:
-        places = [session_of(call, one) for one in owners]
+        places = _places(call, owners)
     except RangeGone:  # split since; nothing depends on this token
         return headers
     tokens = [format_token(one.owner.ordinal, one.version, one.lsn) for one in places]
     return headers | {"x-ms-session-token": ",".join(tokens)}
+
+
+def _places(call: Call, owners: Sequence[Range]) -> list[Place]:
+    """How far these ranges are now: one statement where each look would be a round trip."""
+    fences = getattr(call.gateway.engine, "fences", None)
+    if fences is None or len(owners) < 2:
+        return [session_of(call, one) for one in owners]
+    rows = fences([one.space for one in owners])
+    if len(rows) < len(owners):
+        raise RangeGone
+    metas = [(one, unpack_meta(rows[one.space])) for one in owners]
+    return [Place(one, meta.session, meta.lsn) for one, meta in metas]
 
 
 @contextmanager
