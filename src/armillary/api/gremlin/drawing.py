@@ -1,4 +1,4 @@
-"""A traversal and what a picture of it needs: vertices, the edges between them, and where each lies.
+"""A traversal and what a picture of it needs: vertices, the edges between them, and where each is.
 `pictures` serves it."""
 
 from __future__ import annotations
