@@ -36,6 +36,7 @@ from armillary.testing.process import start_server
 
 ITEMS = 100_000
 KEYS = 64
+HOSTILE_SCRIPTS = 80
 CONTAINER = "dbs/bench/colls/c"
 EMPTY = "function () {}"
 READ_REPLACE = """function () {
@@ -98,7 +99,9 @@ def prepare(port: int) -> None:
             {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}},
         ),
     ]
-    texts = {"empty": EMPTY, "rr": READ_REPLACE, "bulk": BULK, "good": HARMLESS, "bad": HOSTILE}
+    texts = {"empty": EMPTY, "rr": READ_REPLACE, "bulk": BULK, "good0": HARMLESS}
+    # Many: each is blocked after a few runs over its bounds.
+    texts |= {f"bad{number}": HOSTILE for number in range(HOSTILE_SCRIPTS)}
     made += [
         request("POST", f"{CONTAINER}/sprocs", {"id": id, "body": text})
         for id, text in texts.items()
@@ -190,8 +193,11 @@ def told(report: Report, what: str, seen: Load, **facts: Any) -> None:
 
 def keep_asking(port: int, id: str, number: int, stop: threading.Event) -> None:
     """Ten a second, or as many as end."""
-    while not stop.is_set():
-        ask(port, execute(id, f"k{number}"))
+    for turn in itertools.count(number):
+        if stop.is_set():
+            return
+        which = turn % HOSTILE_SCRIPTS if id == "bad" else 0
+        ask(port, execute(f"{id}{which}", f"k{number}"))
         stop.wait(0.1)
 
 

@@ -37,6 +37,8 @@ LONG_FILES = (
     "crash/test_move_kills.py",
     "unit/test_tutorial.py",
     "crash/test_server_kills.py",
+    "crash/test_scripts_bank.py",
+    "unit/scripts/test_hostile.py",
     "conformance/nosql/test_js.py",
     "portal/test_partitions_page.py",
     "portal/test_query.py",
