@@ -20,23 +20,25 @@ from typing import Any, TypeVar
 
 from armillary.clock import Clock, new_random
 from armillary.container import Container
+from armillary.engine.address import parse_address
 from armillary.engine.base import Durability
 from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
 from armillary.partition.budgets.ledger import Ledger
-from armillary.partition.budgets.opening import open_ledger
 from armillary.partition.provisioning.offers import requested
 from armillary.partition.provisioning.partitions import PartitionLimits
 from armillary.partition.request_units import PROFILES
-from armillary.partition.usage.statistics import open_statistics
 from armillary.query.sql.computed import check_computed
+from armillary.scripts.lazy import LazyRuntime
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
 from armillary.store.migration import rekey as rekeying
 from armillary.store.migration.rekey import RekeyProgress, RekeyReport
-from armillary.store.throughput.meter import Enforce, Meter
+from armillary.store.opening import open_store
+from armillary.store.rows.layout import PACKED
+from armillary.store.throughput.meter import Enforce
 from armillary.store.upkeep.housekeeper import Housekeeper, settle
 from armillary.values import JSON
 
@@ -74,30 +76,21 @@ def open_account(
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
-    engine = open_engine(address, HANDLERS, durability=durability, clock=clock)
+    engine = open_engine(address, HANDLERS, durability=durability, clock=clock, packed=PACKED)
     try:
-        meter = ledger = None
-        if enforce != "off":
-            ledger = open_ledger(address, enforce)
-            meter = Meter(
-                engine,
-                ledger,
-                statistics=open_statistics(address, engine.now_ms()),
-                enforce=enforce,
-                burst=burst,
-                serverless=serverless,
-                limits=limits,
-                profile=PROFILES[profile],
-                stopwatch=perf_counter if clock is None else None,
-            )
-        store = AccountStore(
+        where = parse_address(address)
+        store, ledger = open_store(
             engine,
+            where,
             random=new_random(seed),
             limits=limits,
-            classic=profile == "classic",
+            enforce=enforce,
+            metered=enforce != "off",
+            burst=burst,
             serverless=serverless,
-            meter=meter,
-            wait=time.sleep if clock is None or "://" in str(address) else clock.sleep,
+            profile=profile,
+            stopwatch=perf_counter if clock is None else None,
+            wait=time.sleep if clock is None or not where.is_local else clock.sleep,
         )
         return Account(store, housekeeping, ledger)
     except BaseException:
@@ -113,6 +106,7 @@ class Account:
     ) -> None:
         self._store = store
         self._engine = store.engine
+        self._scripts = LazyRuntime()
         self._housekeeper = Housekeeper(store, ledger=ledger) if housekeeping else None
 
     @property
@@ -130,7 +124,7 @@ class Account:
     ) -> Database:
         """With throughput of its own, its containers share it unless they bring theirs."""
         self._store.create_database(id, requested(throughput, autoscale_max))
-        return Database(self._store, id)
+        return Database(self._store, id, self._scripts)
 
     def create_database_if_not_exists(self, id: str) -> Database:
         try:
@@ -145,7 +139,7 @@ class Account:
     def database(self, id: str) -> Database:
         """The database of that name; NotFound if there is none."""
         self._store.read_database(id)
-        return Database(self._store, id)
+        return Database(self._store, id, self._scripts)
 
     def databases(self) -> list[str]:
         return [one.id for one in self._store.list_databases()]
@@ -158,6 +152,7 @@ class Account:
         self._engine.backup(Path(folder))
 
     def close(self) -> None:
+        self._scripts.close()
         if self._housekeeper is not None:
             self._housekeeper.close()
             self._housekeeper = None
@@ -175,8 +170,9 @@ class Account:
 class Database:
     """Containers by name."""
 
-    def __init__(self, store: AccountStore, id: str) -> None:
+    def __init__(self, store: AccountStore, id: str, scripts: LazyRuntime | None = None) -> None:
         self._store = store
+        self._scripts = scripts
         self.id = id
 
     def create_container(
@@ -194,6 +190,7 @@ class Database:
         autoscale_max: int | None = None,
         physical_partitions: int | None = None,
         fixed: bool = False,
+        api: str = "nosql",
     ) -> Container:
         """A new container.
 
@@ -201,7 +198,8 @@ class Database:
         definition `{"paths", "kind", "version"}`. With a `synthetic_key` it may be left out. A
         container without any key is a fixed one: one physical partition that never grows. So is one
         with a key that was asked for as `fixed` with less than 1,000 RU/s of its own, as containers
-        of 2018 were; with more it behaves as any other.
+        of 2018 were; with more it behaves as any other. `api` ("nosql", "table", "mongo",
+        "gremlin") says what its values mean, for ever.
         """
         body: dict[str, Any] = {"id": id} | _keys_of(partition_key, synthetic_key)
         if indexing_policy is not None:
@@ -221,6 +219,7 @@ class Database:
             throughput=requested(throughput, autoscale_max),
             physical_partitions=physical_partitions,
             fixed=fixed,
+            api=api,
         )
         return self._container(id)
 
@@ -288,7 +287,8 @@ class Database:
         self._store.delete_container(self.id, id)
 
     def _container(self, id: str) -> Container:
-        return Container(self._store.container(self.id, id), self._store.limits)
+        store = self._store.container(self.id, id)
+        return Container(store, self._store.limits, self._scripts)
 
 
 def _there_now(read: Callable[[], T], refusal: Conflict) -> T:

@@ -78,6 +78,15 @@ class Budget:
             raise OutOfTime
 
     @property
+    def bytes_left(self) -> float:
+        return self._bytes_max - self.bytes
+
+    @property
+    def bounds_bytes(self) -> bool:
+        """Whether it is worth weighing what is kept."""
+        return self._bytes_max != math.inf
+
+    @property
     def seconds_left(self) -> float:
         return max(0.0, self.deadline - self._now())
 

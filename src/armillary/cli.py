@@ -11,7 +11,7 @@ import orjson
 import typer
 from typer.core import TyperCommand
 
-from armillary.commands import operate, rekey
+from armillary.commands import operate, rekey, scripts
 from armillary.commands.advise import command as advise
 from armillary.commands.check import command as check
 from armillary.commands.complaints import EXIT_USAGE, Complaint, as_json_line, complaining
@@ -161,7 +161,7 @@ def definitions(
             typer.echo(text, nl=False)
 
 
-for group in (query, partitions, operate, rekey, demo, simulate, advise, replay, check):
+for group in (query, partitions, operate, rekey, demo, simulate, advise, replay, check, scripts):
     group.add_commands(app)
 for one in app.registered_commands:
     assert one.callback is not None

@@ -60,8 +60,17 @@ class EngineSettings:
     """A folder (LMDB), `:memory:`, or `postgresql://…`."""
     durability: Durability = "full"
     """`full`: a write is on disk before it is acknowledged. `relaxed`: for throw-away data."""
+    readers: int = 16
+    """PostgreSQL: connections for reads, per worker."""
+    writers: int = 4
+    """PostgreSQL: connections for writes, per worker."""
+    timeout_ms: int = 30_000
+    """PostgreSQL: how long a statement may take. Keep it below the time-outs of clients."""
 
     def __post_init__(self) -> None:
+        for name in ("readers", "writers", "timeout_ms"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"engine.{name} is {getattr(self, name)}; it has to be 1 or more.")
         if not self.url:
             raise BadInput("engine.url is empty; give a folder, ':memory:' or 'postgresql://…'.")
         if self.durability not in get_args(Durability):
@@ -122,6 +131,45 @@ class QuerySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class GremlinSettings:
+    port: Port = 8901
+    """The port of the Gremlin API; 0 picks a free one and prints it, `off` closes it."""
+    strict: bool = True
+    """Refuse what the service refuses: GraphSON 3, GraphBinary, steps that it lacks. Without it
+    they are served as far as they are built."""
+    memory: int = 512 * limits.MB
+    """Bytes that one traversal may keep for sorting, grouping and collecting."""
+    seconds: int = limits.GREMLIN_SECONDS_MAX
+    """How long one traversal may take."""
+
+    def __post_init__(self) -> None:
+        for name in ("memory", "seconds"):
+            if getattr(self, name) <= 0:
+                raise BadInput(
+                    f"gremlin.{name} is {getattr(self, name)}; it has to be a positive number."
+                )
+        if self.memory > limits.GREMLIN_MEMORY_BYTES_MAX:
+            raise BadInput(f"gremlin.memory may be {limits.GREMLIN_MEMORY_BYTES_MAX} at most.")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptSettings:
+    seconds: float = limits.SCRIPT_SECONDS
+    """How long one run of a stored procedure or trigger may take."""
+    memory: int = limits.SCRIPT_HEAP_BYTES
+    """How much memory one run may use."""
+    processes: int = limits.SCRIPT_CHILDREN
+    """How many scripts run at once in each worker, in a process of their own each."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("seconds", 0.01), ("memory", 2**20), ("processes", 1)):
+            if not getattr(self, name) >= least:
+                raise BadInput(
+                    f"scripts.{name} is {getattr(self, name)}; it has to be {least} or more."
+                )
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     host: str = "127.0.0.1"
     """The address to listen on."""
@@ -140,28 +188,42 @@ class ServerSettings:
     first takes the writes. None: the one that the client came by."""
     account: str = "localhost"
     """The account's name, where a client has to say it: Table and MongoDB."""
+    leave_ms: int = 0
+    """When told to stop: how long to go on serving while `/ready` already says no, so that a load
+    balancer sends its clients elsewhere. Connections are closed after their next answer."""
 
 
 #: Of a protocol beside NoSQL: a number, 0 for any that is free, or `off`.
 Port: TypeAlias = int | Literal["off"]
 
 
+TableFlavour: TypeAlias = Literal["cosmos", "storage"]
+
+
 @dataclass(frozen=True, slots=True)
 class TableSettings:
     port: Port = 8902
     """The port of the Table API; 0 picks a free one and prints it, `off` closes it."""
+    flavour: TableFlavour = "cosmos"
+    """Where Cosmos DB and Storage differ: `cosmos`, or `storage` for programs that were written
+    against Table Storage or Azurite."""
+
+    def __post_init__(self) -> None:
+        _check_choice("table.flavour", self.flavour, get_args(TableFlavour))
 
 
 @dataclass(frozen=True, slots=True)
 class MongoSettings:
     port: Port = 10255
     """The port of the MongoDB API; 0 picks a free one and prints it, `off` closes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class GremlinSettings:
-    port: Port = 8901
-    """The port of the Gremlin API; 0 picks a free one and prints it, `off` closes it."""
+    strict: bool = False
+    """Refuse what Azure Cosmos DB for MongoDB refuses: stages and operators that only native
+    MongoDB has, retryable writes, sorts without an index."""
+    retry_throttled: bool = False
+    """Wait and try again when a command is throttled, instead of answering error 16500."""
+    advertise: str = ""
+    """`host:port` by which clients reach this server, where neither the name they ask for in TLS
+    nor the address of their connection is it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +256,7 @@ class Settings:
     throughput: ThroughputSettings = field(default_factory=ThroughputSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     query: QuerySettings = field(default_factory=QuerySettings)
+    scripts: ScriptSettings = field(default_factory=ScriptSettings)
     server: ServerSettings = field(default_factory=ServerSettings)
     table: TableSettings = field(default_factory=TableSettings)
     mongo: MongoSettings = field(default_factory=MongoSettings)
@@ -291,6 +354,13 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
+def parse_seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("it has to be a number of seconds") from None
+
+
 def parse_port(text: str) -> int:
     if not text.isdecimal() or int(text) > PORT_MAX:
         raise ValueError(f"a port is a number from 0 to {PORT_MAX}")
@@ -316,6 +386,9 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_PARTITION_RU": ("partition", "ru", parse_count),
     "ARMILLARY_ENGINE_URL": ("engine", "url", str),
     "ARMILLARY_ENGINE_DURABILITY": ("engine", "durability", str),
+    "ARMILLARY_ENGINE_READERS": ("engine", "readers", parse_count),
+    "ARMILLARY_ENGINE_WRITERS": ("engine", "writers", parse_count),
+    "ARMILLARY_ENGINE_TIMEOUT_MS": ("engine", "timeout_ms", parse_count),
     "ARMILLARY_THROUGHPUT_ENFORCE": ("throughput", "enforce", str),
     "ARMILLARY_THROUGHPUT_PROFILE": ("throughput", "profile", str),
     "ARMILLARY_THROUGHPUT_BURST": ("throughput", "burst", parse_switch),
@@ -327,6 +400,9 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_API_ACCEPT_ENTRA": ("api", "accept_entra", parse_switch),
     "ARMILLARY_API_RESOURCES_MAX": ("api", "resources_max", parse_count),
     "ARMILLARY_QUERY_GATEWAY_MERGE": ("query", "gateway_merge", parse_switch),
+    "ARMILLARY_SCRIPTS_SECONDS": ("scripts", "seconds", parse_seconds),
+    "ARMILLARY_SCRIPTS_MEMORY": ("scripts", "memory", parse_bytes),
+    "ARMILLARY_SCRIPTS_PROCESSES": ("scripts", "processes", parse_count),
     "ARMILLARY_SERVER_HOST": ("server", "host", str),
     "ARMILLARY_SERVER_PORT": ("server", "port", parse_port),
     "ARMILLARY_SERVER_WORKERS": ("server", "workers", str),
@@ -335,9 +411,17 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_SERVER_ADVERTISE": ("server", "advertise", parse_list),
     "ARMILLARY_SERVER_ALLOW_EMULATOR_KEY": ("server", "allow_emulator_key", parse_switch),
     "ARMILLARY_SERVER_ACCOUNT": ("server", "account", str),
+    "ARMILLARY_SERVER_LEAVE_MS": ("server", "leave_ms", parse_count),
     "ARMILLARY_TABLE_PORT": ("table", "port", parse_port_or_off),
+    "ARMILLARY_TABLE_FLAVOUR": ("table", "flavour", str),
     "ARMILLARY_MONGO_PORT": ("mongo", "port", parse_port_or_off),
+    "ARMILLARY_MONGO_STRICT": ("mongo", "strict", parse_switch),
+    "ARMILLARY_MONGO_RETRY_THROTTLED": ("mongo", "retry_throttled", parse_switch),
+    "ARMILLARY_MONGO_ADVERTISE": ("mongo", "advertise", str),
     "ARMILLARY_GREMLIN_PORT": ("gremlin", "port", parse_port_or_off),
+    "ARMILLARY_GREMLIN_STRICT": ("gremlin", "strict", parse_switch),
+    "ARMILLARY_GREMLIN_MEMORY": ("gremlin", "memory", parse_bytes),
+    "ARMILLARY_GREMLIN_SECONDS": ("gremlin", "seconds", parse_count),
     "ARMILLARY_LOG_FORMAT": ("log", "format", str),
     "ARMILLARY_LOG_LEVEL": ("log", "level", str),
     "ARMILLARY_LOG_REQUESTS": ("log", "requests", parse_switch),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypedDict, Unpack
 
 import orjson
 
@@ -26,6 +26,8 @@ from armillary.partition.provisioning.partitions import LIMITS, ContainerKind, P
 from armillary.partition.usage.consumption import PartitionHeat, find_hot
 from armillary.partition.usage.heat import HotRange
 from armillary.query.run.sql import QueryPage, run_query
+from armillary.scripts.lazy import LazyRuntime
+from armillary.scripts.scripts import Scripts
 from armillary.store.items import paging
 from armillary.store.items.batches import batch_error
 from armillary.store.items.containers import ContainerStore
@@ -59,6 +61,13 @@ class _Omitted(Enum):
 OMITTED: Final = _Omitted.OMITTED
 
 
+class NamedTriggers(TypedDict, total=False):
+    """Triggers that run with a write, in its transaction."""
+
+    pre_trigger: str
+    post_trigger: str
+
+
 @dataclass(frozen=True, slots=True)
 class ItemPage:
     items: list[Item]
@@ -66,9 +75,16 @@ class ItemPage:
 
 
 class Container:
-    def __init__(self, store: ContainerStore, limits: PartitionLimits = LIMITS) -> None:
+    def __init__(
+        self,
+        store: ContainerStore,
+        limits: PartitionLimits = LIMITS,
+        scripts: LazyRuntime | None = None,
+    ) -> None:
         self._store = store
         self._limits = limits
+        self._runtime = scripts or LazyRuntime()
+        self._runtime.serve_queries(store)
 
     @property
     def id(self) -> str:
@@ -90,24 +106,43 @@ class Container:
         }
         return record.definition | system
 
+    @property
+    def scripts(self) -> Scripts:
+        """Stored procedures, triggers and functions: keep them and run them."""
+        return Scripts(self._store, self._runtime)
+
     # --- single items ---------------------------------------------------------------------------
 
-    def create_item(self, body: Source, *, partition_key: Any = OMITTED) -> Item:
+    def create_item(
+        self, body: Source, *, partition_key: Any = OMITTED, **triggers: Unpack[NamedTriggers]
+    ) -> Item:
         """A new item. Conflict if its logical partition has the id already."""
-        return self._write(Operation("create", body=body), partition_key)
+        return self._write(Operation("create", body=body), partition_key, **triggers)
 
     def upsert_item(
-        self, body: Source, *, partition_key: Any = OMITTED, if_match: str | None = None
+        self,
+        body: Source,
+        *,
+        partition_key: Any = OMITTED,
+        if_match: str | None = None,
+        **triggers: Unpack[NamedTriggers],
     ) -> Item:
         """Create the item, or replace the one with its id."""
-        return self._write(Operation("upsert", body=body, if_match=if_match), partition_key)
+        operation = Operation("upsert", body=body, if_match=if_match)
+        return self._write(operation, partition_key, **triggers)
 
     def replace_item(
-        self, id: str, body: Source, *, partition_key: Any = OMITTED, if_match: str | None = None
+        self,
+        id: str,
+        body: Source,
+        *,
+        partition_key: Any = OMITTED,
+        if_match: str | None = None,
+        **triggers: Unpack[NamedTriggers],
     ) -> Item:
         """Replace the item `id`. The body may carry another id, which renames it."""
         operation = Operation("replace", id=id, body=body, if_match=if_match)
-        return self._write(operation, partition_key)
+        return self._write(operation, partition_key, **triggers)
 
     def patch_item(
         self,
@@ -125,8 +160,19 @@ class Container:
         )
         return self._write(operation, partition_key)
 
-    def delete_item(self, id: str, partition_key: Any, *, if_match: str | None = None) -> None:
-        self._store.run(Operation("delete", id=id, if_match=if_match), coerce(partition_key))
+    def delete_item(
+        self,
+        id: str,
+        partition_key: Any,
+        *,
+        if_match: str | None = None,
+        **triggers: Unpack[NamedTriggers],
+    ) -> None:
+        operation = Operation("delete", id=id, if_match=if_match)
+        if triggers:
+            self._triggered(operation, coerce(partition_key), **triggers)
+        else:
+            self._store.run(operation, coerce(partition_key))
 
     def read_item(
         self, id: str, partition_key: Any = OMITTED, *, known: Mapping[str, JSON] | None = None
@@ -395,10 +441,22 @@ class Container:
 
     # --- inside ---------------------------------------------------------------------------------
 
-    def _write(self, operation: Operation, partition_key: Any) -> Item:
+    def _write(
+        self, operation: Operation, partition_key: Any, **triggers: Unpack[NamedTriggers]
+    ) -> Item:
         given = None if partition_key is OMITTED else coerce(partition_key)
-        item: Item = orjson.loads(self._store.run(operation, given).text)
+        if triggers:
+            text = self._triggered(operation, given, **triggers)
+        else:
+            text = self._store.run(operation, given).text
+        item: Item = orjson.loads(text)
         return item
+
+    def _triggered(
+        self, operation: Operation, key: KeyValues | None, **triggers: Unpack[NamedTriggers]
+    ) -> bytes:
+        pre, post = triggers.get("pre_trigger"), triggers.get("post_trigger")
+        return self.scripts.write(operation, key, pre, post)[1]
 
     def _synthetic_key(self) -> SyntheticKey:
         key = self._store.state.definition.synthetic_key

@@ -238,6 +238,37 @@ class BatchFailed(DbError):
     text = "An operation of the batch failed, so nothing was changed."
 
 
+class ScriptFailed(BadInput):
+    """A script threw, aborted or does not compile, so nothing it did has happened. `sub_status` is
+    the number of its error, `log` what it logged."""
+
+    text = "The script failed."
+
+
+class ScriptWrongKey(BadInput):
+    """A script reaches for an item of another partition key than its own."""
+
+    text = (
+        "Requests originating from scripts cannot reference partition keys other than the one for "
+        "which client request was submitted."
+    )
+
+
+class ScriptOutOfMemory(ScriptFailed):
+    """The script needed more memory than one may, or its process ended."""
+
+    text = "The script used more memory than a script may use. Nothing it did was kept."
+
+
+class ScriptBlocked(DbError):
+    """The script went over its bounds again and again. Create it anew when it is mended."""
+
+    text = (
+        "The script with id '{0}' is blocked for execution because it has violated its allowed "
+        "resource limit several times."
+    )
+
+
 # --- now is the wrong moment: try again ---------------------------------------------------------
 
 
@@ -259,6 +290,16 @@ class MetadataThrottled(Throttled):
     )
 
 
+class ScriptsBusy(Throttled):
+    """More scripts wait for their turn than may."""
+
+    sub_status = 3084
+    text = (
+        "Request rate is large. Too many stored procedures are waiting to be executed, so no "
+        "changes were made. Please retry this request later."
+    )
+
+
 class RangeGone(DbError):
     """The physical partition asked for is not (or no longer) the owner: read the range table
     again.
@@ -277,6 +318,12 @@ class Stale(DbError):
     """The item changed between a look and the write that was computed from it: look again."""
 
     text = "Retry the request."
+
+
+class ScriptConflict(DbError):
+    """Other writers changed what a script had read, again and again."""
+
+    text = "Conflicting request to resource has been attempted. Retry to avoid conflicts."
 
 
 class RangeBusy(RangeGone):
@@ -319,6 +366,15 @@ class Abandoned(OutOfTime):
     text = "The client has left."
 
 
+class ScriptTimedOut(OutOfTime):
+    """The script ran to the end of its time. Nothing it did was kept."""
+
+    text = (
+        "The script did not complete within the time it may take, so its transaction was rolled "
+        "back. Do less in one call, and go on where it ended."
+    )
+
+
 class SnapshotExpired(Unavailable):
     """A read held its snapshot too long. Old snapshots keep dead pages alive, so they are ended."""
 
@@ -340,3 +396,10 @@ class FormatMismatch(DbError):
     """The data was written by another version, or is not ours, or is damaged."""
 
     text = "The data folder has a format this version can't open."
+
+
+class DataDamaged(FormatMismatch):
+    """Bytes on disk are not those that were written: a checksum does not agree. They are never
+    served; `armillary doctor` names all of them."""
+
+    text = "The stored data is damaged. Run `armillary doctor`, then restore a backup."

@@ -18,13 +18,15 @@ from tests.support.commands import LAST, command, first_rows
 from tests.support.engines import ENGINES, open_test_engine
 
 from armillary.engine.base import META_KEY, Engine
+from armillary.engine.runs.blocks import FIRST_OWN
 from armillary.limits import KEY_BYTES_MAX
 
 Pair = tuple[Engine, Engine]
 
 keys = st.one_of(
-    st.sampled_from([b"a", b"b", b"ab", b"a\x00", b"a\xff", b"\xff", b"\x00\x00"]),
-    st.binary(min_size=1, max_size=3).filter(lambda key: key != META_KEY),
+    st.sampled_from([b"a", b"b", b"ab", b"a\x00", b"a\xff", b"\xef", b"\x00\x00"]),
+    # From F0 on, keys belong to an engine that has runs.
+    st.binary(min_size=1, max_size=3).filter(lambda key: key != META_KEY and key[0] < FIRST_OWN),
     st.sampled_from([b"k" * KEY_BYTES_MAX, b"k" * (KEY_BYTES_MAX - 1)]),
 )
 bounds = st.one_of(keys, st.sampled_from([b"", LAST, b"k" * 600]))

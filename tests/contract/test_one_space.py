@@ -16,7 +16,7 @@ import pytest
 from tests.support.commands import HANDLERS, LAST, command, first_rows
 
 from armillary.engine.base import META_KEY, Engine, Reader, Writer
-from armillary.engine.lmdb.access import LmdbWriter
+from armillary.engine.lmdb import commit as lmdb_commit
 from armillary.engine.lmdb.engine import LmdbEngine
 
 
@@ -76,8 +76,19 @@ class Watched:
         return self._inner.delete(key, value, db)
 
     def cursor(self, db: Any) -> Any:
-        self._touched.add((id(db), b""))
-        return self._inner.cursor(db)
+        return WatchedCursor(self._inner.cursor(db), db, self._note)
+
+
+class WatchedCursor:
+    def __init__(self, inner: Any, db: Any, note: Any) -> None:
+        self._inner = inner
+        self._db = db
+        self._note = note
+
+    def putmulti(self, rows: list[tuple[bytes, bytes]]) -> Any:
+        for key, _ in rows:
+            self._note(key, self._db)
+        return self._inner.putmulti(rows)
 
 
 @pytest.fixture(params=["own", "shared"])
@@ -86,13 +97,14 @@ def watched(
 ) -> Iterator[tuple[LmdbEngine, list[set[tuple[int, bytes]]]]]:
     shared = request.param == "shared"
     touched: list[set[tuple[int, bytes]]] = []
-    start = LmdbWriter.__init__
+    write = lmdb_commit.write_changes
 
-    def watch(writer: LmdbWriter, transaction: Any, place: Any, begin: Any) -> None:
+    def watch(transaction: Any, *arguments: Any, **options: Any) -> bool:
         touched.append(set())
-        start(writer, Watched(transaction, touched[-1], 4 if shared else 0), place, begin)  # type: ignore[arg-type]
+        watched = Watched(transaction, touched[-1], 4 if shared else 0)
+        return write(watched, *arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(LmdbWriter, "__init__", watch)
+    monkeypatch.setattr(lmdb_commit, "write_changes", watch)
     engine = LmdbEngine(tmp_path / "data", HANDLERS, own_max=0 if shared else 10)
     for space in (1, 2, 3):
         engine.create_space(space, first_rows())
@@ -106,13 +118,14 @@ def test_each_lmdb_writer_uses_one_database_and_one_prefix(
     engine, touched = watched
     futures = [
         engine.submit(
-            space, command(("count", b"c"), ("count_meta",), ("put", b"k", b"v"), ("delete", b"k"))
+            space,
+            command(("count", b"c"), ("count_meta",), ("put", b"k", b"v"), ("delete_many", [b"l"])),
         )
         for _ in range(5)
         for space in (1, 2, 3)
     ]
     wait(futures)
     assert all(future.exception() is None for future in futures)
-    assert len(touched) >= 15
+    assert len(touched) >= 3
     assert all(len(places) == 1 for places in touched), touched
     assert len(set.union(*touched)) == 3, "the three spaces are three places"

@@ -70,7 +70,8 @@ def test_two_workers_share_one_portal_which_is_replaced_and_ends_with_them(tmp_p
 
 def test_a_server_knows_nothing_of_what_draws_the_pages() -> None:
     code = (
-        "import sys, armillary.server.command, armillary.server.process.workers, armillary.server.process.backend;"
+        "import sys, armillary.server.command, armillary.server.process.workers;"
+        "import armillary.server.process.backend;"
         "import armillary.server.portal.splice, armillary.api.nosql.service;"
         "print([one for one in ('nicegui', 'fastapi', 'plotly', 'httpx') if one in sys.modules])"
     )

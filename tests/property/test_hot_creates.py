@@ -16,6 +16,7 @@ from tests.support.raw_http import parse_answer
 
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request, Waiting
+from armillary.engine.address import parse_address
 from armillary.partition.budgets.opening import open_ledger
 from armillary.server.bounds import Bounds
 from armillary.server.http.answers import encode
@@ -77,7 +78,7 @@ def metered(**container: Any) -> Iterator[Api]:
     """An account whose requests are counted, on a clock that stands still."""
     with made(partitions=2) as api:
         api.engine.never_waits = True  # type: ignore[misc]
-        meter = Meter(api.engine, open_ledger(":memory:", "on"), enforce="on")
+        meter = Meter(api.engine, open_ledger(parse_address(":memory:"), "on"), enforce="on")
         api.account.meter = meter
         body = {"id": "m", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
         assert api.ask("POST", "/dbs/d/colls", body | container).status == 201

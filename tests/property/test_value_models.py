@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.tagged_model import TAGGED_MODEL
 
+from armillary.encoding.bson_model import BSON_MODEL
 from armillary.encoding.edm_model import EDM_MODEL
 from armillary.encoding.edm_values import store_binary, store_double, store_ticks
 from armillary.encoding.json_model import JSON_MODEL
@@ -40,7 +41,37 @@ EDM = (
 BRANCHES = st.lists(SCALARS, max_size=2) | st.dictionaries(st.sampled_from("ab"), SCALARS)
 CUTS = st.sampled_from([TERM_CUT_BYTES, 60, 3])
 
+BSON = st.one_of(
+    st.builds(lambda n: {"$numberLong": str(n)}, st.integers(-3, 3)),
+    st.builds(lambda n: {"$numberDouble": repr(float(n))}, st.integers(-3, 3) | st.just("nan")),
+    st.sampled_from(["1", "1.0", "0.1", "-2E+3", "NaN", "Infinity", "-0", "1E-6176"]).map(
+        lambda text: {"$numberDecimal": text}
+    ),
+    st.builds(lambda data: {"$oid": data.hex()}, st.binary(min_size=12, max_size=12)),
+    st.builds(lambda ms: {"$date": ms}, st.integers(-3, 3) | st.integers(-(2**63), 2**63 - 1)),
+    st.builds(lambda t, i: {"$timestamp": {"t": t, "i": i}}, st.integers(0, 3), st.integers(0, 3)),
+    st.builds(
+        lambda text, sub: {"$binary": {"base64": text, "subType": sub}},
+        st.sampled_from(["", "AA==", "AAE="]),
+        st.sampled_from(["00", "04"]),
+    ),
+    st.sampled_from(
+        [
+            {"$minKey": 1},
+            {"$maxKey": 1},
+            {"$undefined": True},
+            {"$symbol": "a"},
+            {"$code": "f"},
+            {"$code": {"code": "f", "scope": {"x": 1}}},
+            {"$regularExpression": {"pattern": "a", "options": "i"}},
+            {"$literal": {"$oid": 1}},
+            {"$dbPointer": {"ns": "a", "id": "0" * 24}},
+        ]
+    ),
+)
+
 MODELS = {
+    "bson": (BSON_MODEL, SCALARS | BRANCHES | BSON),
     "json": (JSON_MODEL, SCALARS | BRANCHES),
     "edm": (EDM_MODEL, SCALARS | BRANCHES | EDM),
     "tagged": (TAGGED_MODEL, SCALARS | BRANCHES | TAGGED),

@@ -78,7 +78,10 @@ REKEYING = [name for name in STEPS if name.startswith("rekey.")]
 DROPPING = [name for name in STEPS if name.startswith("drop.")]
 """The steps of dropping a large space; test_move_kills.py kills there."""
 
-assert set(STEPS) == {*WRITING, *MOVING, *REKEYING, *DROPPING}, "a step that nobody kills at"
+MERGING = [name for name in STEPS if name.startswith("runs.")]
+"""The steps of merging runs; test_run_kills.py kills there."""
+
+assert set(STEPS) == {*WRITING, *MOVING, *REKEYING, *DROPPING, *MERGING}, "a step nobody kills at"
 
 
 def every_step(*passes: int, of: Sequence[str] = WRITING) -> list[Kill]:

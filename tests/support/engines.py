@@ -28,6 +28,18 @@ def _lmdb_shared(folder: Path) -> Engine:
     return LmdbEngine(folder, HANDLERS, own_max=0)
 
 
+#: Kinds of rows that lie in runs: half of the keys that the tests use, spread over the others.
+PACKED = b"\x01ackr\x80\xef"
+
+
+def _lmdb_runs(folder: Path) -> Engine:
+    return LmdbEngine(folder, HANDLERS, packed=PACKED)
+
+
+def _lmdb_runs_shared(folder: Path) -> Engine:
+    return LmdbEngine(folder, HANDLERS, packed=PACKED, own_max=0)
+
+
 def _lmdb_process(folder: Path) -> Engine:
     return open_with_writer_process(folder, HANDLERS_PATH)
 
@@ -42,6 +54,8 @@ OPENERS: dict[str, Callable[[Path], Engine]] = {
     "memory": _memory,
     "lmdb": _lmdb,
     "lmdb-shared": _lmdb_shared,
+    "lmdb-runs": _lmdb_runs,
+    "lmdb-runs-shared": _lmdb_runs_shared,
     "lmdb-process": _lmdb_process,
     "postgres": _postgres,
 }

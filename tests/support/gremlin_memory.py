@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any, TypeVar
 
@@ -26,6 +27,8 @@ E = TypeVar("E", Vertex, Edge)
 class MemoryGraph:
     def __init__(self, partition_name: str = "pk") -> None:
         self.partition_name = partition_name
+        self.hides_key = False
+        """Vertices without a key get one that nobody sees."""
         self.documents: dict[Any, dict[str, Any]] = {}
         self._numbers = count(1)
 
@@ -80,11 +83,19 @@ class MemoryGraph:
         for one in properties:
             if one.name == self.partition_name:
                 document[one.name] = one.value
+        if self.hides_key:
+            document[self.partition_name] = "p"
         if self.partition_name not in document:
             raise ScriptError(
                 "Cannot add a vertex where the partition key property has value 'null'."
             )
-        self._set(vertex, properties)
+        self._set(
+            vertex,
+            [
+                replace(one, cardinality="list") if one.cardinality == "unset" else one
+                for one in properties
+            ],
+        )
         return self._added(Vertex(document, self.partition_name))
 
     def add_edge(

@@ -10,20 +10,22 @@ from random import Random
 from typing import Any, Final
 
 from armillary.api.http.messages import Request, Response, Service, Shortcut, Waiting
-from armillary.errors import DbError
+from armillary.errors import DbError, OutOfTime
 from armillary.server.registry import ProtocolSpec
 from armillary.store.catalog.accounts import AccountStore
 
 
 class EchoService(Service):
     """`/quick…` is answered on the loop, all else in a thread. `/wait/NAME` waits for `let(NAME)`,
-    `/large/BYTES` answers with that many bytes, `/bug` and `/split` are bugs of the service."""
+    `/long/LANE` works until its budget ends it, `/large/BYTES` answers with that many bytes, `/bug`
+    and `/split` are bugs of the service."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.shortcut = EchoShortcut()
         self.later = LaterShortcut()
         self.threads: set[str] = set()
+        self.ended: list[str] = []
         self._gates: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
 
@@ -38,6 +40,9 @@ class EchoService(Service):
     def is_quick(self, request: Request) -> bool:
         return request.target.startswith(("/quick", "/large"))
 
+    def lane(self, request: Request) -> str | None:
+        return request.target.split("/")[2] if request.target.startswith("/long/") else None
+
     def screen(self, request: Request) -> Response | None:
         return Response(401, {}, b"") if request.target == "/stranger" else None
 
@@ -47,6 +52,15 @@ class EchoService(Service):
         match request.target.split("/")[1:]:
             case ["wait", name]:
                 assert self.gate(name).wait(20)
+            case ["long", _]:
+                assert request.budget is not None
+                self.gate("long").set()
+                try:
+                    while True:
+                        request.budget.check()
+                except OutOfTime as error:
+                    self.ended.append(type(error).__name__)
+                    return Response(408, {}, error.message.encode())
             case ["large", size]:
                 return Response(200, {}, b"x" * int(size))
             case ["bug"]:

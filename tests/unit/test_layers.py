@@ -38,7 +38,8 @@ APART = frozenset({"advisor", "sim", "portal", "testing"})
 PROTOCOLS = frozenset({"nosql", "control", "mongo", "table", "gremlin"})
 #: Of `query`, what speaks SQL: the front end, its runner, and the plans made for official SDKs. All
 #: else (plan, expr, index access, execution) is shared by every protocol and imports no SQL.
-SPEAKS_SQL = frozenset({"sql", "run", "quick", "rewriting", "hybrid", "plan_features"})
+SPEAKS_SQL = frozenset({"sql", "gateway"})
+SPEAKS_SQL_TOO = frozenset({("run", "sql"), ("run", "quick")})
 
 
 def violations(root: Path) -> list[str]:
@@ -65,7 +66,12 @@ def _complaints(path: Path, root: Path) -> Iterator[tuple[int, str]]:
             yield line, f"{here} imports {there}, a later layer"
         elif here != there and {here, there} <= APART:
             yield line, f"{here} imports {there}; they stand apart"
-        elif here == there == "query" and inner[:1] == ["sql"] and parts[1] not in SPEAKS_SQL:
+        elif (
+            here == there == "query"
+            and inner[:1] == ["sql"]
+            and parts[1] not in SPEAKS_SQL
+            and parts[1:3] not in SPEAKS_SQL_TOO
+        ):
             yield line, f"query/{parts[1]} imports query/sql; plans have no SQL in them"
         elif here == there == "api" and inner and inner[0] in PROTOCOLS - {parts[1]}:
             yield line, f"api/{parts[1]} imports api/{inner[0]}; protocols stand apart"
@@ -188,7 +194,7 @@ def test_the_search_reads_the_whole_package() -> None:
             "from armillary.query.sql import ast",
             "query/plan imports query/sql",
         ),
-        ("query/plan/nodes.py", "from .sql.binder import bind", "query/plan imports query/sql"),
+        ("query/plan/nodes.py", "from ..sql.binder import bind", "query/plan imports query/sql"),
         ("query/expr/nodes.py", "from armillary.query import sql", "query/expr imports query/sql"),
         ("query/expr/x.py", "def f():\n    from ..sql import ast", "query/expr imports query/sql"),
         ("query/access/filters.py", "import armillary.query.sql.ast", "imports query/sql"),

@@ -20,6 +20,7 @@ from armillary.errors import (
     BatchFailed,
     Conflict,
     ContainerFull,
+    DataDamaged,
     DbError,
     DependencyFailed,
     Fenced,
@@ -45,6 +46,13 @@ from armillary.errors import (
     RangeBusy,
     RangeGone,
     ReadOnlyStore,
+    ScriptBlocked,
+    ScriptConflict,
+    ScriptFailed,
+    ScriptOutOfMemory,
+    ScriptsBusy,
+    ScriptTimedOut,
+    ScriptWrongKey,
     SessionNotAvailable,
     SharedContainersFull,
     SnapshotExpired,
@@ -116,6 +124,14 @@ WIRE: dict[type[DbError], Wire] = {
     NotSplittable: Wire(400, "BadRequest"),
     SharedContainersFull: Wire(403, "Forbidden"),
     Stale: Wire(449, "RetryWith"),
+    # A script chooses the sub-status by the number of its error, never the status (scripts 0.2).
+    ScriptFailed: Wire(400, "BadRequest"),
+    ScriptOutOfMemory: Wire(400, "BadRequest"),
+    ScriptWrongKey: Wire(400, "BadRequest"),
+    ScriptBlocked: Wire(403, "Forbidden"),
+    ScriptsBusy: Wire(429, "429"),
+    ScriptConflict: Wire(449, "RetryWith"),
+    ScriptTimedOut: Wire(408, "RequestTimeout"),
     # 503 says "this did not happen": SDKs send it again, writes too.
     Unavailable: Wire(503, "ServiceUnavailable"),
     # So 503 would be a lie here. 408 is the original's word for an unknown outcome ("Write
@@ -136,7 +152,42 @@ WIRE: dict[type[DbError], Wire] = {
     # Normally refused at open. If a server meets it later the data is damaged: nothing the caller
     # sent is wrong, and trying again will not help.
     FormatMismatch: INTERNAL,
+    DataDamaged: INTERNAL,
 }
+
+
+#: MongoDB: the code alone; its name is in `api/mongo/errors.py`. What is not listed is told as its
+#: parent, or as 1 (InternalError).
+MONGO: dict[type[DbError], int] = {
+    BadInput: 2,
+    NotSupported: 115,
+    Unauthorized: 18,
+    Forbidden: 13,
+    TooLarge: 10334,
+    OverBudget: 146,
+    NotFound: 26,
+    Conflict: 11000,
+    PreconditionFailed: 112,
+    Stale: 112,
+    PartitionKeyFull: 2,
+    ContainerFull: 2,
+    SharedContainersFull: 2,
+    Throttled: 16500,
+    # Drivers send a read again for these two, and a retryable write.
+    RangeGone: 6,
+    Unavailable: 6,
+    WriteUncertain: 64,
+    OutOfTime: 50,
+    SnapshotExpired: 50,
+    Locked: 117,
+    NotSplittable: 2,
+    StorageFull: 14031,
+    ReadOnlyStore: 13,
+}
+
+
+def mongo_code(error: DbError) -> int:
+    return next((MONGO[kind] for kind in type(error).__mro__ if kind in MONGO), 1)
 
 
 def wire(error: DbError) -> Reply:
@@ -144,7 +195,78 @@ def wire(error: DbError) -> Reply:
     the bare root says nothing a client could act on, so it is treated as a bug of ours.
     """
     row = next((WIRE[kind] for kind in type(error).__mro__ if kind in WIRE), INTERNAL)
-    return Reply(row.status, error.sub_status, row.code, error.message)
+    sub_status = error.facts.get("sub_status", error.sub_status)
+    return Reply(row.status, sub_status, row.code, error.message)
+
+
+# --- Gremlin --------------------------------------------------------------------------------------
+
+
+class GremlinReply(NamedTuple):
+    """`status` of the response message, and what its attributes say (gremlin reference 4)."""
+
+    status: int
+    ms_status: int
+    sub_status: int
+    exception: str
+    message: str
+
+
+#: What is wrong with a script, by its kind: status and x-ms-status-code.
+GREMLIN_SCRIPT: dict[str, tuple[int, int]] = {
+    "binding": (597, 400),
+    "symbol": (597, 400),
+    "parse": (597, 400),
+    "syntax": (597, 400),
+    "runtime": (597, 1002),
+    "value": (597, 1002),
+    "unsupported": (500, 1000),
+    "malformed": (498, 1004),
+    "serialization": (599, 1001),
+    "limit": (500, 429),
+}
+#: Errors of the store that have a name and a sentence of their own in this protocol.
+GREMLIN: dict[type[DbError], tuple[int, int, str, str | None]] = {
+    Unauthorized: (401, 401, "UnauthorizedException", "Unauthorized: Invalid credentials provided"),
+    Forbidden: (500, 403, "ForbiddenException", None),
+    OwnerNotFound: (500, 404, "NotFoundException", None),
+    NotFound: (
+        500,
+        404,
+        "NotFoundException",
+        "NotFoundException: Entity with the specified id does not exist in the system.",
+    ),
+    Conflict: (
+        500,
+        409,
+        "ConflictException",
+        "Conflicting request to resource has been attempted. Retry to avoid conflicts.",
+    ),
+    PreconditionFailed: (
+        500,
+        412,
+        "PreconditionFailedException",
+        "PreconditionFailedException: One of the specified pre-condition is not met",
+    ),
+    Throttled: (500, 429, "RequestRateTooLargeException", None),
+    OutOfTime: (598, 1009, "GraphTimeoutException", None),
+    OverBudget: (500, 1003, "GraphMemoryException", None),
+}
+
+
+def gremlin_script_status(kind: str) -> tuple[int, int]:
+    return GREMLIN_SCRIPT[kind]
+
+
+def gremlin_wire(error: DbError) -> GremlinReply:
+    """Failures of the store arrive as 500, with their HTTP status in x-ms-status-code."""
+    for kind in type(error).__mro__:
+        if kind in GREMLIN:
+            status, ms_status, name, text = GREMLIN[kind]
+            return GremlinReply(status, ms_status, error.sub_status, name, text or error.message)
+    known = wire(error)
+    name = f"{known.code}Exception"
+    return GremlinReply(500, known.status, known.sub_status, name, error.message)
 
 
 # --- Table --------------------------------------------------------------------------------------

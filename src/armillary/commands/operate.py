@@ -38,7 +38,7 @@ CONTAINER = typer.Option(None, help="Not needed when there is only one.")
 
 
 def add_commands(app: typer.Typer) -> None:
-    for command in (backup, restore, compact, doctor, export):
+    for command in (backup, restore, restored, compact, doctor, export):
         app.command()(command)
     app.command("import")(import_)
 
@@ -75,6 +75,26 @@ def restore(
     with complaining(json):
         size = run(source, data)
         _say(json, f"{data} is the account of {source}: {_size(size)}.", bytes=size, data=str(data))
+
+
+def restored(data: str = DATA, json: bool = JSON) -> None:
+    """Say that a database was restored to an earlier moment by tools of its own.
+
+    Clients may know of writes that are not there any more. Session tokens, change feed positions
+    and ids of resources go on above all that was given out. Servers may be running. Not needed
+    after `armillary restore`, a failover of PostgreSQL, or a restore to another server or another
+    moment by PostgreSQL's own recovery: those are noticed. Needed after pg_restore into the same
+    server.
+
+    Examples:
+      armillary restored --data postgresql://db/armillary
+    """
+    from armillary.operate.copies import mark_restored
+
+    with complaining(json):
+        count = mark_restored(data)
+        text = f"{data}: {count} physical partitions go on above all that was given out."
+        _say(json, text, partitions=count)
 
 
 def compact(data: Path = FOLDER, json: bool = JSON) -> None:

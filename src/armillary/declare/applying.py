@@ -2,6 +2,7 @@
 
     not there                    created, then filled with its seed files
     there, settings differ       changed to what the file says (index, time to live, …)
+    a script that differs        replaced by the file's
     there, another key           an error: a partition key is for life
     there, another throughput    left as it is and said: somebody may have scaled it
 
@@ -22,6 +23,8 @@ from armillary.engine.base import Engine
 from armillary.errors import BadInput, Conflict, DbError, NotFound
 from armillary.partition.provisioning.offers import requested
 from armillary.partition.provisioning.partitions import PartitionLimits
+from armillary.scripts.lazy import LazyRuntime
+from armillary.scripts.scripts import Scripts
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.definitions import parse_container
 from armillary.store.catalog.records import Throughput
@@ -80,6 +83,11 @@ def _apply_container(
                 account.replace_container(database, declared.body)
         what = f"container {declared.id!r}"
         yield from _differs(account, record.rid, asked, what, declared.place)
+    if declared.scripts:
+        scripts = Scripts(account.container(database, declared.id), LazyRuntime())
+        for script in declared.scripts:
+            with _at(script.place):
+                scripts.put(script.kind, script.body)
     done = seeded(account.engine, record.rid)
     for seed in declared.seeds:
         if Path(seed).name not in done:

@@ -5,7 +5,7 @@ API. Nothing here touches an account.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,13 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredScript:
+    kind: Literal["procedure", "trigger", "function"]
+    body: dict[str, Any]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredContainer:
     id: str
     body: dict[str, Any]
@@ -30,6 +37,7 @@ class DeclaredContainer:
     fixed: bool = False
     seeds: tuple[str, ...] = ()
     """Files with items, put in when the container is new."""
+    scripts: tuple[DeclaredScript, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

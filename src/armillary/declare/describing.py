@@ -15,6 +15,7 @@ from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.definitions import parse_container
 from armillary.store.catalog.records import ContainerRecord, DatabaseRecord
 from armillary.store.commands import HANDLERS
+from armillary.store.rows.layout import PACKED
 from armillary.store.throughput.provisioned import read_offer
 
 NOWHERE = Place("", 0)
@@ -24,7 +25,7 @@ def describe_address(address: str) -> tuple[DeclaredDatabase, ...]:
     """Of the account in a folder or a PostgreSQL database, which has to be there."""
     if not is_there(address):
         raise BadInput(f"There is no account in {address}.")
-    engine = open_engine(address, HANDLERS)
+    engine = open_engine(address, HANDLERS, packed=PACKED)
     try:
         return describe(AccountStore(engine, random=new_random()))
     finally:

@@ -11,6 +11,7 @@
     partition_key = "/customerId"    several paths: hierarchical
     throughput = 400                 or autoscale_max
     seed = ["orders.jsonl"]          relative to the file
+    procedures = ["transfer.js"]     scripts from files; also functions, triggers
 
 A key that is not known is an error: a setting silently not applied is worse than a failed start.
 """
@@ -19,13 +20,14 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from armillary.config import Layer, sections
-from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Place
+from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, DeclaredScript, Place
 from armillary.declare.lines import KeyPath, key_lines, line_of
-from armillary.errors import BadInput
+from armillary.errors import BadInput, TooLarge
 from armillary.query.sql.computed import check_computed
+from armillary.scripts.scripts import Kind, check_script
 from armillary.store.catalog.definitions import parse_container
 
 DEFAULT_NAME = "armillary.toml"
@@ -80,8 +82,18 @@ _CONTAINER_KEYS = {
     "physical_partitions",
     "fixed",
     "seed",
+    "procedures",
+    "triggers",
+    "functions",
     *POLICIES,
 }
+#: Kind of a script → its key in a container.
+SCRIPT_KEYS: Final[dict[Kind, str]] = {
+    "procedure": "procedures",
+    "trigger": "triggers",
+    "function": "functions",
+}
+_SCRIPT_KEYS = {"file", "id", "type", "operation"}
 _KINDS = {
     str: "text",
     int: "a whole number",
@@ -174,6 +186,7 @@ class _Reader:
             physical_partitions=self.number(table, "physical_partitions", at),
             fixed=self.expect(table.get("fixed", False), bool, (*at, "fixed")),
             seeds=self.seeds(table, at),
+            scripts=self.scripts(table, at),
         )
 
     def check(self, body: dict[str, Any], at: KeyPath) -> None:
@@ -200,6 +213,32 @@ class _Reader:
             if isinstance(one, str) or self.expect(one, list, at)
         ]
         return {"uniqueKeys": [{"paths": paths} for paths in keys]}
+
+    def scripts(self, table: Mapping[str, Any], at: KeyPath) -> tuple[DeclaredScript, ...]:
+        """`procedures = ["transfer.js"]`: each is named by its file. A trigger is a table with
+        `file`, `type` and `operation`."""
+        found = []
+        for kind, key in SCRIPT_KEYS.items():
+            for n, one in enumerate(self.expect(table.get(key, []), list, (*at, key))):
+                where = (*at, key, n)
+                given = one if isinstance(one, dict) else {"file": self.expect(one, str, where)}
+                for name in given:
+                    if name not in _SCRIPT_KEYS:
+                        self.fail(where, f"there is no key {name!r}; {_there_are(_SCRIPT_KEYS)}")
+                file = self.text(given, "file", where)
+                path = self.path.parent / file
+                if not path.is_file():
+                    self.fail(where, f"the script {path} is not a file")
+                body = {"id": given.get("id", path.stem), "body": path.read_text("utf-8")}
+                if kind == "trigger":
+                    body["triggerType"] = given.get("type", "Pre")
+                    body["triggerOperation"] = given.get("operation", "All")
+                try:
+                    check_script(kind, body)
+                except (BadInput, TooLarge) as error:
+                    self.fail(where, str(error).rstrip("."))
+                found.append(DeclaredScript(kind, body, self.place(where)))
+        return tuple(found)
 
     def seeds(self, table: Mapping[str, Any], at: KeyPath) -> tuple[str, ...]:
         value = table.get("seed", [])

@@ -118,6 +118,9 @@ def starter_text() -> str:
 # default_ttl = 2592000                     # seconds
 # unique_keys = ["/number"]
 # seed = ["orders.jsonl"]                   # put in once, when the container is new
+# procedures = ["scripts/transfer.js"]      # JavaScript; each is named by its file
+# functions = ["scripts/tax.js"]            # for queries: udf.tax(c.price)
+# triggers = [{{ file = "scripts/check.js", type = "Pre", operation = "Create" }}]
 #
 # [[database.container]]
 # id = "readings"

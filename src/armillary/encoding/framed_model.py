@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from hashlib import blake2b
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from armillary.encoding.models import Range, Whole
 from armillary.encoding.partition_key import Component
@@ -53,10 +53,10 @@ class Scalar(NamedTuple):
 class FramedModel:
     """See the module. Stateless; one instance per model."""
 
-    name: ClassVar[str]
-    inner_names: ClassVar[frozenset[str]] = frozenset()
-    missing_first: ClassVar[bool] = True
-    everything: ClassVar[Range] = (b"\x02", b"\xff")
+    name: str
+    inner_names: frozenset[str] = frozenset()
+    missing_first: bool = True
+    everything: Range = (b"\x02", b"\xff")
 
     # --- what a model says ---
 
@@ -107,6 +107,12 @@ class FramedModel:
         if mark == SHARED_END:
             return Partial(code, payload), after
         return (UNDEFINED if code == UNDEFINED_CODE else Whole(code, payload)), after
+
+    def is_term(self, data: bytes) -> bool:
+        try:
+            return self.split_term(data)[1] == len(data)
+        except (ValueError, IndexError):
+            return False
 
     def recut(self, term: bytes, cut: int) -> tuple[bytes, bool] | None:
         found, _ = self.split_term(term)

@@ -44,6 +44,17 @@ class JsonModel:
     def split_term(self, data: bytes, offset: int = 0) -> tuple[JSON | Whole | Partial, int]:
         return terms.decode_term(data, offset)
 
+    def is_term(self, data: bytes) -> bool:
+        code = data[0]
+        if code == terms.NUMBER_CODE:
+            return len(data) == 1 + 8
+        if code != STRING_CODE:
+            return len(data) == 1
+        cut = data.find(terms.CUT_END)  # 00 stands before nothing else but FF and ends
+        if cut < 0:
+            return data.endswith(terms.WHOLE_END)
+        return len(data) == cut + len(terms.CUT_END) + terms.DIGEST_BYTES
+
     def recut(self, term: bytes, cut: int) -> tuple[bytes, bool] | None:
         value, _ = terms.decode_term(term)
         if term[0] != STRING_CODE:

@@ -73,6 +73,9 @@ class ValueModel(Protocol):
         """The term at `offset` and where it ends: its value, `Whole` where values are not decoded,
         `Partial` where the term is not exact."""
 
+    def is_term(self, data: bytes) -> bool:
+        """Whether the bytes are one whole term, and not just the beginning of some."""
+
     def recut(self, term: bytes, cut: int) -> tuple[bytes, bool] | None:
         """The term of the same value under a shorter cut, and whether it is exact; None when it was
         cut already."""
@@ -110,7 +113,12 @@ class ValueModel(Protocol):
 
 
 #: The model of each API.
-MODEL_OF_API: Final = {"nosql": "json", "gremlin": "json", "table": "edm", "mongo": "bson"}
+MODEL_OF_API: Final[dict[str, str]] = {
+    "nosql": "json",
+    "gremlin": "json",
+    "table": "edm",
+    "mongo": "bson",
+}
 
 _MODULES: Final = {
     "json": ("armillary.encoding.json_model", "JSON_MODEL"),
@@ -129,6 +137,7 @@ def model_named(name: str) -> ValueModel:
     return found
 
 
-def register_model(model: ValueModel) -> None:
-    """One more model in this process (tests)."""
+def register_model(model: ValueModel, api: str) -> None:
+    """One more model and its API in this process (tests)."""
     _known[model.name] = model
+    MODEL_OF_API[api] = model.name

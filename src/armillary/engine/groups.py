@@ -37,6 +37,7 @@ from armillary.limits import GROUP_COMMANDS_MAX, QUEUE_COMMANDS_MAX
 
 PATIENCE = 0.25  # of the time that the group before took…
 PATIENCE_SECONDS_MAX = 0.005  # …and no more: it may have been a piece of a split
+IDLE_SECONDS = 0.02  # without a command, before work that can wait is done
 ONE_LINE = -1  # the name of the only line when spaces are mixed; no space has this number
 
 
@@ -61,7 +62,11 @@ class Groups:
         patience: float = PATIENCE,
         patience_max_s: float = PATIENCE_SECONDS_MAX,
         name: str = "writer",
+        idle: Callable[[], bool] | None = None,
+        idle_after_s: float = IDLE_SECONDS,
     ) -> None:
+        """`idle` is called when nothing has come for a while, and again at once if it says that
+        there is more to do; a command that comes meanwhile waits for one call at most."""
         assert threads == 1 or per_space, "one mixed line keeps its order only with one thread"
         self._run = run
         self._per_space = per_space
@@ -69,6 +74,9 @@ class Groups:
         self._queue_max = queue_max
         self._patience = patience
         self._patience_max_s = patience_max_s
+        self._idle = idle
+        self._idle_after_s = idle_after_s
+        self._rested = idle is None  # whether `idle` has nothing to do
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
         self._lines: dict[int, deque[Job]] = {}
@@ -168,6 +176,18 @@ class Groups:
             self._patience_s = ended_s + min(patience_s, self._patience_max_s)
             self._finish(line)
 
+    def _run_idle(self) -> None:
+        """Work that can wait, outside the lock, until there is none or a command has come."""
+        assert self._idle is not None
+        more = True
+        while more and not self._ready and not self._closing:
+            self._lock.release()
+            try:
+                more = self._idle()
+            finally:
+                self._lock.acquire()
+        self._rested = not more
+
     def _take(self) -> tuple[int, list[Job]] | None:
         """The next group, waiting for it; None when closed and nothing can become ready again."""
         with self._lock:
@@ -175,8 +195,12 @@ class Groups:
                 # A running line is still in `_lines` and may become ready: stay for it.
                 if self._closing and not self._lines:
                     return None
-                self._work.wait()
+                if self._rested:
+                    self._work.wait()
+                elif not self._work.wait(self._idle_after_s) and not self._closing:
+                    self._run_idle()
             line = self._ready.popleft()
+            self._rested = self._idle is None
             jobs = self._lines[line]
             group = [jobs.popleft() for _ in range(min(len(jobs), self._group_max))]
             self._waiting -= len(group)

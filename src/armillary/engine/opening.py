@@ -1,8 +1,5 @@
-"""Choose an engine by its address.
-
-    ":memory:"                      everything gone at the end
-    "postgresql://…"                PostgreSQL, shared by many servers; needs the `postgres` extra
-    anything else                   a folder: LMDB
+"""Open the engine that an address names (`address.py`): memory, LMDB, or PostgreSQL, which needs the
+`postgres` extra.
 
 Drivers are imported only by who uses them, so that an extra stays optional.
 """
@@ -13,45 +10,51 @@ from pathlib import Path
 from typing import Any, cast
 
 from armillary.clock import Clock
+from armillary.engine.address import parse_address
 from armillary.engine.base import Durability, Engine, Handlers
 from armillary.engine.lmdb.format import STAMP_NAME
 from armillary.errors import BadInput, NotSupported
 
-MEMORY_ADDRESS = ":memory:"
-POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 
-
-def is_there(address: str) -> bool:
+def is_there(given: str) -> bool:
     """Whether a folder holds an account. For who only looks: opening would make one. A database is
     taken to be there; opening it says if it is not."""
-    return "://" in address or (Path(address) / STAMP_NAME).is_file()
+    folder = parse_address(given).folder
+    return folder is None or (folder / STAMP_NAME).is_file()
 
 
 def open_engine(
-    address: str | Path,
+    given: str | Path,
     handlers: Handlers,
     *,
     durability: Durability = "full",
     clock: Clock | None = None,
+    packed: bytes | None = None,
+    keep_format: bool = False,
     **options: Any,
 ) -> Engine:
-    """`options` are those of the engine that the address names."""
+    """`options` are those of the engine that the address names. `packed` and `keep_format` are for
+    LMDB; the others have no runs."""
     if durability not in ("full", "relaxed"):
         raise BadInput(f"The durability is full or relaxed, not {durability!r}.")
-    if address == MEMORY_ADDRESS:
+    address = parse_address(given)
+    if address.kind == "memory":
         from armillary.engine.memory import MemoryEngine
 
         return MemoryEngine(handlers, clock=clock, **options)
-    if isinstance(address, str) and address.startswith(POSTGRES_SCHEMES):
-        return _open_postgres(address, handlers, {"durability": durability, **options})
-    if isinstance(address, str) and "://" in address:
-        raise BadInput(
-            f"{address.partition('://')[0]}:// is no engine. Give a folder, :memory: or "
-            "postgresql://…"
-        )
+    if address.kind == "postgres":
+        return _open_postgres(address.text, handlers, {"durability": durability, **options})
     from armillary.engine.lmdb.engine import LmdbEngine
 
-    return LmdbEngine(Path(address), handlers, durability=durability, clock=clock, **options)
+    return LmdbEngine(
+        Path(address.text),
+        handlers,
+        durability=durability,
+        clock=clock,
+        packed=packed,
+        keep_format=keep_format,
+        **options,
+    )
 
 
 def _open_postgres(address: str, handlers: Handlers, options: dict[str, Any]) -> Engine:

@@ -5,20 +5,23 @@ import os
 import shutil
 from pathlib import Path
 
+from armillary.clock import new_random
 from armillary.engine.lmdb.compaction import compact_folder
 from armillary.engine.lmdb.folder import from_system
 from armillary.engine.lmdb.format import DATA_NAME, STAMP_NAME, read_stamp, sync_folder
 from armillary.engine.opening import is_there, open_engine
 from armillary.errors import BadInput, DbError
+from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
+from armillary.store.rows.layout import PACKED
 
-__all__ = ["backup", "compact_folder", "restore"]
+__all__ = ["backup", "compact_folder", "mark_restored", "restore"]
 
 
 def backup(address: str, target: Path) -> int:
     """Bytes of the copy. Reads and writes of a running server go on."""
     check_there(address)
-    engine = open_engine(address, HANDLERS)
+    engine = open_engine(address, HANDLERS, packed=PACKED)
     try:
         engine.backup(target)
     finally:
@@ -52,6 +55,17 @@ def restore(source: Path, target: Path) -> int:
     except (OSError, DbError) as error:
         shutil.rmtree(target, ignore_errors=True) if made else _empty(target)
         raise from_system(error, target) if isinstance(error, OSError) else error from error
+
+
+def mark_restored(address: str) -> int:
+    """Physical partitions whose numbers go on above all that was given out. For a database that was
+    put back by tools that leave no sign of it."""
+    check_there(address)
+    engine = open_engine(address, HANDLERS, packed=PACKED)
+    try:
+        return AccountStore(engine, random=new_random()).leap()
+    finally:
+        engine.close()
 
 
 def _empty(folder: Path) -> None:

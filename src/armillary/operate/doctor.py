@@ -2,6 +2,7 @@
 
     folder      the stamp can be read, the disk has room, the filesystem keeps locks
     catalog     the ranges of every container cover all hashes, each once
+    runs        blocks have their checksums, are in order, and are all listed
     containers  every row that follows from the items is there, and no other; totals agree
 
 It changes nothing, and a server may be running: each physical partition is looked at in one
@@ -14,15 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from armillary.clock import new_random
+from armillary.engine.address import parse_address
 from armillary.engine.base import Engine, SpaceGone
 from armillary.engine.lmdb.folder import NETWORK_FILESYSTEMS, filesystem_of
 from armillary.engine.opening import open_engine
-from armillary.errors import DbError
+from armillary.errors import DataDamaged, DbError
 from armillary.operate.copies import check_there
 from armillary.partition.ranges import range_table
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ContainerRecord
 from armillary.store.commands import HANDLERS
+from armillary.store.rows.layout import PACKED
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.upkeep.recount import problems
 
@@ -39,10 +42,11 @@ class Finding:
 def examine(address: str, progress: Callable[[str], None] = lambda what: None) -> Iterator[Finding]:
     """The findings, as they are made."""
     check_there(address)
-    if "://" not in address:
-        yield from _folder(Path(address))
+    folder = parse_address(address).folder
+    if folder is not None:
+        yield from _folder(folder)
     try:
-        engine = open_engine(address, HANDLERS)
+        engine = open_engine(address, HANDLERS, packed=PACKED)
     except DbError as error:
         yield Finding("account", False, f"It can't be opened: {error}")
         return
@@ -110,8 +114,15 @@ def _space(
     engine: Engine, space: int, policies: tuple[tuple[int, bytes], ...]
 ) -> tuple[int, list[str]] | None:
     try:
+        check = getattr(engine, "check", None)  # an engine without runs has none
+        found = [] if check is None else check(space)
         with engine.read(space) as reader:
-            return unpack_meta(reader.meta).items, problems(reader, policies)
+            items = unpack_meta(reader.meta).items
+            try:
+                found += problems(reader, policies)
+            except DataDamaged as error:
+                found.append(f"its rows can't be compared with the items: {error}")
+            return items, found
     except SpaceGone:
         return None
     except Exception as error:  # noqa: BLE001 - damage shows in as many ways as there are

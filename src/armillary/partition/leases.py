@@ -7,8 +7,8 @@ The epoch rises whenever the lease changes hands. It goes with what its holder w
 lease, and a write with an older epoch is refused: a holder that slept through its own expiry finds
 out at its next write, whatever it believes. So expiry only has to be roughly right.
 
-These are decisions over a record. `store/upkeep/leases.py` keeps it in the catalog, by the clock of the
-engine, and says what protects the work that is written elsewhere.
+These are decisions over a record. `store/upkeep/leases.py` keeps it in the catalog, by the clock of
+the engine, and says what protects the work that is written elsewhere.
 """
 
 from __future__ import annotations

@@ -82,9 +82,13 @@ class Coefficients:
     query_loaded_kb: float = 0.0074
     query_result_kb: float = 0.058
     query_call: float = 0.019
+    query_step: float = 0.001
+    """One step of work inside an item (an element joined, or looked at by a function) beyond those
+    that are free. Ours: so that long queries are throttled as many short ones are."""
     query_result_read: float = 0.0
     """How much of a point read each result costs: nothing, or (classic) all of it."""
     script_ms: float = 0.01
+    script_min: float = 1.0
     metadata_read: float = 1.0
     metadata_write: float = 2.0
 
@@ -100,6 +104,7 @@ CLASSIC = Coefficients(
     query_loaded_kb=0.0,
     query_result_kb=0.0,
     query_call=0.0,
+    query_step=0.001,
     query_result_read=1.0,
 )
 
@@ -132,12 +137,14 @@ def query_ru(
     loaded_bytes: int,
     out_bytes: int,
     scalar_calls: int = 0,
+    steps: int = 0,
     *,
     strong: bool = False,
     profile: Coefficients = DEFAULT,
 ) -> float:
     """One page of a query. `ranges`: physical partitions whose index this page was the first to
     consult, so that the pages of a query add up to the query; an index-only answer loads 0 bytes.
+    `steps`: work inside items beyond what every query may do for nothing.
     """
     ru = (
         profile.query_range * ranges
@@ -145,6 +152,7 @@ def query_ru(
         + profile.query_loaded_kb * loaded_bytes / KB
         + profile.query_result_kb * out_bytes / KB
         + profile.query_call * scalar_calls
+        + profile.query_step * steps
     )
     if profile.query_result_read and out_docs:
         # The mean size stands for each: exact when all results, or none, are below 1 KB, because
@@ -208,8 +216,8 @@ def _index_ru(leaves: int, unique_keys: int, profile: Coefficients) -> float:
 
 
 def script_ru(inner_ru: float, script_ms: float, *, profile: Coefficients = DEFAULT) -> float:
-    """A stored procedure or trigger: what it did, and the time it thought."""
-    return inner_ru + profile.script_ms * script_ms
+    """A stored procedure or trigger: what it did, and the CPU time it used."""
+    return max(profile.script_min, inner_ru + profile.script_ms * script_ms)
 
 
 def metadata_ru(*, write: bool = False, profile: Coefficients = DEFAULT) -> float:

@@ -29,7 +29,11 @@ class Look:
     _editors: list[TextEditor] = field(default_factory=list)
 
     def editor(
-        self, value: str, language: Literal["JSON", "SQL"], label: str, height: str = "100%"
+        self,
+        value: str,
+        language: Literal["JSON", "SQL", "JavaScript"],
+        label: str,
+        height: str = "100%",
     ) -> TextEditor:
         """A code editor in the colours of the page."""
         editor = TextEditor(value, language=language, theme=DARK if self.dark else LIGHT)

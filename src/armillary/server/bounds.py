@@ -27,6 +27,10 @@ class Bounds:
     drain_s: float = limits.DRAIN_SECONDS
     write_buffer_bytes: int = limits.WRITE_BUFFER_BYTES
     threads: int = limits.THREADS_MAX
+    query_threads: int = limits.QUERY_THREADS_MAX
+    query_s: float = limits.QUERY_SECONDS_MAX
+    query_bytes: int = limits.QUERY_BYTES_MAX
+    query_drain_s: float = limits.QUERY_DRAIN_SECONDS
     waiting: int = limits.WAITING_MAX
     waiting_bytes: int = limits.WAITING_BYTES_MAX
     receiving_bytes: int = limits.RECEIVING_BYTES_MAX

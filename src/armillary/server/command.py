@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from armillary.config import VARIABLES
+from armillary.engine.address import MEMORY
 from armillary.errors import BadInput
 from armillary.server.process.banner import JsonBanner, TextBanner, say_at_once
-from armillary.server.process.plan import KEY_VARIABLE, MEMORY, make_plan
+from armillary.server.process.plan import KEY_VARIABLE, make_plan
 from armillary.server.process.run import EXIT_USAGE, run
 from armillary.temporary import make_temporary, remove_left_behind
 

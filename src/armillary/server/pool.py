@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from armillary.server.bounds import Bounds
 from armillary.server.http.answers import DateLine
+from armillary.server.long_work import LongWork
 from armillary.server.receiving import Receiving
 
 log = logging.getLogger("armillary.server")
@@ -41,8 +43,13 @@ class Pool:
         self.bounds = bounds or Bounds()
         self.dates = DateLine()
         self.draining = False
+        self.leaving = False
+        """Not ready any more, but still serving: each connection ends with its next answer."""
+        self.trouble: Callable[[], str] = lambda: ""
+        """Why requests can't be served just now; empty when they can."""
         self.peers: set[Peer] = set()
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
+        self.long_work = LongWork(self.bounds.query_threads)
         self.protocols: dict[str, int] = {}
         """Which protocols are up, and on which port."""
         self.waiting = 0
@@ -92,6 +99,11 @@ class Pool:
 
     # --- the end --------------------------------------------------------------------------------
 
+    async def part(self, seconds: float) -> None:
+        """Say that we go, and serve whoever has not heard of it yet."""
+        self.leaving = True
+        await asyncio.sleep(seconds)
+
     async def drain(self) -> None:
         """Let requests under way finish, within bounds, and end everything else."""
         self.draining = True
@@ -99,6 +111,9 @@ class Pool:
         await asyncio.sleep(GRACE_SECONDS)
         for peer in list(self.peers):
             peer.drain()
+        if self.long_work.under_way:
+            await self._until_empty(min(self.bounds.query_drain_s, self.bounds.drain_s))
+        self.long_work.cancel()
         await self._until_empty(self.bounds.drain_s)
         for peer in list(self.peers):
             peer.abort()

@@ -1,9 +1,9 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
-from armillary.store.catalog import controls, resources, restore, seeds
+from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
-from armillary.store.items import operations
+from armillary.store.items import operations, script_writes
 from armillary.store.migration import records as rekey_records
 from armillary.store.moves import handlers as moving
 from armillary.store.moves import records as move_records
@@ -23,7 +23,9 @@ HANDLERS: dict[str, Handler] = {
     **offers.HANDLERS,
     **resources.HANDLERS,
     **restore.HANDLERS,
+    **script_writes.HANDLERS,
     **seeds.HANDLERS,
     **rekey_records.HANDLERS,
+    **notes.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"

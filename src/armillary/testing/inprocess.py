@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ENDPOINT: Final = "https://account-{}.armillary.invalid:443/"
 _numbers: Final = count(1)
 DATABASE: Final = "test"
+SCRIPTS: Final = ("procedures", "functions", "triggers")
 FROZEN_AT_MS: Final = 1_767_268_800_000  # 1 January 2026, noon UTC
 
 #: A path, the paths of a hierarchical key, or the arguments of `Database.create_container`.
@@ -65,7 +66,9 @@ class Cosmos:
         consistency: str = "Session",
     ) -> None:
         """`containers`: name → partition key path, several paths, or a mapping of options with
-        `partition_key`; a name like `shop/orders` also names the database, else it is `test`.
+        `partition_key`, and with scripts if wanted (`procedures` and `functions`: id → text or
+        path, `triggers`: id → the arguments of `put_trigger`); a name like `shop/orders` also
+        names the database, else it is `test`.
         `enforce`: refuse what is above the provisioned throughput (429). `frozen`: time stands
         still until `clock.advance`, and clients that wait make it pass. `seed`: the same ids, rids
         and etags in every run (with `frozen` also the same times).
@@ -127,9 +130,18 @@ class Cosmos:
     def create_container(self, name: str, declared: Declared) -> None:
         """`orders` (in the database `test`) or `shop/orders`; the database is made if it is new."""
         database, container = _place(name)
-        options = dict(declared) if isinstance(declared, Mapping) else {"partition_key": declared}
+        options: dict[str, Any] = (
+            dict(declared) if isinstance(declared, Mapping) else {"partition_key": declared}
+        )
+        scripts: dict[str, dict[str, Any]] = {name: options.pop(name, {}) for name in SCRIPTS}
         made = self.account.create_database_if_not_exists(database)
-        made.create_container(container, **options)
+        own = made.create_container(container, **options).scripts
+        for id, text in scripts["procedures"].items():
+            own.put_procedure(id, text)
+        for id, text in scripts["functions"].items():
+            own.put_function(id, text)
+        for id, given in scripts["triggers"].items():
+            own.put_trigger(id, **given)
         self._first = self._first or (database, container)
 
     # --- the SDK --------------------------------------------------------------------------------

@@ -161,8 +161,42 @@ def test_the_starter_file_says_the_defaults(tmp_path: Path) -> None:
     """Also with every line in force: what is commented out has to be right."""
     assert Settings.of(read_file(write(tmp_path, starter_text())).settings) == Settings.default()
     live = re.sub(r"^# (?=[a-z_]+ = |\[)", "", starter_text(), flags=re.MULTILINE)
+    (tmp_path / "scripts").mkdir()
+    for name in ("transfer", "tax", "check"):
+        (tmp_path / "scripts" / f"{name}.js").write_text("function () {}")
     file = read_file(write(tmp_path, live))
     settings = Settings.of(file.settings)
     assert settings.partition == Settings.default().partition
     assert settings.server.key_file == "keys.txt"
     assert [one.id for one in file.databases[0].containers] == ["orders", "readings"]
+
+
+def test_scripts_come_from_files(tmp_path: Path) -> None:
+    for name in ("transfer", "tax", "check"):
+        (tmp_path / f"{name}.js").write_text(f"function {name}() {{}}")
+    text = """
+[[database]]
+id = "d"
+[[database.container]]
+id = "c"
+partition_key = "/pk"
+procedures = ["transfer.js"]
+functions = [{ file = "tax.js", id = "vat" }]
+triggers = [{ file = "check.js", type = "Post", operation = "Create" }]
+"""
+    (container,) = read_file(write(tmp_path, text)).databases[0].containers
+    assert [(one.kind, one.body["id"]) for one in container.scripts] == [
+        ("procedure", "transfer"),
+        ("trigger", "check"),
+        ("function", "vat"),
+    ]
+    trigger = container.scripts[1].body
+    assert (trigger["triggerType"], trigger["triggerOperation"]) == ("Post", "Create")
+    for line, complaint in (
+        ('procedures = ["none.js"]', "is not a file"),
+        ('triggers = [{ file = "check.js", type = "Mid" }]', "triggerType"),
+        ('functions = [{ file = "tax.js", kind = 1 }]', "no key 'kind'"),
+    ):
+        bad = text[: text.index("procedures")] + line
+        with pytest.raises(BadInput, match=complaint):
+            read_file(write(tmp_path, bad))

@@ -16,7 +16,7 @@ from armillary.engine.lmdb.folder import (
     opening,
     refuse_network,
 )
-from armillary.engine.lmdb.format import Stamp, read_stamp, write_stamp
+from armillary.engine.lmdb.format import FORMAT, Stamp, read_stamp, write_stamp
 from armillary.errors import FormatMismatch, ReadOnlyStore, StorageFull, Unavailable
 
 MOUNTINFO = """\
@@ -121,14 +121,14 @@ def test_a_folder_that_cannot_be_written_is_read_only(tmp_path: Path) -> None:
 def test_a_migration_waits_for_nobody_it_refuses_while_others_are_in(tmp_path: Path) -> None:
     with opening(tmp_path, "lmdb") as first:
         pass
-    migrations = {1: lambda folder: (folder / "migrated").write_text("yes")}
+    migrations = {FORMAT: lambda folder: (folder / "migrated").write_text("yes")}
     with (
         pytest.raises(Unavailable, match="another process has it open"),
-        opening(tmp_path, "lmdb", format=2, migrations=migrations),
+        opening(tmp_path, "lmdb", format=FORMAT + 1, migrations=migrations),
     ):
         pass
     first.close()
-    with opening(tmp_path, "lmdb", format=2, migrations=migrations) as second:
+    with opening(tmp_path, "lmdb", format=FORMAT + 1, migrations=migrations) as second:
         pass
     second.close()
     assert (tmp_path / "migrated").exists()

@@ -35,10 +35,30 @@ def engine(server: PgServer) -> Iterator[PostgresEngine]:
     engine.close()
 
 
+def _wait_for_a_standby_that_is_gone(server: PgServer) -> None:
+    """The server reads its configuration again some time later: go on until a commit waits."""
+    server.configure(synchronous_standby_names="gone")
+    server.execute("SET synchronous_commit = local", "CREATE TABLE IF NOT EXISTS tried (x int)")
+
+    def insert() -> None:
+        while not seen.is_set():
+            server.execute("INSERT INTO tried VALUES (1)")
+
+    seen = threading.Event()
+    thread = threading.Thread(target=insert)
+    thread.start()
+    found = until(lambda: server.execute(WAITING))
+    seen.set()
+    server.execute(f"SELECT pg_cancel_backend({found[0][0]})")
+    thread.join()
+
+
+WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+
+
 def _cancel_one_that_waits(server: PgServer) -> None:
     """As a statement timeout or an operator does when the standby is gone."""
-    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-    found = until(lambda: server.execute(waiting))
+    found = until(lambda: server.execute(WAITING))
     server.execute(f"SELECT pg_cancel_backend({found[0][0]})")
 
 
@@ -46,7 +66,7 @@ def test_a_cancelled_wait_for_the_standby_is_uncertain(
     server: PgServer, engine: PostgresEngine
 ) -> None:
     """The server says COMMIT and warns that no standby has it: a failover would lose the write."""
-    server.configure(synchronous_standby_names="gone")
+    _wait_for_a_standby_that_is_gone(server)
     canceller = threading.Thread(target=_cancel_one_that_waits, args=(server,))
     canceller.start()
     with pytest.raises(WriteUncertain):
@@ -60,7 +80,7 @@ def test_a_cancelled_wait_for_the_standby_is_uncertain(
 def test_so_is_a_space_whose_making_was_not_waited_for(
     server: PgServer, engine: PostgresEngine
 ) -> None:
-    server.configure(synchronous_standby_names="gone")
+    _wait_for_a_standby_that_is_gone(server)
     canceller = threading.Thread(target=_cancel_one_that_waits, args=(server,))
     canceller.start()
     with pytest.raises(WriteUncertain):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from armillary.engine.postgres.errors import BY_CLASS, BY_STATE, kind_of, translated
 from armillary.errors import DbError, FormatMismatch, ReadOnlyStore, StorageFull, Unavailable
@@ -24,9 +23,6 @@ from armillary.errors import DbError, FormatMismatch, ReadOnlyStore, StorageFull
         (psycopg.errors.InvalidPassword("x"), Unavailable, False),
         (psycopg.OperationalError("server closed the connection"), Unavailable, True),
         (psycopg.OperationalError(), Unavailable, True),
-        (PoolClosed("x"), Unavailable, False),
-        (PoolTimeout("x"), Unavailable, False),
-        (TooManyRequests("x"), Unavailable, False),
     ],
 )
 def test_errors_are_named_by_their_remedy(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from tests.support.postgres import fresh_url
 
+from armillary.engine.address import parse_address
 from armillary.partition.usage.postgres import KEPT_MS, PostgresStatistics
 from armillary.partition.usage.statistics import open_statistics
 
@@ -73,7 +74,7 @@ def test_a_lost_database_costs_numbers_and_no_request() -> None:
 
 
 def test_the_address_chooses() -> None:
-    found = open_statistics(fresh_url(), T0)
+    found = open_statistics(parse_address(fresh_url()), T0)
     assert isinstance(found, PostgresStatistics)
     found.recorder.close()
-    assert not open_statistics(":memory:", T0).is_shared
+    assert not open_statistics(parse_address(":memory:"), T0).is_shared

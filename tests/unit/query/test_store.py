@@ -16,7 +16,7 @@ from tests.support.accounts import World, address_of, open_world, store_of
 from armillary.container import Container
 from armillary.encoding.hashing import epk
 from armillary.engine.base import Command
-from armillary.errors import BadInput, NotRepresentable, NotSupported
+from armillary.errors import BadInput, NotRepresentable
 from armillary.query.plan.nodes import simple_plan
 from armillary.query.problems import BadQuery, RefusedQuery
 from armillary.query.run.metrics import index_header, metrics_header
@@ -264,8 +264,8 @@ def test_several_sort_keys_need_their_composite_index(world: World) -> None:
 # --- what is refused ------------------------------------------------------------------------------
 
 
-def test_functions_of_users_are_refused_with_their_name(world: World) -> None:
-    with pytest.raises(NotSupported, match="'twice'"):
+def test_an_unknown_function_of_a_user_is_refused_with_its_name(world: World) -> None:
+    with pytest.raises(BadQuery, match="'twice' is not a recognized user-defined function"):
         list(filled(world).query("SELECT VALUE udf.twice(c.n) FROM c"))
 
 

@@ -3,7 +3,7 @@ service: unsigned, shared between tests, or waiting in another time than the dat
 
 import asyncio
 import sys
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from azure.core.exceptions import ServiceRequestError
@@ -200,3 +200,28 @@ def test_without_the_sdk_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "azure.cosmos", None)
     with pytest.raises(NotSupported, match=r"armillary\[cosmos\]"):
         Cosmos()
+
+
+def test_scripts_are_declared_with_their_container() -> None:
+    declared = {
+        "partition_key": "/pk",
+        "procedures": {"sum": "(a, b) => { getContext().getResponse().setBody(a + b); }"},
+        "functions": {"twice": "n => n * 2"},
+        "triggers": {
+            "mark": {
+                "text": "function () { getContext().getRequest().getBody().marked = true; }",
+                "type": "Pre",
+                "operation": "Create",
+            }
+        },
+    }
+    with Cosmos(containers={"c": declared}) as cosmos:
+        container = cosmos.container()
+        scripts: Any = container.scripts
+        assert scripts.execute_stored_procedure("sum", partition_key="a", params=[1, 2]) == 3
+        assert container.create_item({**ONE, "n": 4}, pre_trigger_include="mark")["marked"] is True
+        rows = container.query_items("SELECT VALUE udf.twice(c.n) FROM c", partition_key="a")
+        assert list(rows) == cast(Any, [8])
+        own = cosmos.account.database("test").container("c")
+        assert own.create_item({"id": "2", "pk": "a"}, pre_trigger="mark")["marked"] is True
+        own.delete_item("2", "a")

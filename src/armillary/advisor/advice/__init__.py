@@ -1,1 +1,1 @@
-"""advice"""
+"""From measures to a reasoned choice."""

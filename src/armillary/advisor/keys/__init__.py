@@ -1,1 +1,1 @@
-"""keys"""
+"""Candidates: partition keys that somebody might choose, from text, data and workload."""

@@ -1,1 +1,1 @@
-"""replay"""
+"""The same operations under several partition keys, side by side."""

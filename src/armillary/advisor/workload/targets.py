@@ -1,8 +1,8 @@
 """What the container is for: throughput, size and growth at which keys are judged.
 
 `N*`, the number of physical partitions that every threshold refers to, follows from throughput and
-storage by the product's own rule (`partition/provisioning/partitions.py`). A key is for ever, so a container
-that would begin small is judged at ten partitions all the same.
+storage by the product's own rule (`partition/provisioning/partitions.py`). A key is for ever, so a
+container that would begin small is judged at ten partitions all the same.
 """
 
 import math

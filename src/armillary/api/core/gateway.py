@@ -20,6 +20,7 @@ from armillary.api.core.signing import Keyring
 from armillary.clock import Clock
 from armillary.engine.base import CATALOG_SPACE, SpaceGone
 from armillary.errors import DbError, Locked, NotFound, OwnerNotFound, Stale
+from armillary.scripts.lazy import LazyRuntime
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.controls import SharedControls
 from armillary.store.catalog.records import (
@@ -66,6 +67,9 @@ class Gateway:
         self._scalings = ThreadPoolExecutor(1, "scaling")
         self._indexings = ThreadPoolExecutor(1, "indexing")
         self._closing = Event()
+        self.scripts = LazyRuntime(
+            settings.script_seconds, settings.script_heap_bytes, settings.script_processes
+        )
 
     def now_s(self) -> int:
         return self.engine.now_ms() // 1000
@@ -121,7 +125,7 @@ class Gateway:
             raise OwnerNotFound from error
         store = self._stores.get((record.database, record.id))
         if store is None:
-            store = self.account.container(record.database, record.id)
+            store = self.scripts.serve_queries(self.account.container(record.database, record.id))
             if len(self._stores) >= STORES_MAX:
                 self._stores.clear()
             self._stores[record.database, record.id] = store
@@ -183,6 +187,7 @@ class Gateway:
 
     def close(self) -> None:
         self._closing.set()
+        self.scripts.close()
         if self._housekeeper is not None:
             self._housekeeper.close()
         self._indexings.shutdown(wait=True, cancel_futures=True)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path as Folder
 from time import perf_counter
 
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings, told_apart
 from armillary.clock import new_random
 from armillary.config import Settings
+from armillary.engine.address import parse_address
 from armillary.engine.base import Engine
-from armillary.partition.budgets.opening import open_ledger
 from armillary.partition.provisioning.partitions import PartitionLimits
-from armillary.partition.request_units import PROFILES
-from armillary.partition.usage.statistics import open_statistics
-from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.controls import SharedControls
 from armillary.store.catalog.records import ensure_catalog
-from armillary.store.throughput.meter import Meter
+from armillary.store.opening import open_store
 from armillary.store.upkeep.housekeeper import ROUND_SECONDS, SPARE_ROUND_SECONDS, Housekeeper
 
 
@@ -30,31 +26,22 @@ def open_gateway(
     limits = PartitionLimits(
         settings.partition.bytes, settings.partition.ru, settings.partition.logical_bytes
     )
-    throughput, address = settings.throughput, settings.engine.url
-    is_folder = "://" not in address and address != ":memory:"
+    throughput, address = settings.throughput, parse_address(settings.engine.url)
     ensure_catalog(engine)
-    shared = SharedControls(engine, Folder(address) if is_folder else None, polls="://" in address)
-    ledger = open_ledger(address, throughput.enforce)
-    meter = Meter(
+    shared = SharedControls(engine, address.folder, polls=not address.is_local)
+    account, ledger = open_store(
         engine,
-        ledger,
-        statistics=open_statistics(address, engine.now_ms()),
+        address,
+        random=new_random(),
+        limits=limits,
         enforce=throughput.enforce,
+        metered=True,
         burst=throughput.burst,
         serverless=throughput.serverless,
         metadata=throughput.metadata,
-        limits=limits,
-        profile=PROFILES[throughput.profile],
-        stopwatch=perf_counter,
-    )
-    account = AccountStore(
-        engine,
-        random=new_random(),
-        limits=limits,
-        classic=throughput.profile == "classic",
-        serverless=throughput.serverless,
-        meter=meter,
+        profile=throughput.profile,
         resources_max=settings.api.resources_max,
+        stopwatch=perf_counter,
     )
     full, read_only = told_apart(keys)
     gateway = GatewaySettings(
@@ -68,7 +55,10 @@ def open_gateway(
         accept_entra=settings.api.accept_entra,
         advertise=tuple(f"{one.rstrip('/')}/" for one in settings.server.advertise),
         gateway_merge=settings.query.gateway_merge,
-        quick_reads="://" not in address,
+        quick_reads=address.is_local,
+        script_seconds=settings.scripts.seconds,
+        script_heap_bytes=settings.scripts.memory,
+        script_processes=settings.scripts.processes,
     )
     # Every worker knows best where it has written; leases see to it that one of them does the work.
     round_s = ROUND_SECONDS if first else SPARE_ROUND_SECONDS

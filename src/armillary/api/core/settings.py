@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from armillary.limits import SCRIPT_CHILDREN, SCRIPT_HEAP_BYTES, SCRIPT_SECONDS
+
 #: Public since the first emulator: only for servers that nobody else can reach.
 EMULATOR_KEY: Final = (
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
@@ -48,3 +50,6 @@ class GatewaySettings:
     """Answer queries over several partitions here instead of leaving the merge to the client."""
     quick_reads: bool = True
     """Point reads answer in microseconds: the data is on this machine."""
+    script_seconds: float = SCRIPT_SECONDS
+    script_heap_bytes: int = SCRIPT_HEAP_BYTES
+    script_processes: int = SCRIPT_CHILDREN

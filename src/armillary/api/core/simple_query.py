@@ -18,6 +18,7 @@ from armillary.query.expr.nested import make_rows
 from armillary.query.expr.output import output
 from armillary.query.expr.queries import BoundQuery
 from armillary.query.functions import Context
+from armillary.query.run.bounds import query_budget
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
 from armillary.query.sql.parser import parse, parse_condition
@@ -75,6 +76,8 @@ def run_query(body: JSON, documents: Iterable[dict[str, JSON]], now_ms: int) -> 
     rows = make_rows(bound, scope, slot)
     results: list[JSON] = []
     for document in found:
+        scope.frame.begin_item()
+        scope.frame.budget.spend()
         row = scope.frame.row()
         row[slot] = document
         results.extend(output(value) for value in rows(row))
@@ -131,7 +134,8 @@ def scope_with(scope: Scope, bound: BoundQuery) -> Scope:
 
 
 def _scope(parameters: Mapping[str, JSON], now_ms: int) -> Scope:
-    return Scope(Frame(), parameters, Context(now_ms * TICKS_PER_MS, new_random().random))
+    context = Context(now_ms * TICKS_PER_MS, new_random().random)
+    return Scope(Frame(budget=query_budget()), parameters, context)
 
 
 def _cut(query: ast.Query, results: list[JSON], parameters: Mapping[str, JSON]) -> list[JSON]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from armillary.errors import BadInput
-
 Kind: TypeAlias = Literal[
     "binding", "symbol", "parse", "syntax", "runtime", "value", "unsupported", "malformed",
     "serialization", "limit",
@@ -82,25 +80,17 @@ NAMES: Final[dict[str, Naming]] = {
 }
 
 
-class ScriptError(BadInput):
-    """Raised by the parser, the binder and the steps."""
+class ScriptError(Exception):
+    """Raised by the parser, the binder and the steps. No `DbError`: no other protocol meets it."""
 
-    def __init__(
-        self, message: str | None = None, kind: Kind = "runtime", at: Position | None = None
-    ) -> None:
-        text = message or self.text
-        super().__init__(text if at is None else f"{text} {at}", kind=kind)
+    def __init__(self, message: str, kind: Kind = "runtime", at: Position | None = None) -> None:
+        super().__init__(message if at is None else f"{message} {at}")
         self.kind: Kind = kind
         self.at = at
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.message, self.kind, self.at)
-
-
-def _rebuild(message: str, kind: Kind, at: Position | None) -> ScriptError:
-    error = ScriptError(message, kind)
-    error.at = at
-    return error
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
 
 
 def no_method(name: str, at: Position) -> ScriptError:

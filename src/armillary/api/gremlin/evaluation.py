@@ -14,7 +14,7 @@ from armillary.api.gremlin.graph.base import Graph
 from armillary.api.gremlin.language.parser import parse
 from armillary.api.gremlin.machine.running import Run, run_all
 from armillary.api.gremlin.machine.traverser import Traverser
-from armillary.api.gremlin.steps.building import Builder, Program
+from armillary.api.gremlin.steps.building import Builder, Program, walk
 from armillary.api.gremlin.steps.moves import ElementsStep
 from armillary.api.gremlin.steps.side_effects import InjectStep
 from armillary.api.gremlin.steps.writes import AddEdgeStep, AddVertexStep
@@ -35,7 +35,7 @@ def new_run(
             f"The partition key of this graph is '{graph.partition_name}', "
             f"not '{program.partition_name}'.",
         )
-    return Run(
+    run = Run(
         graph,
         budget,
         random,
@@ -44,6 +44,9 @@ def new_run(
         system=program.system,
         partitions=program.partitions,
     )
+    for step in walk(program.steps):
+        step.prepare(run)
+    return run
 
 
 def results(program: Program, run: Run) -> Iterator[list[Any]]:

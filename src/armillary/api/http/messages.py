@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from armillary.budget import Budget
+
 
 @dataclass(slots=True)
 class Request:
@@ -22,6 +24,8 @@ class Request:
     body: bytes = b""
     secure: bool = False
     """It came over TLS; the account document answers with the scheme the client used."""
+    budget: Budget | None = None
+    """What it may use, and whether its client is still there; the server gives long work one."""
 
 
 @dataclass(slots=True)
@@ -77,6 +81,11 @@ class Service:
         engine). Such a request is answered on the event loop, all others in worker threads."""
         return False
 
+    def lane(self, request: Request) -> str | None:
+        """For work that may take seconds (a query): whose it is, so that threads are shared fairly
+        between lanes. None: it is answered soon. By the form of the request alone."""
+        return None
+
     def begin(self, request: Request) -> Begun | Response | None:
         """On the event loop: what waits for nothing but the writer, as far as it goes without
         waiting. None: `handle` it in a thread."""
@@ -91,6 +100,11 @@ class Service:
         """Never raises for anything a client can send."""
         raise NotImplementedError
 
+    def handle_soon(self, request: Request) -> Begun | Response:
+        """As `handle`, in a thread; what waits for others than the writer may be begun, so that it
+        does not hold the thread."""
+        return self.handle(request)
+
     def operation_name(self, request: Request) -> str | None:
         """For the request log; None: it has no name of its own."""
         return None
@@ -100,7 +114,8 @@ class Service:
 
 
 class Shortcut(Protocol):
-    """One kind of request that a service can answer from bytes to bytes (`server/http/templates.py`)."""
+    """One kind of request that a service can answer from bytes to bytes: a fast path
+    of `server/http/templates.py`."""
 
     @property
     def method(self) -> str: ...

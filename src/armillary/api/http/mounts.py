@@ -22,6 +22,12 @@ class Mounts(Service):
     def is_quick(self, request: Request) -> bool:
         return self._of(request).is_quick(request)
 
+    def handle_soon(self, request: Request) -> Begun | Response:
+        return self._of(request).handle_soon(request)
+
+    def lane(self, request: Request) -> str | None:
+        return self._of(request).lane(request)
+
     def begin(self, request: Request) -> Begun | Response | None:
         return self._of(request).begin(request)
 

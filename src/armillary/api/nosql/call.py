@@ -17,10 +17,12 @@ from armillary.api.core.paths import Path
 from armillary.api.errors import wire
 from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.options import Options
+from armillary.budget import Budget
 from armillary.encoding.etags import matches
 from armillary.errors import BadInput, DbError, NeedsMerge, NotModified, Throttled
 from armillary.partition.request_units import metadata_ru, rounded
 from armillary.query.problems import BadQuery
+from armillary.query.run.bounds import query_budget
 from armillary.values import JSON
 
 if TYPE_CHECKING:
@@ -54,6 +56,12 @@ class Call:
     path: Path
     options: Options
     principal: Principal
+
+    @property
+    def budget(self) -> Budget:
+        """What the request may use. In process, where no server has given it one, the bounds are
+        the same."""
+        return self.request.budget or query_budget()
 
     @property
     def names(self) -> tuple[str, ...]:

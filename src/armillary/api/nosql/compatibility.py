@@ -44,8 +44,10 @@ REQUEST_HEADERS: Final[dict[str, str]] = {
     "x-ms-cosmos-is-batch-request": "POST is a batch or a bulk",
     "x-ms-cosmos-batch-atomic": "all or nothing",
     "x-ms-cosmos-batch-continue-on-error": "`false`: a bulk stops at the first entry that fails",
-    "x-ms-documentdb-pre-trigger-include": "400: triggers do not run yet",
-    "x-ms-documentdb-post-trigger-include": "400: triggers do not run yet",
+    "x-ms-documentdb-pre-trigger-include": "the trigger that runs before a write",
+    "x-ms-documentdb-post-trigger-include": "the trigger that runs after it",
+    "x-ms-documentdb-script-enable-logging": "answer with what a procedure logs",
+    "x-armillary-script-changes": "ours: answer with what a procedure wrote",
     "x-ms-documentdb-populatequotainfo": "size and number of items of a container",
     "x-ms-documentdb-populatepartitionstatistics": "the same for each physical partition",
     "x-ms-documentdb-expiry-seconds": "life of a resource token",
@@ -84,6 +86,8 @@ RESPONSE_HEADERS: Final[dict[str, str]] = {
     "x-ms-cosmos-query-execution-info": "queries",
     "x-ms-documentdb-query-metrics": "queries, asked for",
     "x-ms-cosmos-index-utilization": "queries, asked for",
+    "x-ms-documentdb-script-log-results": "executions, asked for; percent-encoded",
+    "x-armillary-script-changes": "ours: executions, asked for; percent-encoded JSON",
     "x-ms-cosmos-min-throughput": "offers",
     "x-ms-offer-replace-pending": "offers; true while splits are under way",
     "x-ms-schemaversion": "decoration",
@@ -93,8 +97,9 @@ RESPONSE_HEADERS: Final[dict[str, str]] = {
 
 #: Known differences that no table shows.
 GAPS: Final[tuple[str, ...]] = (
-    "Stored procedures, triggers and user-defined functions are stored, listed and replaced; "
-    "running one answers 400.",
+    "Scripts run on QuickJS: modern JavaScript without `Intl`. `_ts` of an item that a script has "
+    "written may be a second later in the store than in the script ([scripts](scripts.md)).",
+    "A patch, a batch and a bulk that name triggers are refused.",
     "One region: no conflicts, no failover, no multiple writes.",
     "Only gateway mode: the binary direct mode is not spoken.",
     "Computed properties are evaluated when a query runs. A policy may name their paths, and has "

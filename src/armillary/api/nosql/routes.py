@@ -25,7 +25,6 @@ from armillary.api.nosql.metadata.presenting import FEEDS
 from armillary.api.nosql.metadata.resources import (
     create_resource,
     delete_resource,
-    execute_script,
     find_nothing,
     list_nothing,
     list_resources,
@@ -34,6 +33,7 @@ from armillary.api.nosql.metadata.resources import (
     replace_resource,
 )
 from armillary.api.nosql.options import Options
+from armillary.api.nosql.scripts import begin_script, execute_script
 
 Handler = Callable[[Call], Response]
 
@@ -57,7 +57,6 @@ class Route:
 DB: Final = "dbs/*"
 COLL: Final = "dbs/*/colls/*"
 DOCS: Final = f"{COLL}/docs"
-NOT_RUN: Final = "stored; running it answers 400"
 
 
 def _managed(method: str, pattern: str, handler: Handler, name: str) -> Route:
@@ -69,7 +68,6 @@ def _managed(method: str, pattern: str, handler: Handler, name: str) -> Route:
 def _resource_routes(kind: str, owner: str, *, is_management: bool) -> list[Route]:
     word, plural = FEEDS[kind]
     feed, one = f"{owner}/{word}", f"{owner}/{word}/*"
-    note = NOT_RUN if kind in ("trigger", "udf", "sproc") else ""
     rows: list[tuple[str, str, Handler, str, str, bool]] = [
         ("GET", feed, list_resources(kind), "list", "", False),
         ("POST", feed, list_resources(kind), "query", "query", False),
@@ -79,7 +77,7 @@ def _resource_routes(kind: str, owner: str, *, is_management: bool) -> list[Rout
         ("DELETE", one, delete_resource(kind), "delete", "", True),
     ]
     return [
-        Route(method, pattern, handler, f"{verb} {plural}", variant, writes, is_management, note)
+        Route(method, pattern, handler, f"{verb} {plural}", variant, writes, is_management)
         for method, pattern, handler, verb, variant, writes in rows
         if not (kind == "clientencryptionkey" and method == "DELETE")  # data would be lost with it
     ]
@@ -151,7 +149,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         execute_script,
         "execute a stored procedure",
         writes=True,
-        note=NOT_RUN,
+        begin=begin_script,
     ),
     *_resource_routes("trigger", COLL, is_management=False),
     *_resource_routes("udf", COLL, is_management=False),

@@ -35,6 +35,7 @@ from armillary.api.nosql.fast.reads import HotReads
 from armillary.api.nosql.operation_names import container_named, logged_name, operation_name
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.routes import Route, find_route
+from armillary.api.nosql.scripts import has_triggers
 from armillary.config import Settings
 from armillary.errors import BadInput, DbError, UnknownMethod
 from armillary.partition.request_units import metadata_ru
@@ -42,6 +43,8 @@ from armillary.store.catalog.controls import FAULTS
 
 log = logging.getLogger("armillary.api")
 
+QUERY_TYPE: Final = "application/query+json"
+LANE_SEGMENTS: Final = 4  # /dbs/a/colls/b
 POINT_READ_SEGMENTS: Final = 6
 NOWHERE: Final = Path((), ())
 WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
@@ -79,6 +82,17 @@ class NosqlService(Service):
             and not self._faults[FAULTS]  # one of them may be a delay
         )
 
+    def lane(self, request: Request) -> str | None:
+        """Queries, by the container they are about."""
+        headers = request.headers
+        if request.method != "POST" or not (
+            "x-ms-documentdb-isquery" in headers
+            or "x-ms-documentdb-query" in headers
+            or headers.get("content-type", "").startswith(QUERY_TYPE)
+        ):
+            return None
+        return "/".join(request.target.split("/", LANE_SEGMENTS + 1)[: LANE_SEGMENTS + 1])
+
     def screen(self, request: Request) -> Response | None:
         """A signature is over the headers: who can't sign need not be listened to."""
         bare = self._bare(request)
@@ -113,13 +127,33 @@ class NosqlService(Service):
             return None
         bare = self._bare(request)
         options = bare.options
-        if options.is_query or options.is_batch or "/docs" not in request.target:
+        is_script = request.method == "POST" and "/sprocs/" in request.target
+        if options.is_query or options.is_batch or not (is_script or "/docs" in request.target):
             return None
         try:
             call, route = self._routed(bare)
             return None if route.begin is None else route.begin(call)
         except DbError as error:
             return refusal(bare, error)
+
+    def handle_soon(self, request: Request) -> Begun | Response:
+        """As `handle`, in a thread; but who waits for scripts does not hold the thread."""
+        if request.method not in WRITES or self.gateway.settings.cors_origins:
+            return self.handle(request)
+        bare = self._bare(request)
+        is_script = request.method == "POST" and "/sprocs/" in request.target
+        if not is_script and not has_triggers(bare):
+            return self.handle(request)
+        try:
+            call, route = self._routed(bare)
+            if route.begin is None or self._faults[FAULTS]:
+                return self.handle(request)
+            return route.begin(call)
+        except DbError as error:
+            return refusal(bare, error)
+        except Exception:
+            log.exception("a bug: %s %s", request.method, request.target)
+            return _internal(bare)
 
     def operation_name(self, request: Request) -> str | None:
         return logged_name(request)

@@ -14,14 +14,13 @@ from typing import Final
 
 from armillary.api.errors import table_wire
 from armillary.api.http.messages import Request, Response
-from armillary.api.table import changes
+from armillary.api.table import changes, entities
 from armillary.api.table.auth.authorization import authorize_change
 from armillary.api.table.call import Call, error_body, reply
 from armillary.api.table.changes import Change, Seen
-from armillary.api.table.entities import answer, store_of, update_of
+from armillary.api.table.entities import answer, store_of
 from armillary.api.table.names import check_reference
 from armillary.api.table.problems import refused
-from armillary.api.table.wire.forms import read_entity
 from armillary.api.table.wire.multipart import Answer, Part, format_batch, parse_batch
 from armillary.api.table.wire.targets import parse_parameters, parse_target, split_target
 from armillary.errors import DbError, OwnerNotFound, Stale, Throttled, TooLarge
@@ -31,7 +30,6 @@ from armillary.store.items.containers import ContainerStore
 from armillary.store.items.requests import Done, Failed
 
 BATCH_TYPE: Final = "multipart/mixed; boundary=batchresponse_{0}"
-MERGES: Final = frozenset({"PATCH", "MERGE"})
 
 Read = Callable[[Call], Response]
 
@@ -119,18 +117,21 @@ def inner_call(call: Call, part: Part) -> Call:
     )
 
 
+#: Kind of target and method → the change that it asks for.
+CHANGES: Final[dict[tuple[str, str], Callable[[Call], Change]]] = {
+    ("entities", "POST"): entities.insertion_of,
+    ("entity", "PUT"): entities.replacement_of,
+    ("entity", "PATCH"): entities.merge_of,
+    ("entity", "MERGE"): entities.merge_of,
+    ("entity", "DELETE"): entities.deletion_of,
+}
+
+
 def _change(inner: Call) -> Change:
-    kind, method, flavour = inner.target.kind, inner.method, inner.flavour
-    if kind == "entities" and method == "POST":
-        return changes.insertion(read_entity(inner.request.body, flavour), flavour)
-    if kind == "entity" and method == "PUT":
-        return update_of(inner, "replace")
-    if kind == "entity" and method in MERGES:
-        return update_of(inner, "merge")
-    if kind == "entity" and method == "DELETE":
-        keys = inner.target.partition_key, inner.target.row_key
-        return changes.deletion(keys, inner.headers.get("if-match"))
-    raise refused("url")
+    change_of = CHANGES.get((inner.target.kind, inner.method))
+    if change_of is None:
+        raise refused("url")
+    return change_of(inner)
 
 
 def _check_group(asked: Sequence[Asked]) -> None:

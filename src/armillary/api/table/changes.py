@@ -32,7 +32,7 @@ from armillary.errors import (
     TooLarge,
 )
 from armillary.limits import MB, TABLE_MERGE_ROUNDS_MAX
-from armillary.store.items.containers import ContainerStore
+from armillary.store.items.containers import ContainerStore, Sent
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Done
 
@@ -160,6 +160,15 @@ def run(store: ContainerStore, change: Change, flavour: Flavour) -> Done:
         except TooLarge as error:
             raise refused("entity size", f"{flavour.entity_bytes_max // MB}MB") from error
     raise Stale
+
+
+def start(store: ContainerStore, change: Change, flavour: Flavour) -> Sent:
+    """The same without waiting for the writer; reads are at hand on a local engine."""
+    seen = see(store, change) if change.looks_first else None
+    try:
+        return store.start(operation_of(change, seen, flavour), (change.partition_key,))
+    except TooLarge as error:
+        raise refused("entity size", f"{flavour.entity_bytes_max // MB}MB") from error
 
 
 def has_raced(change: Change, error: DbError) -> bool:

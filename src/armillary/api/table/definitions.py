@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final
 
-from armillary.encoding.edm_values import PARTITION_KEY
+from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY
 from armillary.errors import Conflict, NotFound
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ContainerRecord, Throughput
@@ -14,22 +14,31 @@ from armillary.store.catalog.records import ContainerRecord, Throughput
 TABLES_DB: Final = "TablesDB"
 
 
-def table_definition(name: str) -> dict[str, Any]:
-    """The container of a table. Keys have their own way in; the index is for the rest."""
+def table_definition(name: str, *, ordered: bool = False) -> dict[str, Any]:
+    """The container of a table: keyed by PartitionKey, every property indexed. `ordered`: with the
+    index that gives the order of keys, in which Storage answers queries."""
+    policy: dict[str, Any] = {
+        "indexingMode": "consistent",
+        "automatic": True,
+        "includedPaths": [{"path": "/*"}],
+        "excludedPaths": [],
+    }
+    if ordered:
+        paths = [{"path": f'/"{one}"', "order": "ascending"} for one in (PARTITION_KEY, ROW_KEY)]
+        policy["compositeIndexes"] = [paths]
     return {
         "id": name,
         "partitionKey": {"paths": [f'/"{PARTITION_KEY}"'], "kind": "Hash", "version": 2},
-        "indexingPolicy": {
-            "indexingMode": "consistent",
-            "automatic": True,
-            "includedPaths": [{"path": "/*"}],
-            "excludedPaths": [],
-        },
+        "indexingPolicy": policy,
     }
 
 
 def make_table(
-    account: AccountStore, name: str, throughput: Throughput | None = None
+    account: AccountStore,
+    name: str,
+    throughput: Throughput | None = None,
+    *,
+    ordered: bool = False,
 ) -> ContainerRecord:
     """The table, and the database of all tables when it is the first. Conflict: it exists."""
     try:
@@ -37,4 +46,5 @@ def make_table(
     except NotFound:
         with suppress(Conflict):  # another process was first
             account.create_database(TABLES_DB)
-    return account.create_container(TABLES_DB, table_definition(name), throughput=throughput)
+    definition = table_definition(name, ordered=ordered)
+    return account.create_container(TABLES_DB, definition, throughput=throughput, api="table")

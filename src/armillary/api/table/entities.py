@@ -6,9 +6,10 @@ from typing import Final
 
 import orjson
 
-from armillary.api.http.messages import Response
+from armillary.api.http.messages import Begun, Response
 from armillary.api.table import changes
-from armillary.api.table.call import Call, document, entity_link, reply, with_preference
+from armillary.api.table.auth.authorization import authorize_change
+from armillary.api.table.call import Call, document, entity_link, refusal, reply, with_preference
 from armillary.api.table.changes import Change
 from armillary.api.table.definitions import TABLES_DB
 from armillary.api.table.names import existing
@@ -18,7 +19,7 @@ from armillary.api.table.wire.forms import read_entity
 from armillary.api.table.wire.presenting import selected, view_of
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.edm_values import item_id
-from armillary.errors import OwnerNotFound
+from armillary.errors import DbError, OwnerNotFound
 from armillary.partition.request_units import read_ru
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.reading import Stored
@@ -51,36 +52,52 @@ def read_one(call: Call) -> Response:
     return document(call, 200, body, {"ETag": etag_of(stored.etag)}, ru=ru)
 
 
-def insert_one(call: Call) -> Response:
+# --- writing ------------------------------------------------------------------------------------
+
+
+def insertion_of(call: Call) -> Change:
     change = changes.insertion(read_entity(call.request.body, call.flavour), call.flavour)
-    return answer(call, change, changes.run(store_of(call), change, call.flavour))
+    authorize_change(call, change)  # its keys are in the body
+    return change
 
 
-def replace_one(call: Call) -> Response:
-    return _update(call, "replace")
+def replacement_of(call: Call) -> Change:
+    return _update_of(call, "replace")
 
 
-def merge_one(call: Call) -> Response:
-    return _update(call, "merge")
+def merge_of(call: Call) -> Change:
+    return _update_of(call, "merge")
 
 
-def delete_one(call: Call) -> Response:
-    target = call.target
-    keys = target.partition_key, target.row_key
-    change = changes.deletion(keys, call.headers.get("if-match"))
-    return answer(call, change, changes.run(store_of(call), change, call.flavour))
+def deletion_of(call: Call) -> Change:
+    keys = call.target.partition_key, call.target.row_key
+    return changes.deletion(keys, call.headers.get("if-match"))
 
 
-def update_of(call: Call, kind: changes.Kind) -> Change:
+def _update_of(call: Call, kind: changes.Kind) -> Change:
     target = call.target
     entity = read_entity(call.request.body or b"{}", call.flavour)
     keys = target.partition_key, target.row_key
     return changes.update(kind, keys, entity, call.headers.get("if-match"), call.flavour)
 
 
-def _update(call: Call, kind: changes.Kind) -> Response:
-    change = update_of(call, kind)
+def write_one(call: Call, change: Change) -> Response:
     return answer(call, change, changes.run(store_of(call), change, call.flavour))
+
+
+def begin_one(call: Call, change: Change) -> Begun:
+    """As `write_one`, as far as it goes without waiting for the writer."""
+    store = store_of(call)
+    sent = changes.start(store, change, call.flavour)
+
+    def finish() -> Response | None:
+        try:
+            done = store.finish(sent)
+        except DbError as error:
+            return None if changes.has_raced(change, error) else refusal(call, error)
+        return None if done is None else answer(call, change, done)
+
+    return Begun(sent.future, finish)
 
 
 def answer(call: Call, change: Change, done: Done) -> Response:

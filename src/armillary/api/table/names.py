@@ -6,11 +6,12 @@ from typing import Final
 
 from armillary.api.table.call import Call
 from armillary.api.table.definitions import TABLES_DB
-from armillary.errors import OwnerNotFound
+from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_NAME_CHARACTERS_END
 from armillary.store.catalog.records import ContainerRecord
 
-HIDDEN: Final = "$"  # begins the names of containers that are no tables
+API: Final = "table"
+HIDDEN: Final = frozenset({"$settings"})  # containers of tables that are none (`settings.py`)
 
 
 def existing(call: Call, name: str) -> str:
@@ -30,8 +31,11 @@ def find_table(call: Call, name: str) -> ContainerRecord | None:
 
 
 def table_records(call: Call) -> list[ContainerRecord]:
-    records = call.gateway.account.list_containers(TABLES_DB)
-    return [one for one in records if not one.id.startswith(HIDDEN)]
+    try:
+        records = call.gateway.account.list_containers(TABLES_DB)
+    except NotFound:  # no table was ever made
+        return []
+    return [one for one in records if one.api == API and one.id not in HIDDEN]
 
 
 def check_reference(call: Call, name: str) -> None:

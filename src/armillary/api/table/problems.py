@@ -3,17 +3,10 @@ status, the code and the text of each."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from armillary.errors import BadInput
 
 
-class Refused(BadInput):
-    """A request that the Table protocol refuses; `problem` is a row of `TABLE_PROBLEMS`."""
-
-    def __init__(self, message: str | None = None, **facts: Any) -> None:
-        super().__init__(message or f"The request is refused: {facts.get('problem')}.", **facts)
-
-
-def refused(problem: str, detail: object = "", message: str | None = None) -> Refused:
-    return Refused(message, problem=problem, detail=detail)
+def refused(problem: str, detail: object = "", message: str | None = None) -> BadInput:
+    """The error to raise. `message`: where the row leaves the text to us, and for logs."""
+    text = message or f"The request is refused: {problem}."
+    return BadInput(text, problem=problem, detail=detail)

@@ -1,77 +1,107 @@
 """Queries over entities on the wire: `$filter`, `$select`, `$top`, continuation. Facts: table 6, 7.
 
-$filter ──▶ tree ──▶ conditions that the index and the partition key can use ──▶ plan
-               └───▶ predicate over the item: decides
+    $filter ──▶ filter/conditions: a plan ──▶ run_plan ──▶ a page of stored items ──▶ OData JSON
+
+A filter that fixes both keys is a point read. The continuation is the plan's own token, which
+survives splits; clients echo it as NextPartitionKey.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import orjson
+
 from armillary.api.http.messages import Response
+from armillary.api.table.auth.sas import Sas
 from armillary.api.table.call import Call, document
 from armillary.api.table.entities import store_of
-from armillary.api.table.filter.grammar import And, Compare, Filter, Literal
-from armillary.api.table.filter.predicate import parsed, predicate
+from armillary.api.table.filter.conditions import KEY_ORDER, Question, question, with_predicate
+from armillary.api.table.filter.predicate import Item
 from armillary.api.table.problems import refused
 from armillary.api.table.wire.presenting import METADATA, selected, view_of
-from armillary.encoding import edm_values as edm
-from armillary.encoding.edm_values import PARTITION_KEY
+from armillary.encoding.documents import BODY_BYTES
+from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY, item_id
+from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_PAGE_ENTITIES_MAX
-from armillary.query.plan.nodes import simple_plan
-from armillary.query.run.sql import run_plan
+from armillary.partition.request_units import miss_ru, read_ru
+from armillary.query.access.order import has_order_index
+from armillary.query.expr.rows import StoredRow
+from armillary.query.plan.nodes import Plan, simple_plan
+from armillary.query.run.pages import QueryPage, run_plan
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.reading import Stored
 
 NEXT_PARTITION: Final = "x-ms-continuation-NextPartitionKey"
 NEXT_ROW: Final = "x-ms-continuation-NextRowKey"
 NO_ROW: Final = "NA"  # what Cosmos DB sends; clients echo it
+BY_KEYS: Final = simple_plan(stored=True, order=KEY_ORDER)
 
 
 def query_entities(call: Call) -> Response:
     store = store_of(call)
-    text = call.parameters.get("$filter")
-    node = parsed(text) if text else None
-    holds = None if node is None else predicate(node, storage=call.flavour.is_storage)
+    storage = call.flavour.is_storage
+    ordered = storage and has_order_index(BY_KEYS, store.state.plan)
+    asked = question(call.parameters.get("$filter", ""), storage=storage, ordered=ordered)
     most = page_size(call)
     token = call.parameters.get("NextPartitionKey") or None
-    found: list[Mapping[str, Any]] = []
-    ru = 0.0
-    while True:
-        page = run_plan(
-            store,
-            simple_plan(),
-            text=None,
-            partition_key=_partition(node),
-            continuation=token,
-            max_items=most - len(found),
-        )
-        found += (one for one in page.rows if holds is None or holds(one))
-        token = page.continuation
-        ru += page.metrics.charge_ru()
-        if token is None or len(found) >= most:
-            break
-    # A client counts pages: none that is empty should follow a full last one (table 7).
-    if token is not None:
-        page = run_plan(
-            store, simple_plan(), partition_key=_partition(node), continuation=token, max_items=1
-        )
-        if not page.rows and page.continuation is None:
-            token = None
-    return _answer(call, found, token, ru)
+    sas = call.caller.sas
+    if asked.point is not None and token is None:
+        return _point(call, store, asked, asked.point)
+    plan = asked.plan
+    if sas is not None and (sas.start or sas.end):
+        plan = with_predicate(plan, lambda item: _covers(sas, item))
+    page = run_plan(store, plan, text=f"$filter={asked.shape}", continuation=token, max_items=most)
+    ru = page.metrics.charge_ru()
+    items = [orjson.loads(row.text) for row in _stored(page)]
+    token = page.continuation
+    if token is not None and len(items) == most and _is_end(store, plan, token):
+        token = None
+    return _answer(call, items, token, ru)
 
 
-def _answer(call: Call, found: list[Mapping[str, Any]], token: str | None, ru: float) -> Response:
+def _stored(page: QueryPage) -> Iterable[StoredRow]:
+    for row in page.rows:
+        assert isinstance(row, StoredRow)
+        yield row
+
+
+def _covers(sas: Sas, item: Item) -> bool:
+    return sas.covers(item[PARTITION_KEY], item[ROW_KEY])
+
+
+def _is_end(store: ContainerStore, plan: Plan, token: str) -> bool:
+    """Clients count pages: no empty one should follow a full last one (table 7)."""
+    page = run_plan(store, plan, continuation=token, max_items=1)
+    return not page.rows and page.continuation is None
+
+
+def _point(call: Call, store: ContainerStore, asked: Question, keys: tuple[str, str]) -> Response:
+    partition_key, row_key = keys
+    try:
+        value = store.read_placed(item_id(row_key), (partition_key,)).value
+    except OwnerNotFound:
+        raise
+    except NotFound:
+        return _answer(call, [], None, miss_ru())
+    item = orjson.loads(Stored(value).text)
+    sas = call.caller.sas
+    passes = asked.holds(item) and (sas is None or _covers(sas, item))
+    ru = read_ru(BODY_BYTES.unpack_from(value)[0])
+    return _answer(call, [item] if passes else [], None, ru)
+
+
+def _answer(
+    call: Call, items: Iterable[Mapping[str, Any]], token: str | None, ru: float
+) -> Response:
     view = view_of(call, call.target.table, selected(call))
-    rows = [view.show(one) for one in found]
+    rows = [view.show(one) for one in items]
     body: dict[str, Any] = {"value": rows}
     if call.level != "nometadata":
-        metadata = f"{call.base_url}/$metadata#{call.target.table}"
+        metadata = {METADATA: f"{call.base_url}/$metadata#{call.target.table}"}
         # Cosmos DB has it behind the rows, Storage before (recorded answers).
-        body = (
-            {METADATA: metadata, **body}
-            if call.flavour.is_storage
-            else {**body, METADATA: metadata}
-        )
+        body = metadata | body if call.flavour.is_storage else body | metadata
     headers = {} if token is None else {NEXT_PARTITION: token, NEXT_ROW: NO_ROW}
     return document(call, 200, body, headers, ru=ru)
 
@@ -80,25 +110,8 @@ def page_size(call: Call) -> int:
     text = call.parameters.get("$top")
     if text is None:
         return TABLE_PAGE_ENTITIES_MAX
-    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
+    if not (text.isascii() and text.isdecimal()) or not 1 <= len(text) <= 9 or int(text) < 1:
         raise refused("url")
     if call.flavour.is_storage and int(text) > TABLE_PAGE_ENTITIES_MAX:
         raise refused("url")
     return min(int(text), TABLE_PAGE_ENTITIES_MAX)
-
-
-def _partition(node: Filter | None) -> tuple[str] | None:
-    terms = node.terms if isinstance(node, And) else (node,)
-    for one in terms:
-        if (
-            isinstance(one, Compare)
-            and one.operator == "eq"
-            and one.left.name == "PartitionKey"
-            and isinstance(one.right, Literal)
-            and one.right.value[0] == edm.STRING
-        ):
-            return (one.right.value[1],)
-    return None
-
-
-assert PARTITION_KEY

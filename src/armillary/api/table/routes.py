@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from armillary.api.http.messages import Response
+from armillary.api.http.messages import Begun, Response
 from armillary.api.table import batches, entities, queries, service_documents, tables
-from armillary.api.table.auth.authorization import letters_of
+from armillary.api.table.auth.authorization import authorize, letters_of
 from armillary.api.table.problems import refused
 
 if TYPE_CHECKING:
     from armillary.api.table.call import Call
+    from armillary.api.table.changes import Change
 
 Handler: TypeAlias = Callable[["Call"], Response]
 
@@ -46,12 +47,27 @@ class Route:
     shown: str = ""
     """The path on the compatibility page."""
     note: str = ""
+    begin: Callable[[Call], Begun] | None = None
+    """The handler without the wait for the writer, for a server whose loop must not wait."""
+
+
+def _writes(
+    method: str, kind: str, change_of: Callable[[Call], Change], name: str, **more: Any
+) -> Route:
+    """A write of one entity."""
+    return Route(
+        method,
+        kind,
+        lambda call: entities.write_one(call, change_of(call)),
+        name,
+        writes=True,
+        begin=lambda call: entities.begin_one(call, change_of(call)),
+        **more,
+    )
 
 
 def _read(call: Call) -> Response:
     """A GET inside a batch."""
-    from armillary.api.table.auth.authorization import authorize
-
     route = find_route(call)
     if route.kind not in ("entity", "entities"):
         raise refused("url")
@@ -63,6 +79,7 @@ def run_batch(call: Call) -> Response:
     return batches.run_batch(call, _read)
 
 
+ENTITY: Final = "/t(PartitionKey='p',RowKey='r')"
 STORAGE_ONLY: Final = "Storage only; Cosmos DB answers 501, as does the `cosmos` flavour"
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -74,19 +91,19 @@ ROUTES: Final[tuple[Route, ...]] = (
           shown="/Tables('t')"),
     Route("DELETE", "table", tables.delete_table, "delete a table", _fixed("d"), "c", True,
           shown="/Tables('t')"),
-    Route("POST", "entities", entities.insert_one, "insert an entity", _fixed("a"), "o", True,
-          "create", shown="/t"),
+    _writes("POST", "entities", entities.insertion_of, "insert an entity",
+            permissions=_fixed("a"), operation="create", shown="/t"),
     Route("GET", "entities", queries.query_entities, "query entities", _fixed("r"),
           operation="query", shown="/t()"),
     Route("GET", "entity", entities.read_one, "read an entity", _fixed("r"), operation="read",
-          shown="/t(PartitionKey='p',RowKey='r')"),
-    Route("PUT", "entity", entities.replace_one, "update or insert-or-replace an entity",
-          _of_update, "o", True, "replace", shown="/t(PartitionKey='p',RowKey='r')"),
-    Route("MERGE", "entity", entities.merge_one, "merge or insert-or-merge an entity", _of_update,
-          "o", True, "patch", shown="/t(PartitionKey='p',RowKey='r')",
-          note="also PATCH, and POST with X-HTTP-Method: MERGE"),
-    Route("DELETE", "entity", entities.delete_one, "delete an entity", _fixed("d"), "o", True,
-          "delete", shown="/t(PartitionKey='p',RowKey='r')"),
+          shown=ENTITY),
+    _writes("PUT", "entity", entities.replacement_of, "update or insert-or-replace an entity",
+            permissions=_of_update, operation="replace", shown=ENTITY),
+    _writes("MERGE", "entity", entities.merge_of, "merge or insert-or-merge an entity",
+            permissions=_of_update, operation="patch", shown=ENTITY,
+            note="also PATCH, and POST with X-HTTP-Method: MERGE"),
+    _writes("DELETE", "entity", entities.deletion_of, "delete an entity",
+            permissions=_fixed("d"), operation="delete", shown=ENTITY),
     Route("POST", "batch", run_batch, "entity group transaction", _fixed(""), "o", True, "batch",
           shown="/$batch"),
     Route("GET", "service?properties", service_documents.read_properties, "read the service's "

@@ -19,7 +19,7 @@ from typing import Final
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
 from armillary.api.errors import table_wire
-from armillary.api.http.messages import Request, Response
+from armillary.api.http.messages import Begun, Request, Response, Service
 from armillary.api.table.auth.authentication import authenticate
 from armillary.api.table.auth.authorization import authorize
 from armillary.api.table.call import Call, internal_error, refusal
@@ -30,29 +30,34 @@ from armillary.api.table.routes import Route, find_route
 from armillary.api.table.wire.targets import parse_parameters, parse_target, split_target
 from armillary.config import Settings
 from armillary.errors import DbError
+from armillary.limits import KB
 from armillary.partition.request_units import metadata_ru
-from armillary.store.catalog.controls import FAULTS, SharedControls
+from armillary.store.catalog.controls import FAULTS
 
 log = logging.getLogger("armillary.api")
 
 #: Names by which clients of emulators know an account.
 USUAL_ACCOUNTS: Final = ("localhost", "devstoreaccount1")
+BEGUN_BYTES_MAX: Final = 32 * KB  # of a body that the loop reads itself: a millisecond at most
+#: The names of the request log.
+LOGGED: Final = {
+    "create": "Create",
+    "query": "Query",
+    "read": "Read",
+    "replace": "Replace",
+    "patch": "Patch",
+    "delete": "Delete",
+    "batch": "Batch",
+}
 
 
-class TableService:
-    def __init__(
-        self,
-        gateway: Gateway,
-        *,
-        account: str = "localhost",
-        flavour: Flavour = COSMOS,
-        shared: SharedControls | None = None,
-    ) -> None:
+class TableService(Service):
+    def __init__(self, gateway: Gateway, flavour: Flavour = COSMOS) -> None:
         self.gateway = gateway
-        self.account = account
-        self.accounts = tuple(dict.fromkeys((account, *USUAL_ACCOUNTS)))
+        self.account = gateway.settings.login
+        self.accounts = tuple(dict.fromkeys((self.account, *USUAL_ACCOUNTS)))
         self.flavour = flavour
-        self.shared = shared
+        self._faults = gateway.shared.cells  # 0: there are none
 
     def is_quick(self, request: Request) -> bool:
         """Point reads. By their form alone: the handler finds out about the rest."""
@@ -60,12 +65,14 @@ class TableService:
             request.method == "GET"
             and self.gateway.settings.quick_reads
             and "RowKey=" in request.target
-            and not self._has_faults
+            and not self._faults[FAULTS]  # one of them may be a delay
         )
 
     def handle(self, request: Request) -> Response:
-        bare = Call(self.gateway, request, self.flavour, self.account, method=request.method)
+        bare = self._bare(request)
         try:
+            if self.gateway.shared.polls:
+                self.gateway.shared.poll()
             return self._answer(bare)
         except DbError as error:
             return refusal(bare, error)
@@ -73,17 +80,42 @@ class TableService:
             log.exception("a bug: %s %s", request.method, request.target)
             return internal_error(bare)
 
-    def close(self) -> None:
-        """Nothing of its own: who made the gateway closes it."""
+    def begin(self, request: Request) -> Begun | Response | None:
+        """A small write of one entity, as far as it goes without waiting for the writer."""
+        if (
+            request.method == "GET"
+            or len(request.body) > BEGUN_BYTES_MAX
+            or not self.gateway.settings.quick_reads
+            or not self.gateway.engine.never_waits
+            or self._faults[FAULTS]
+        ):
+            return None
+        bare = self._bare(request)
+        try:
+            call, route = self._routed(bare)
+            return None if route.begin is None else route.begin(call)
+        except DbError as error:
+            return refusal(bare, error)
 
-    @property
-    def _has_faults(self) -> bool:
-        return self.shared is not None and bool(self.shared.cells[FAULTS])
+    def operation_name(self, request: Request) -> str | None:
+        path, query = split_target(request.target)
+        try:
+            parameters = parse_parameters(query)
+            target = parse_target(path, self.accounts, is_service="restype" in parameters)
+            method = request.headers.get("x-http-method", request.method).upper()
+            bare = replace(self._bare(request), target=target, parameters=parameters, method=method)
+            return LOGGED.get(find_route(bare).operation, "Metadata")
+        except DbError:
+            return None
+
+    def _bare(self, request: Request) -> Call:
+        return Call(self.gateway, request, self.flavour, self.account, method=request.method)
 
     def _answer(self, bare: Call) -> Response:
         call, route = self._routed(bare)
-        if self.shared is not None and self._has_faults:
-            strike(self.shared, route.operation, lambda: (TABLES_DB, call.target.table))
+        if self._faults[FAULTS]:
+            shared = self.gateway.shared
+            strike(shared, route.operation, lambda: (TABLES_DB, call.target.table))
         if route.operation != "metadata":
             return route.handler(call)
         return self._counted(call, route)
@@ -123,7 +155,5 @@ class TableService:
 
 
 def make_service(gateway: Gateway, settings: Settings) -> TableService:
-    account = getattr(settings.server, "account", "localhost")
-    flavour = getattr(getattr(settings, "table", None), "flavour", "cosmos")
-    shared = getattr(gateway, "shared", None)
-    return TableService(gateway, account=account, flavour=FLAVOURS[flavour], shared=shared)
+    """What the server's registry names."""
+    return TableService(gateway, FLAVOURS[settings.table.flavour])

@@ -35,7 +35,7 @@ def create_table(call: Call) -> Response:
     if call.flavour.is_storage and find_table(call, name) is not None:
         raise refused("table exists")
     try:
-        record = make_table(account, name, asked_throughput(call))
+        record = make_table(account, name, asked_throughput(call), ordered=call.flavour.is_storage)
     except Conflict as error:
         raise refused("table exists") from error
     link = f"Tables('{quote(name, safe='')}')"

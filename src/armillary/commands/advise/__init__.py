@@ -1,1 +1,1 @@
-"""advise"""
+"""`armillary advise`."""

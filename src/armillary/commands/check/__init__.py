@@ -1,1 +1,1 @@
-"""check"""
+"""`armillary check`."""

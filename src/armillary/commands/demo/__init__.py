@@ -1,1 +1,1 @@
-"""demo"""
+"""`armillary demo`."""

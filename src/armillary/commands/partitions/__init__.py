@@ -1,1 +1,1 @@
-"""partitions"""
+"""`armillary partitions`."""

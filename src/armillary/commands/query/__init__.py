@@ -1,1 +1,1 @@
-"""query"""
+"""`armillary query`."""

@@ -1,1 +1,1 @@
-"""replay"""
+"""`armillary replay`."""

@@ -1,1 +1,1 @@
-"""simulate"""
+"""`armillary simulate`."""

@@ -1,1 +1,1 @@
-"""lmdb"""
+"""The embedded engine: one LMDB map per folder, one writer process for all workers."""

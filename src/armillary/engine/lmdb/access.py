@@ -1,8 +1,9 @@
-"""A snapshot and a write transaction of one space, on LMDB.
+"""A snapshot of one space, on LMDB, and the changes of a commit written to one.
 
-Both see one space only: the place given at the start fixes the sub-database and the prefix, and no
-method takes another. The meta row carries its space's number in front (lmdb_spaces.py); it is put
-on and taken off here.
+A reader sees one space only: the place given at the start fixes the sub-database and the prefix,
+and no method takes another. The meta row carries its space's number in front (lmdb_spaces.py); it
+is put on and taken off here. Rows of packed kinds are looked for in runs (engine/runs), which a
+snapshot opens only when it is asked for such a row: a point read pays nothing for them.
 
 An old snapshot keeps every page that was freed since from being used again, so that the file grows
 by some 30 KB with each write for as long as it lives. A reader therefore refuses to go on when it
@@ -12,8 +13,7 @@ is too old; it notices at its next step.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from operator import itemgetter
 from time import monotonic
@@ -22,13 +22,20 @@ from typing import Any
 import lmdb
 
 from armillary.engine.base import META_KEY, Row, SpaceGone
-from armillary.engine.lmdb.spaces import TAG_BYTES, Place
+from armillary.engine.lmdb.place import TAG_BYTES, Place
+from armillary.engine.runs import checking
+from armillary.engine.runs.area import Area
+from armillary.engine.runs.blocks import END, FIRST_OWN
+from armillary.engine.runs.cache import CACHE, BlockCache
+from armillary.engine.runs.directory import Directory, unpack_directory
+from armillary.engine.runs.reading import RunReader
 from armillary.errors import SnapshotExpired
 from armillary.limits import KEY_BYTES_MAX
 
 CHUNK_ROWS_FIRST = 4
 CHUNK_ROWS_MAX = 32
 CHUNK_BYTES = 256 * 1024
+DIRECTORIES_KEPT = 256
 
 _key_of = itemgetter(0)
 
@@ -36,14 +43,31 @@ _key_of = itemgetter(0)
 class LmdbReader:
     """One snapshot. Raises SpaceGone when somebody else lives in the place, or nobody."""
 
-    __slots__ = ("_deadline", "_place", "_prefix", "_seconds_max", "_txn", "meta")
+    __slots__ = (
+        "_cache",
+        "_deadline",
+        "_packed",
+        "_place",
+        "_prefix",
+        "_runs",
+        "_seconds_max",
+        "_txn",
+        "meta",
+    )
 
     def __init__(
-        self, transaction: lmdb.Transaction[bytes], place: Place, seconds_max: float
+        self,
+        transaction: lmdb.Transaction[bytes],
+        place: Place,
+        seconds_max: float,
+        cache: BlockCache | None = CACHE,
     ) -> None:
         raw = transaction.get(place.meta_key, None, place.db)
         if raw is None or not raw.startswith(place.tag):
             raise SpaceGone(place.tag)
+        self._packed = place.packed
+        self._runs: RunReader | None = None
+        self._cache = cache
         self.meta = raw[TAG_BYTES:]
         self._txn = transaction
         self._place = place
@@ -56,6 +80,10 @@ class LmdbReader:
             self._expire()
         if not 0 < len(key) <= KEY_BYTES_MAX:
             return None
+        if key[0] in self._packed:
+            return self.runs().get(key)
+        if key[0] >= FIRST_OWN and self._packed:
+            return None
         value = self._txn.get(self._prefix + key, None, self._place.db)
         return value[TAG_BYTES:] if key == META_KEY and value is not None else value
 
@@ -64,7 +92,12 @@ class LmdbReader:
         if monotonic() > self._deadline:
             self._expire()
         get, prefix, db = self._txn.get, self._prefix, self._place.db
-        if META_KEY in keys or b"" in keys or max(map(len, keys), default=0) > KEY_BYTES_MAX:
+        if (
+            META_KEY in keys
+            or b"" in keys
+            or max(map(len, keys), default=0) > KEY_BYTES_MAX
+            or (self._packed and any(key[0] in self._packed or key[0] >= FIRST_OWN for key in keys))
+        ):
             return [self.get(key) for key in keys]
         return [get(prefix + key, None, db) for key in keys]
 
@@ -75,10 +108,43 @@ class LmdbReader:
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[Row]:
-        cursor = self._txn.cursor(self._place.db)
-        lists = _chunks(cursor, self._prefix, start, end, reverse, self._check_age)
+        lists = self._lists(start, end, reverse)
         rows = chain.from_iterable(lists)
         return rows if limit is None else islice(rows, limit)
+
+    def runs(self) -> RunReader:
+        """The runs of this snapshot."""
+        if self._runs is None:
+            area = Area(self._txn, self._place.db, self._prefix)
+            self._runs = RunReader(area, known_directory(area.directory_row()), self._cache)
+        return self._runs
+
+    def problems(self) -> list[str]:
+        """What does not agree about the runs of this snapshot."""
+        if not self._packed:
+            return []
+        return list(checking.problems(Area(self._txn, self._place.db, self._prefix), self._packed))
+
+    def _lists(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
+        if not self._packed:
+            return self._tree(start, end, reverse)
+        return self._segments(start, min(end, END), reverse)
+
+    def _segments(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
+        """A scan over several kinds: what lies in the tree and what lies in runs, in turn."""
+        segments = list(segments_of(self._packed, start, end))
+        for low, high, packed in reversed(segments) if reverse else segments:
+            if not packed:
+                yield from self._tree(low, high, reverse)
+                continue
+            self._check_age()
+            for rows in self.runs().chunks(low, high, reverse):
+                yield rows
+                self._check_age()
+
+    def _tree(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
+        cursor = self._txn.cursor(self._place.db)
+        return _chunks(cursor, self._prefix, start, end, reverse, self._check_age)
 
     def _check_age(self) -> None:
         if monotonic() > self._deadline:
@@ -92,65 +158,34 @@ class LmdbReader:
         )
 
 
-class LmdbWriter(LmdbReader):
-    """A command's view of a write transaction. `writes` counts what would have to be undone."""
-
-    __slots__ = ("_begin", "writes")
-
-    def __init__(
-        self,
-        transaction: lmdb.Transaction[bytes],
-        place: Place,
-        begin: Callable[..., lmdb.Transaction[bytes]],
-    ) -> None:
-        super().__init__(transaction, place, float("inf"))
-        self._begin = begin
-        self.writes = 0
-
-    def put(self, key: bytes, value: bytes) -> None:
-        if not 0 < len(key) <= KEY_BYTES_MAX:
-            raise _bad_size(key)
-        if key == META_KEY:
-            self.meta = value
-            value = self._place.tag + value
-        self.writes += 1
-        self._txn.put(self._prefix + key, value, True, True, False, self._place.db)
-
-    def put_many(self, rows: Iterable[Row]) -> None:
-        put = self.put
-        for key, value in rows:
-            put(key, value)
-
-    def delete(self, key: bytes) -> bool:
-        if key == META_KEY:
-            raise ValueError("the fence goes only with its space: drop_space")
-        if not 0 < len(key) <= KEY_BYTES_MAX:
-            return False
-        self.writes += 1
-        return self._txn.delete(self._prefix + key, b"", self._place.db)
-
-    def delete_many(self, keys: Iterable[bytes]) -> None:
-        for key in keys:
-            self.delete(key)
-
-    @contextmanager
-    def nested(self) -> Iterator[None]:
-        parent, writes, meta = self._txn, self.writes, self.meta
-        child = self._begin(None, parent, True)
-        self._txn = child
-        try:
-            yield
-            child.commit()
-        except BaseException:
-            child.abort()
-            self.writes, self.meta = writes, meta
-            raise
-        finally:
-            self._txn = parent
+def segments_of(packed: bytes, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
+    """(from, up to, whether it is of packed kinds), in order."""
+    at = start
+    for kind in sorted(packed):
+        low, high = bytes((kind,)), bytes((kind + 1,))
+        if high <= at:
+            continue
+        if low >= end:
+            break
+        if at < low:
+            yield at, low, False
+        yield max(at, low), min(end, high), True
+        at = high
+    if at < end:
+        yield at, end, False
 
 
-def _bad_size(key: bytes) -> ValueError:
-    return ValueError(f"a key of {len(key)} bytes; allowed 1 to {KEY_BYTES_MAX}")
+_directories: dict[bytes | None, Directory] = {}
+
+
+def known_directory(row: bytes | None) -> Directory:
+    """Decoded once: most snapshots find the row that the one before found."""
+    found = _directories.get(row)
+    if found is None:
+        if len(_directories) >= DIRECTORIES_KEPT:
+            _directories.clear()
+        found = _directories[row] = unpack_directory(row)
+    return found
 
 
 # HOT: once per row of every scan. Rows come in lists cut at `end` by bisection, so no Python code

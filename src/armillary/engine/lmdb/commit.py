@@ -1,14 +1,14 @@
 """One group of commands, one commit.
 
-    begin ─▶ run each, flat, and who came meanwhile ─▶ commit ─▶ tell every caller
-                  │ one raised after it had written, or LMDB did
-                  ▼
-             abort, begin ─▶ run each in a scope of its own ─▶ commit ─▶ tell every caller
+    begin ─▶ run each over the changes so far, and those that came meanwhile ─▶ write the changes
+          ─▶ commit ─▶ answer every caller
 
-Scopes cost 15-25 µs each and are rarely needed, because a command checks everything before its
-first write; so the first attempt does without. A command is pure and may run twice. Nobody is told
-anything before the commit has returned. A command sees its own space only; that several spaces
-share one commit is invisible to it.
+Each space of the group has one layer of changes in memory (overlay.py): what a command reads it
+reads through that, and what a refused command changed is undone there, at no cost. Rows that many
+commands change (meta, a logical partition, a shape) are written once; rows of packed kinds become
+one run. If LMDB fails before the commit, the group is run again one by one, so that one command
+that is too large does not fail its neighbours. No caller is answered before the commit has
+returned. A command sees its own space only; that several spaces share one commit is invisible.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ import lmdb
 from armillary import steps
 from armillary.engine.base import Handlers, SpaceGone
 from armillary.engine.groups import Job
-from armillary.engine.lmdb.access import LmdbWriter
+from armillary.engine.lmdb.access import LmdbReader
 from armillary.engine.lmdb.environment import Environment
 from armillary.engine.lmdb.errors import translate, uncertain
+from armillary.engine.lmdb.place import Place
 from armillary.engine.lmdb.spaces import Spaces
+from armillary.engine.lmdb.write import merge_some, write_changes
+from armillary.engine.overlay import Outcome, OverlayWriter, tell
+from armillary.engine.runs.blocks import FIRST_OWN
 from armillary.errors import DbError, StorageFull
 
-Outcome = tuple[Any, BaseException | None]
 #: Further jobs that have come by now; none: commit.
 More = Callable[[], list[Job]]
-
-
-class _Spoiled(Exception):
-    """The flat attempt can't be kept."""
 
 
 class GroupCommit:
@@ -48,6 +47,10 @@ class GroupCommit:
         self._spaces = spaces
         self._handlers = handlers
         self._panic = panic
+        self.due: set[int] = set()
+        """Spaces with runs to merge."""
+        self.rest: Callable[[], bool] = lambda: False
+        """Whether merging should wait: an old snapshot keeps every freed page."""
 
     def run(self, jobs: list[Job], more: More = list) -> None:
         """`jobs` grows by those that `more` brings."""
@@ -58,16 +61,16 @@ class GroupCommit:
             self._find(jobs)
             outcomes = self._apply_and_commit(jobs, more)
         except lmdb.Error as error:
-            self._fail(jobs, translate(error), error)
+            if len(jobs) == 1 or self._environment.panic() is not None:
+                self._fail(jobs, translate(error), error)
+                return
+            for job in jobs:
+                self.run([job])
             return
         except DbError as error:
             self._fail(jobs, error)
             return
-        for job, (result, failure) in zip(jobs, outcomes, strict=True):
-            if failure is None:
-                job.future.set_result(result)
-            else:
-                job.future.set_exception(failure)
+        tell(outcomes)
         steps.reached("group.acknowledged")
 
     def _with_room(self, jobs: list[Job]) -> list[Job]:
@@ -92,58 +95,46 @@ class GroupCommit:
                     continue  # its commands find out for themselves
 
     def _apply_and_commit(self, jobs: list[Job], more: More) -> list[Outcome]:
-        try:
-            with self._environment.write() as transaction:
-                steps.reached("group.begin")
-                outcomes = [self._run_flat(transaction, job) for job in jobs]
-                while joined := more():
-                    jobs += joined
-                    outcomes += [self._run_flat(transaction, job) for job in joined]
-                self._commit(transaction)
-                return outcomes
-        except _Spoiled:
-            pass
         with self._environment.write() as transaction:
             steps.reached("group.begin")
-            outcomes = [self._run_scoped(transaction, job) for job in jobs]
+            group = _Group(self._environment, self._spaces, transaction)
+            outcomes = [self._run(group, job) for job in jobs]
+            while joined := more():
+                jobs += joined
+                outcomes += [self._run(group, job) for job in joined]
+            due = group.write(self.rest())
             self._commit(transaction)
-            return outcomes
+        self.due |= due
+        return outcomes
 
-    def _run_flat(self, transaction: lmdb.Transaction[bytes], job: Job) -> Outcome:
-        writer: LmdbWriter | None = None
+    def _run(self, group: _Group, job: Job) -> Outcome:
         try:
-            writer = self._writer(transaction, job.space)
-            return self._handlers[job.command.name].run(writer, job.command.data), None
-        except lmdb.Error as error:
-            raise _Spoiled from error
-        except Exception as error:
-            if writer is not None and writer.writes:
-                raise _Spoiled from error
-            return None, error
-
-    def _run_scoped(self, transaction: lmdb.Transaction[bytes], job: Job) -> Outcome:
-        scope = self._environment.begin(None, transaction, True)
+            writer = group.writer(job.space)
+            mark = writer.mark()
+        except SpaceGone as error:
+            return job, None, error
         try:
-            writer = self._writer(scope, job.space)
-            result = self._handlers[job.command.name].run(writer, job.command.data)
-            scope.commit()
-        except lmdb.Error as error:
-            scope.abort()
-            return None, _caused(translate(error), error)
+            return job, self._handlers[job.command.name].run(writer, job.command.data), None
+        except lmdb.Error:
+            raise
         except Exception as error:  # noqa: BLE001 - handed to the caller of this command
-            scope.abort()
-            return None, error
-        return result, None
+            writer.undo_to(mark)
+            return job, None, error
 
-    def _writer(self, transaction: lmdb.Transaction[bytes], space: int) -> LmdbWriter:
-        begin = self._environment.begin
-        place = self._spaces.places.get(space)
-        if place is not None:
+    def merge(self, space: int, entries: int) -> bool:
+        """A commit that merges only. Whether there is more to do in this space."""
+        with self._environment.write() as transaction:
             try:
-                return LmdbWriter(transaction, place, begin)
+                place = self._spaces.locate_in(transaction, space)
             except SpaceGone:
-                self._spaces.places.pop(space, None)
-        return LmdbWriter(transaction, self._spaces.locate_in(transaction, space), begin)
+                return False
+            if not place.packed or transaction.get(place.meta_key, None, place.db) is None:
+                return False
+            more = merge_some(transaction, place, entries)
+            steps.reached("runs.applied")
+            transaction.commit()
+        steps.reached("runs.merged")
+        return more
 
     def _commit(self, transaction: lmdb.Transaction[bytes]) -> None:
         steps.reached("group.applied")
@@ -164,6 +155,48 @@ class GroupCommit:
         panic = self._environment.panic() or cause
         if isinstance(panic, lmdb.PanicError):
             self._panic(panic)
+
+
+class _Group:
+    """The changes of a group, one layer for each of its spaces."""
+
+    def __init__(
+        self, environment: Environment, spaces: Spaces, transaction: lmdb.Transaction[bytes]
+    ) -> None:
+        self._environment = environment
+        self._spaces = spaces
+        self._transaction = transaction
+        self._writers: dict[int, tuple[OverlayWriter, Place]] = {}
+
+    def writer(self, space: int) -> OverlayWriter:
+        known = self._writers.get(space)
+        if known is None:
+            known = self._writers[space] = self._open(space)
+        return known[0]
+
+    def write(self, rest: bool) -> set[int]:
+        """Everything that changed. The spaces that have runs to merge."""
+        due: set[int] = set()
+        for space, (writer, place) in self._writers.items():
+            changes = writer.changes()
+            if changes and write_changes(self._transaction, place, changes, rest=rest):
+                due.add(space)
+        return due
+
+    def _open(self, space: int) -> tuple[OverlayWriter, Place]:
+        place = self._spaces.places.get(space)
+        if place is not None:
+            try:
+                return self._layer(place), place
+            except SpaceGone:
+                self._spaces.places.pop(space, None)
+        place = self._spaces.locate_in(self._transaction, space)
+        return self._layer(place), place
+
+    def _layer(self, place: Place) -> OverlayWriter:
+        # No cache: what this transaction reads may be its own, and be undone.
+        base = LmdbReader(self._transaction, place, float("inf"), None)
+        return OverlayWriter(base, own_from=FIRST_OWN if place.packed else None)
 
 
 def _caused(failure: DbError, cause: BaseException | None) -> DbError:

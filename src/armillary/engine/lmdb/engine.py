@@ -30,13 +30,18 @@ from armillary import steps
 from armillary.clock import Clock, SystemClock
 from armillary.engine.base import META_KEY, Command, Durability, Handlers, Row, SpaceGone
 from armillary.engine.groups import Groups, Job
-from armillary.engine.lmdb.access import LmdbReader
+from armillary.engine.lmdb.access import LmdbReader, known_directory
 from armillary.engine.lmdb.commit import GroupCommit
 from armillary.engine.lmdb.environment import ENGINE_NAME, Settings, acquire, release
 from armillary.engine.lmdb.errors import end_process, translate, uncertain
 from armillary.engine.lmdb.folder import MOUNTS, UNCLEAN_PREFIX, from_system
 from armillary.engine.lmdb.format import DATA_NAME, new_stamp, sync_folder, write_stamp
-from armillary.engine.lmdb.spaces import TAG_BYTES, Spaces
+from armillary.engine.lmdb.place import TAG_BYTES
+from armillary.engine.lmdb.spaces import Spaces
+from armillary.engine.runs.area import Area
+from armillary.engine.runs.blocks import DIRECTORY_KEY
+from armillary.engine.runs.cache import CACHE
+from armillary.engine.runs.reading import RunReader
 from armillary.errors import BadInput, DbError, Unavailable
 from armillary.limits import (
     GROUP_COMMANDS_MAX,
@@ -46,6 +51,7 @@ from armillary.limits import (
     SPACES_OWN_DATABASE_MAX,
 )
 
+IDLE_MERGE_ENTRIES = 16_000  # in one commit, while no command waits
 # Work of the engine itself, in the same queue as the commands. No handler can have these names.
 CREATE, SHRINK, DROP, PURGE = "\0create", "\0shrink", "\0drop", "\0purge"
 
@@ -86,12 +92,17 @@ class LmdbStore:
         reserve_bytes: int = RESERVE_BYTES,
         own_max: int = SPACES_OWN_DATABASE_MAX,
         read_seconds_max: float = READ_SECONDS_MAX,
+        packed: bytes | None = None,
+        keep_format: bool = False,
         mounts: Path = MOUNTS,
     ) -> None:
-        settings = Settings(durability, map_bytes, reserve_bytes, mounts)
+        """`packed`: the kinds of rows (first bytes of keys) that lie in runs, in every space but
+        the catalog's; None: those that the folder has. `keep_format`: an older folder is only read
+        and not migrated."""
+        settings = Settings(durability, map_bytes, reserve_bytes, mounts, keep_format)
         self._environment = acquire(path, settings)
         try:
-            self._spaces = Spaces(self._environment, own_max)
+            self._spaces = Spaces(self._environment, own_max, packed)
         except BaseException as error:
             release(self._environment)
             if isinstance(error, lmdb.Error):
@@ -133,7 +144,12 @@ class LmdbStore:
         self, space: int, key: bytes, prefix: bytes
     ) -> tuple[bytes, bytes | None, bytes | None]:
         place = self._places.get(space)
-        if place is not None and not place.prefix:
+        if (
+            place is not None
+            and not place.prefix
+            and key[0] not in place.packed
+            and prefix[:1] not in place.packed
+        ):
             try:
                 transaction = self._environment.begin(place.db)
                 raw = transaction.get(META_KEY)
@@ -163,16 +179,24 @@ class LmdbStore:
                 raw = transaction.get(META_KEY)
                 if raw is None or not raw.startswith(place.tag):
                     return None
-                cursor = transaction.cursor()
-                found: list[bytes] = []
-                if cursor.set_range(start):
-                    for key in islice(cursor.iternext(True, False), limit):
-                        if key >= end:
-                            break
-                        found.append(prefix + key[-tail:])
-                    else:
-                        if len(found) == limit:
-                            return None
+                if start[0] in place.packed:
+                    row = transaction.get(DIRECTORY_KEY)
+                    area = Area(transaction, place.db, b"")
+                    keys = RunReader(area, known_directory(row), CACHE).few(start, end, limit)
+                    if keys is None:
+                        return None
+                    found = [prefix + key[-tail:] for key in keys]
+                else:
+                    found = []
+                    cursor = transaction.cursor()
+                    if cursor.set_range(start):
+                        for key in islice(cursor.iternext(True, False), limit):
+                            if key >= end:
+                                break
+                            found.append(prefix + key[-tail:])
+                        else:
+                            if len(found) == limit:
+                                return None
                 found.sort()
                 get = transaction.get
                 return raw[TAG_BYTES:], [get(key, b"") for key in found]
@@ -187,6 +211,11 @@ class LmdbStore:
             return self._spaces.all()
         except lmdb.Error as error:
             raise translate(error) from error
+
+    def check(self, space: int) -> list[str]:
+        """What does not agree about the runs of a space, one line each. Raises SpaceGone."""
+        with self.read(space) as reader:
+            return reader.problems()
 
     def now_ms(self) -> int:
         return self.clock.now_ms()
@@ -248,7 +277,11 @@ class LmdbEngine(LmdbStore):
         super().__init__(path, **options)
         self._commit = GroupCommit(self._environment, self._spaces, handlers, panic)
         self._panic = panic
-        self._groups = Groups(self._run, group_max=group_max, name="lmdb-writer")
+        self._commit.rest = self._environment.has_old_reader
+        self._commit.due.update(self._spaces.due())
+        self._groups = Groups(
+            self._run, group_max=group_max, name="lmdb-writer", idle=self._merge_when_idle
+        )
         for prefix in self._spaces.trash():
             self._groups.submit(prefix, Command(PURGE, None))
 
@@ -282,6 +315,20 @@ class LmdbEngine(LmdbStore):
             self._run_own(own_work, job)
         if group:
             self._commit.run(group, self._board)
+
+    def _merge_when_idle(self) -> bool:
+        """A piece of merging runs. Whether there is more; not while an old snapshot (a backup)
+        keeps every page that merging frees, nor when the store is full."""
+        due = self._commit.due
+        if not due or self._environment.has_old_reader():
+            return False
+        space = next(iter(due))
+        try:
+            if not self._commit.merge(space, IDLE_MERGE_ENTRIES):
+                due.discard(space)
+        except (lmdb.Error, DbError):
+            due.discard(space)  # its next commit goes on with it, and says what is wrong
+        return bool(due)
 
     def _board(self) -> list[Job]:
         """Of the next group, those that need nothing but the transaction."""

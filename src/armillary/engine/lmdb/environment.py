@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any, NoReturn
 
 import lmdb
@@ -36,6 +37,8 @@ from armillary.limits import (
 
 ENGINE_NAME = "lmdb"
 DATABASES_MAX = SPACES_OWN_DATABASE_MAX + 8  # LMDB's own, the shared one, some to spare
+OLD_READER_SECONDS = 0.25  # between two looks at the reader slots
+OLD_READER_COMMITS = 100  # a snapshot that far behind keeps many freed pages
 SPARE_READS = 64  # finished read transactions kept for reuse; each holds one reader slot
 
 
@@ -45,6 +48,7 @@ class Settings:
     map_bytes: int = MAP_BYTES_DEFAULT
     reserve_bytes: int = RESERVE_BYTES
     mounts: Path = MOUNTS
+    keep_format: bool = False
 
 
 class Environment:
@@ -54,7 +58,9 @@ class Environment:
         self.settings = settings
         self.users = 0
         self.forked = False
-        with opening(path, ENGINE_NAME, mounts=settings.mounts) as folder:
+        with opening(
+            path, ENGINE_NAME, keep_format=settings.keep_format, mounts=settings.mounts
+        ) as folder:
             self.folder: DataFolder = folder
             self.lmdb = _open(path, settings)
             if settings.durability == "relaxed":
@@ -62,6 +68,8 @@ class Environment:
         self.begin: Callable[..., lmdb.Transaction[bytes]] = self.lmdb.begin
         self.page_bytes = self.lmdb.stat()["psize"]
         self._turn = threading.Lock()
+        self._readers_known_until = 0.0
+        self._old_reader = False
         self._stop = threading.Event()
         self._checker = threading.Thread(
             target=self._check_readers, name="lmdb-readers", daemon=True
@@ -92,6 +100,19 @@ class Environment:
         except lmdb.ReadersFullError:
             self.lmdb.reader_check()
             return self.begin(db)
+
+    def has_old_reader(self) -> bool:
+        """Whether a snapshot (a backup, a long read) is so old that pages freed since can't be used
+        again. Looked at now and then only: it reads every reader slot."""
+        now = monotonic()
+        if now >= self._readers_known_until:
+            self._readers_known_until = now + OLD_READER_SECONDS
+            last = self.lmdb.info()["last_txnid"]
+            # One line per reader after the heading: pid, thread, and the snapshot or "-".
+            lines = self.lmdb.readers().splitlines()[1:]
+            seen = [int(fields[2]) for line in lines if (fields := line.split())[2:3] > ["-"]]
+            self._old_reader = bool(seen) and min(seen) + OLD_READER_COMMITS < last
+        return self._old_reader
 
     def panic(self) -> lmdb.PanicError | None:
         """After a failed write of a meta page LMDB refuses everything for ever, reads too, so the

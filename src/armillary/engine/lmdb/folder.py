@@ -24,6 +24,7 @@ from pathlib import Path
 from armillary.engine.lmdb.format import (
     DATA_NAME,
     FORMAT,
+    FORMAT_WITHOUT_RUNS,
     MIGRATIONS,
     Migration,
     bring_up_to_date,
@@ -118,8 +119,11 @@ def refuse_network(folder: Path, mounts: Path = MOUNTS) -> None:
 class DataFolder:
     """A folder that this process has open. `turnstile` is for the writer."""
 
-    def __init__(self, path: Path, turnstile: FileLock, in_use: FileLock) -> None:
+    def __init__(
+        self, path: Path, turnstile: FileLock, in_use: FileLock, format: int = FORMAT
+    ) -> None:
         self.path = path
+        self.format = format
         self.turnstile = turnstile
         self._in_use = in_use
         self._left_unclean = [mark for mark in _marks(path) if _is_ownerless(mark)]
@@ -170,10 +174,12 @@ def opening(
     *,
     format: int = FORMAT,
     migrations: Mapping[int, Migration] = MIGRATIONS,
+    keep_format: bool = False,
     mounts: Path = MOUNTS,
 ) -> Iterator[DataFolder]:
     """Stamp or check the folder and hold its turnstile meanwhile, so that two processes may start
-    at once. The block opens the data; if it fails, everything is let go.
+    at once. The block opens the data; if it fails, everything is let go. `keep_format`: an older
+    format that can be read as it is stays as it is.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -191,11 +197,12 @@ def opening(
             stamp = new_stamp(engine, format)
             write_stamp(folder, stamp)
         check_engine(folder, stamp, engine)
-        if stamp.format != format:
+        kept = keep_format and stamp.format == FORMAT_WITHOUT_RUNS
+        if stamp.format != format and not kept:
             _migrate(folder, in_use, format, migrations)
         in_use.take_shared()
         _refuse_lost_data(folder)
-        opened = DataFolder(folder, turnstile, in_use)
+        opened = DataFolder(folder, turnstile, in_use, stamp.format if kept else format)
         yield opened
         if (folder / DATA_NAME).exists():
             in_use.mark()

@@ -20,14 +20,21 @@ from typing import TypeAlias
 from armillary.errors import FormatMismatch
 from armillary.version import VERSION
 
-FORMAT = 1
+FORMAT = 2
+FORMAT_WITHOUT_RUNS = 1  # every row in the tree; still read, and migrated while it is used
 STAMP_NAME = "FORMAT"
 DATA_NAME = "data.mdb"
 
 Migration: TypeAlias = Callable[[Path], None]
 
-#: From this format to the next. Format 1 is the first, so there is nothing yet.
-MIGRATIONS: dict[int, Migration] = {}
+
+def _to_runs(folder: Path) -> None:
+    """Nothing has to move now: a space without a directory of runs is read from the tree, and the
+    writer moves its rows into runs in the background. The stamp keeps older versions out."""
+
+
+#: From this format to the next.
+MIGRATIONS: dict[int, Migration] = {FORMAT_WITHOUT_RUNS: _to_runs}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,53 +21,51 @@ any, and py-lmdb forgets the ones opened in a read transaction that it keeps for
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import lmdb
 
-from armillary.engine.base import META_KEY, Row, SpaceGone
+from armillary.engine.base import CATALOG_SPACE, META_KEY, Row, SpaceGone
 from armillary.engine.lmdb.environment import Environment
+from armillary.engine.lmdb.format import FORMAT_WITHOUT_RUNS
+from armillary.engine.lmdb.place import NUMBER, TAG_BYTES, Place, tag_of
+from armillary.engine.lmdb.write import write_changes
+from armillary.engine.runs.area import Area
+from armillary.engine.runs.blocks import BLOCK
+from armillary.engine.runs.merging import is_due
 from armillary.errors import Conflict, FormatMismatch
-from armillary.limits import KEY_BYTES_MAX, SPACES_OWN_DATABASE_MAX
+from armillary.limits import SPACES_OWN_DATABASE_MAX
 
-LAYOUT_KEY, LAYOUT = b"armillary", b"1"
+LAYOUT_KEY, LAYOUT, LAYOUT_WITHOUT_RUNS = b"armillary", b"2", b"1"
 DIRECTORY, FREE, TRASH, NEXT_PREFIX = b"d", b"f", b"t", b"n"
 OWN, SHARED = b"o", b"s"
 SHARED_NAME = b"shared"
+__all__ = ["TAG_BYTES", "Place", "Spaces", "own_name", "tag_of"]
+
 PURGE_ROWS = 2_000  # of a dropped prefix, in one commit: about 10 ms
 #: Pages of long values that are dropped in one go: LMDB looks for each of them, 0.25 µs a page.
 DROP_PAGES = 32_768
-
-NUMBER = struct.Struct(">I")
-TAG_BYTES = NUMBER.size
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    db: Any
-    prefix: bytes
-    meta_key: bytes
-    tag: bytes
 
 
 def own_name(slot: int) -> bytes:
     return b"own%d" % slot  # no bytes of a number: LMDB ends names at a zero byte
 
 
-def tag_of(space: int) -> bytes:
-    return NUMBER.pack(space)
-
-
 class Spaces:
     """The directory, and this process's handles. `places` may be stale: check the tag."""
 
-    def __init__(self, environment: Environment, own_max: int = SPACES_OWN_DATABASE_MAX) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        own_max: int = SPACES_OWN_DATABASE_MAX,
+        packed: bytes | None = None,
+    ) -> None:
+        """`packed` are the kinds of rows that lie in runs; None: those that the folder has."""
         self._environment = environment
         self._own_max = own_max
+        self.packed = bytes(sorted(packed or b""))
+        self._as_recorded = packed is None
         self._handles: dict[bytes, Any] = {}
         self.places: dict[int, Place] = {}
         self._prepare()
@@ -76,13 +74,23 @@ class Spaces:
         transaction = self._environment.read()
         layout = transaction.get(LAYOUT_KEY)
         transaction.abort()
-        if layout is None:
+        if self._environment.folder.format == FORMAT_WITHOUT_RUNS:
+            # A copy that is only read: it keeps the form it was written in.
+            self.packed = b""
+            expected = LAYOUT_WITHOUT_RUNS
+        else:
+            if self._as_recorded and layout is not None and layout[:1] == LAYOUT:
+                self.packed = layout[1:]
+            expected = LAYOUT + self.packed
+        if layout is None or layout == LAYOUT_WITHOUT_RUNS != expected:
             with self._environment.write() as writing:
-                writing.put(LAYOUT_KEY, LAYOUT, overwrite=False)
+                writing.put(LAYOUT_KEY, expected)
                 self._environment.lmdb.open_db(SHARED_NAME, txn=writing)
                 writing.commit()
-        elif layout != LAYOUT:
-            raise FormatMismatch(f"The data has the inner layout {layout!r}; expected {LAYOUT!r}.")
+        elif layout != expected:
+            raise FormatMismatch(
+                f"The data has the inner layout {layout!r}; expected {expected!r}."
+            )
 
     def all(self) -> list[int]:
         transaction = self._environment.read()
@@ -112,7 +120,7 @@ class Spaces:
         db = self._handles.get(name)
         if db is None:
             db = self._environment.lmdb.open_db(name, txn=transaction, create=False)
-        return Place(db, prefix, prefix + META_KEY, tag_of(space))
+        return self._placed(space, db, prefix)
 
     def create(self, space: int, rows: Iterable[Row]) -> None:
         own = self._make_room()
@@ -122,7 +130,11 @@ class Spaces:
                 raise Conflict(f"The space {space} exists.", space=space)
             entry = self._claim(transaction, own)
             name, prefix = _where(entry)
-            _fill(transaction, self._handles[name], prefix, tag_of(space), rows)
+            place = self._placed(space, self._handles[name], prefix)
+            changes: dict[bytes, bytes | None] = dict(rows)
+            if META_KEY not in changes:
+                raise ValueError("a new space needs its meta row")
+            write_changes(transaction, place, changes, new=True)
             transaction.put(directory_key, entry)
             transaction.commit()
 
@@ -140,7 +152,8 @@ class Spaces:
                 return False
             transaction.delete(place.meta_key, db=place.db)
             cursor = transaction.cursor(place.db)
-            found, deleted = cursor.first(), 0
+            # Blocks of runs first: each is a page of its own, which is what makes a drop slow.
+            found, deleted = cursor.set_range(BLOCK) or cursor.first(), 0
             while found and deleted < PURGE_ROWS:
                 found = cursor.delete()
                 deleted += 1
@@ -166,6 +179,24 @@ class Spaces:
                 transaction.put(FREE + entry.removeprefix(OWN), b"")
             transaction.commit()
         return NUMBER.unpack(prefix)[0] if prefix else None
+
+    def due(self) -> list[int]:
+        """Spaces whose runs have to be merged, or whose rows are not in runs yet."""
+        if not self.packed:
+            return []
+        found: list[int] = []
+        for space in self.all():
+            try:
+                place = self.locate(space)
+            except SpaceGone:
+                continue
+            transaction = self._environment.read(place.db)
+            try:
+                if place.packed and is_due(Area(transaction, place.db, place.prefix).directory()):
+                    found.append(space)
+            finally:
+                transaction.abort()
+        return found
 
     def trash(self) -> list[int]:
         """Prefixes whose cleaning was cut short."""
@@ -210,7 +241,11 @@ class Spaces:
         name, prefix = _where(entry)
         if name not in self._handles:
             self._open_handles()
-        return Place(self._handles[name], prefix, prefix + META_KEY, tag_of(space))
+        return self._placed(space, self._handles[name], prefix)
+
+    def _placed(self, space: int, db: Any, prefix: bytes) -> Place:
+        packed = b"" if space == CATALOG_SPACE else self.packed
+        return Place(db, prefix, prefix + META_KEY, tag_of(space), packed)
 
     def _open_handles(self) -> None:
         """Every sub-database there is: the wait for the writer is then one, not one per space."""
@@ -278,22 +313,3 @@ def _rows_under(transaction: lmdb.Transaction[bytes], kind: bytes) -> list[Row]:
 
 def _free(transaction: lmdb.Transaction[bytes]) -> list[Row]:
     return _rows_under(transaction, FREE)
-
-
-def _fill(
-    transaction: lmdb.Transaction[bytes], db: Any, prefix: bytes, tag: bytes, rows: Iterable[Row]
-) -> None:
-    fenced = False
-    iterator = iter(rows)
-    cursor = transaction.cursor(db)
-    while chunk := list(islice(iterator, 1_000)):
-        for index, (key, value) in enumerate(chunk):
-            if not 0 < len(key) <= KEY_BYTES_MAX:
-                raise ValueError(f"a key of {len(key)} bytes; allowed 1 to {KEY_BYTES_MAX}")
-            if key == META_KEY:
-                fenced = True
-                value = tag + value
-            chunk[index] = prefix + key, value
-        cursor.putmulti(chunk)
-    if not fenced:
-        raise ValueError("a new space needs its meta row")

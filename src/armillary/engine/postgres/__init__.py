@@ -1,1 +1,1 @@
-"""postgres"""
+"""The engine on PostgreSQL and Citus: many servers, one database."""

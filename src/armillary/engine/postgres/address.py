@@ -34,6 +34,14 @@ SETTINGS: Final[dict[str, str]] = {
     "jit": "off",  # compiling costs more than any of these statements
 }
 
+#: A machine that is gone is noticed by the kernel in some seconds.
+KEEPALIVES: Final[dict[str, int]] = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
@@ -88,5 +96,7 @@ class Address:
             options.append(f"-c synchronous_commit={synchronous_commit}")  # but not this promise
         given["options"] = " ".join(filter(None, options))
         given.setdefault("connect_timeout", POSTGRES_CONNECT_SECONDS)
+        for name, value in KEEPALIVES.items():
+            given.setdefault(name, value)
         given.setdefault("fallback_application_name", "armillary")
         return make_conninfo(**given)

@@ -1,8 +1,9 @@
 """The database's clock, without a round trip for every look at it.
 
 Servers that share a database must agree on time (expiry, leases), so they agree on its clock. The
-distance between that clock and this process's monotonic one is measured now and then; in between,
-the answer is an addition. A measurement is as wrong as half its round trip, at most.
+distance between that clock and this process's monotonic one is measured now and then, mostly by
+the supervisor's probes (`learn`); in between, the answer is an addition. A measurement is as wrong
+as half its round trip, at most.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ class DatabaseClock:
             offset = self._refreshed(offset)
             now = self._monotonic()
         return int(now * 1000 + offset)
+
+    def learn(self, there_ms: int, before_s: float, after_s: float) -> None:
+        """A measurement that somebody made on the way."""
+        if self._monotonic is time.monotonic:
+            self._offset_ms = float(there_ms) - (before_s + after_s) * 500
+            self._measured_at = after_s
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)

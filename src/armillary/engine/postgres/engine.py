@@ -20,17 +20,18 @@ cursors, LISTEN. Connections are lost at any time; see `_attempts` and
 from __future__ import annotations
 
 import itertools
+import logging
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import psycopg
-from psycopg_pool import ConnectionPool
+from psycopg.pq import TransactionStatus
 
 from armillary import steps
 from armillary.clock import Clock
@@ -40,7 +41,8 @@ from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, t
 from armillary.engine.postgres import spaces as postgres_spaces
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.clock import DatabaseClock
-from armillary.engine.postgres.errors import kind_of, translated
+from armillary.engine.postgres.connection import Connection, Identity
+from armillary.engine.postgres.errors import LOST, kind_of, translated
 from armillary.engine.postgres.group import (
     announced,
     begin,
@@ -49,20 +51,25 @@ from armillary.engine.postgres.group import (
     fetch_rows,
     uncertain_if_warned,
 )
+from armillary.engine.postgres.pool import Pool, PoolCounts
 from armillary.engine.postgres.reader import PostgresReader
-from armillary.engine.postgres.schema import Found, prepare
+from armillary.engine.postgres.schema import Found, prepare, stamp_identity, stamped_identity
 from armillary.engine.postgres.sql import BEGIN_READ, BEGIN_WRITE, COMMIT, Statements
+from armillary.engine.postgres.supervisor import Health, Supervisor
 from armillary.errors import DbError, NotSupported, WriteUncertain
 from armillary.limits import (
     POSTGRES_ATTEMPTS_MAX,
-    POSTGRES_CONNECT_SECONDS,
+    POSTGRES_DEADLINE_SECONDS,
+    POSTGRES_POOL_SECONDS,
     POSTGRES_READERS_MAX,
-    POSTGRES_WAITING_MAX,
+    POSTGRES_START_SECONDS,
     POSTGRES_WRITERS,
+    STATEMENT_TIMEOUT_MS,
 )
 
 T = TypeVar("T")
-Pool = ConnectionPool[psycopg.Connection]
+Leap: TypeAlias = Callable[[Callable[[int, Command], Any]], None]
+log = logging.getLogger("armillary.postgres")
 
 
 class PostgresEngine:
@@ -75,12 +82,24 @@ class PostgresEngine:
         durability: Durability = "full",
         writers: int = POSTGRES_WRITERS,
         readers_max: int = POSTGRES_READERS_MAX,
+        timeout_ms: int = STATEMENT_TIMEOUT_MS,
+        start_s: float | None = POSTGRES_START_SECONDS,
     ) -> None:
+        """`timeout_ms`: of one statement. `start_s`: how long to wait for a database that is away;
+        None: until it is there."""
         self.never_waits = False
-        self.unclean_open = False  # the server knows; a restored database is its operator's to say
         self._address = Address.parse(url, schema)
         self._handlers = handlers
-        found = self._prepare()
+        self._leap: Leap | None = None
+        self._closing = threading.Event()
+        self._retries = 0
+        self.unclean_open = False
+        self._supervisor = Supervisor.of(self._address, start_s)
+        try:
+            found = self._prepare()
+        except BaseException:
+            self._supervisor.release()
+            raise
         self._statements = Statements.of(self._address.schema, as_values=found.citus)
         synchronous = None
         if durability == "relaxed":
@@ -88,15 +107,25 @@ class PostgresEngine:
         elif not found.synchronous:
             synchronous = "on"  # off, local and remote_write are weaker than what is promised
         # Two pools: readers that hold every connection and wait for a write must not starve it.
-        self._reads = self._pool("reads", readers_max, synchronous)
-        self._writes = self._pool("writes", writers, synchronous)
+        conninfo = self._address.conninfo(synchronous, statement_timeout=str(timeout_ms))
+        deadline_s = timeout_ms / 1000 + POSTGRES_DEADLINE_SECONDS
+        self._reads = self._supervisor.pool(
+            "reads", readers_max, conninfo, deadline_s, POSTGRES_POOL_SECONDS
+        )
+        self._writes = self._supervisor.pool(
+            "writes", writers, conninfo, deadline_s, POSTGRES_POOL_SECONDS
+        )
         # A number for each write transaction that no other server can have.
         self._versions = itertools.count(secrets.randbits(31) << 32)
-        self.clock: Clock = DatabaseClock(self._ask)
+        clock = DatabaseClock(self._ask)
+        self.clock: Clock = clock
+        self._learn = clock.learn
+        self._supervisor.set_clock(self._learn)
+        self._follow(self._supervisor.identity)
+        self._supervisor.follow(self._follow)
         self._groups = Groups(
             self._run_group, threads=writers, per_space=True, name="postgres-writer"
         )
-        self._closing = threading.Event()
         self._sweeper = threading.Thread(target=self._sweep, name="postgres-sweep", daemon=True)
         self._sweeper.start()
 
@@ -167,12 +196,17 @@ class PostgresEngine:
         )
 
     def close(self) -> None:
-        self._groups.close()
+        if self._closing.is_set():
+            return
         self._closing.set()
+        self._groups.close()
         if threading.current_thread() is not self._sweeper:
             self._sweeper.join()
-        self._writes.close()
-        self._reads.close()
+        self._supervisor.unfollow(self._follow)
+        self._supervisor.unset_clock(self._learn)
+        self._supervisor.forget(self._writes)
+        self._supervisor.forget(self._reads)
+        self._supervisor.release()
 
     # --- a write group ----------------------------------------------------------------------
 
@@ -213,16 +247,12 @@ class PostgresEngine:
                 kind = kind_of(error)
                 if kind is None or not kind.again or attempt == POSTGRES_ATTEMPTS_MAX:
                     raise translated(error) from error
-                # When the server was restarted every idle connection is dead: find out now.
-                self._renew(pool)
+                self._retries += 1
+                if kind is LOST:
+                    pool.clear()  # when the server was restarted the idle ones are dead too
+                    self._supervisor.suspect()
                 time.sleep(0.01 * 4**attempt)
         raise AssertionError("unreachable")
-
-    def _renew(self, pool: Pool) -> None:
-        try:
-            pool.check()
-        except psycopg.Error as error:
-            raise translated(error) from error
 
     def _ask(self, query: bytes, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
         """One statement that reads, in a transaction of its own."""
@@ -233,8 +263,8 @@ class PostgresEngine:
 
         return self._attempts(self._reads, work)
 
-    def _begin_read(self, space: int) -> tuple[psycopg.Connection, bytes]:
-        connection = self._reads.getconn()
+    def _begin_read(self, space: int) -> tuple[Connection, bytes]:
+        connection = self._reads.take()
         try:
             with connection.pipeline():
                 connection.execute(BEGIN_READ)
@@ -247,13 +277,13 @@ class PostgresEngine:
             raise
         return connection, found[0]
 
-    def _end_read(self, connection: psycopg.Connection) -> None:
-        try:
-            connection.rollback()
-        except psycopg.Error:
-            # What was read was read in one snapshot; the pool throws a dead connection away.
-            connection.close()
-        self._reads.putconn(connection)
+    def _end_read(self, connection: Connection) -> None:
+        # COMMIT: after a ROLLBACK psycopg forgets its prepared statements. What was read was read
+        # in one snapshot, so that a failure here is nobody's; the pool throws the connection away.
+        if connection.pgconn.transaction_status == TransactionStatus.INTRANS:
+            with suppress(psycopg.Error):
+                connection.execute(COMMIT)
+        self._reads.give_back(connection)
 
     def _alone(self, work: Callable[[psycopg.Connection], T]) -> T:
         """`work` in a write transaction outside the groups."""
@@ -272,25 +302,70 @@ class PostgresEngine:
         return self._attempts(self._writes, attempt)
 
     def _prepare(self) -> Found:
-        try:
-            with psycopg.connect(self._address.conninfo(None), autocommit=True) as connection:
-                return prepare(connection, self._address.schema)
-        except psycopg.Error as error:
-            raise translated(error) from error
+        """With a connection of its own; several servers may start at once, and a database may go
+        away again meanwhile."""
+        for attempt in range(1, POSTGRES_ATTEMPTS_MAX + 1):
+            try:
+                with psycopg.connect(self._address.conninfo(None), autocommit=True) as connection:
+                    return prepare(connection, self._address.schema)
+            except psycopg.Error as error:
+                kind = kind_of(error)
+                if kind is not LOST or attempt == POSTGRES_ATTEMPTS_MAX:
+                    raise translated(error) from error
+                time.sleep(0.01 * 4**attempt)
+        raise AssertionError("unreachable")
 
-    def _pool(self, name: str, size_max: int, synchronous: str | None) -> Pool:
-        return ConnectionPool(
-            self._address.conninfo(synchronous),
-            kwargs={"autocommit": True},
-            min_size=1,
-            max_size=size_max,
-            max_waiting=POSTGRES_WAITING_MAX,
-            timeout=POSTGRES_CONNECT_SECONDS,
-            reconnect_timeout=POSTGRES_CONNECT_SECONDS,
-            num_workers=1,
-            name=f"armillary-{name}",
-            open=True,
-        )
+    # --- restores and failovers -----------------------------------------------------------------
+
+    def follow_failovers(self, leap: Leap) -> None:
+        """`leap(run)` is called when another database has taken over, before anybody uses it: it
+        goes on above all numbers that were given out, by commands that it gives to `run`."""
+        self._leap = leap
+
+    def leapt(self) -> None:
+        """All spaces go on above what the database before this one gave out."""
+        identity = self._supervisor.identity
+        if identity is not None:
+            self._alone(lambda it: stamp_identity(it, self._statements, identity))
+        self.unclean_open = False
+
+    def _follow(self, identity: Identity | None) -> None:
+        """In the supervisor's thread, or when opening."""
+        assert identity is not None
+        with self._supervisor.as_follower(), self._writes.connection() as connection:
+            known = stamped_identity(connection, self._statements)
+        if known == identity:
+            return
+        with self._supervisor.as_follower():
+            if known is not None:
+                log.warning(
+                    "the data was last served by system %s, timeline %s, now by %s, %s",
+                    *(known.system_id, known.timeline, identity.system_id, identity.timeline),
+                )
+                if self._leap is None:
+                    self.unclean_open = True  # who opens the store makes the leap
+                    return
+                self._leap(self._run_here)
+            self.leapt()
+
+    def _run_here(self, space: int, command: Command) -> Any:
+        """A command in this thread, outside the groups."""
+        job = Job(space, command, Future())
+        job.future.set_running_or_notify_cancel()
+        self._run_group([job])
+        return job.future.result()
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def health(self) -> Health:
+        return self._supervisor.health()
+
+    def pools(self) -> list[PoolCounts]:
+        return [self._reads.counts(), self._writes.counts()]
+
+    @property
+    def retries(self) -> int:
+        return self._retries
 
     # --- leftovers of dropped spaces ----------------------------------------------------------
 

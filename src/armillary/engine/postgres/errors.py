@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import psycopg
-from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from armillary.errors import DbError, FormatMismatch, ReadOnlyStore, StorageFull, Unavailable
 
@@ -24,7 +23,7 @@ class Kind:
     """Trying again at once may help, and nothing has been written."""
 
 
-_LOST: Final = Kind(Unavailable, "The connection to the database was lost.", again=True)
+LOST: Final = Kind(Unavailable, "The connection to the database was lost.", again=True)
 _BUSY: Final = Kind(Unavailable, "The database could not run this beside others.", again=True)
 
 BY_STATE: Final[dict[str, Kind]] = {
@@ -38,12 +37,12 @@ BY_STATE: Final[dict[str, Kind]] = {
     "40P01": _BUSY,
     "55P03": _BUSY,
     "57014": Kind(Unavailable, "The database took too long and the statement was cancelled."),
-    "57P01": _LOST,
-    "57P02": _LOST,
+    "57P01": LOST,
+    "57P02": LOST,
     "57P03": Kind(Unavailable, "The database is starting or stopping.", again=True),
-    "57P05": _LOST,
-    "25P03": _LOST,  # idle in transaction for too long
-    "25P04": _LOST,  # transaction timeout
+    "57P05": LOST,
+    "25P03": LOST,  # idle in transaction for too long
+    "25P04": LOST,  # transaction timeout
     "25006": Kind(ReadOnlyStore, "The database is read-only (a standby?)."),
     "42501": Kind(ReadOnlyStore, "The database user lacks a privilege."),
     "3D000": Kind(Unavailable, "The database does not exist."),
@@ -55,27 +54,19 @@ BY_STATE: Final[dict[str, Kind]] = {
 }
 
 BY_CLASS: Final[dict[str, Kind]] = {
-    "08": _LOST,
+    "08": LOST,
     "28": Kind(Unavailable, "The database refused the user or the password."),
     "53": Kind(Unavailable, "The database is short of resources."),
     "57": Kind(Unavailable, "The database was told to stop."),
     "58": Kind(Unavailable, "The database has trouble with its files."),
 }
 
-_POOL: Final[dict[type[psycopg.Error], Kind]] = {
-    PoolClosed: Kind(Unavailable, "The engine is closed."),
-    PoolTimeout: Kind(Unavailable, "No connection to the database could be had in time."),
-    TooManyRequests: Kind(Unavailable, "Too many reads are waiting for a connection."),
-}
-
 
 def kind_of(error: psycopg.Error) -> Kind | None:
     """None means that the statement itself was wrong."""
-    if (kind := _POOL.get(type(error))) is not None:
-        return kind
     state = error.sqlstate
     if state is None:
-        return _LOST if isinstance(error, psycopg.OperationalError) else None
+        return LOST if isinstance(error, psycopg.OperationalError) else None
     return BY_STATE.get(state) or BY_CLASS.get(state[:2])
 
 

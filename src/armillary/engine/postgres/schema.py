@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 from psycopg import sql
 
+from armillary.engine.postgres.connection import Identity
 from armillary.engine.postgres.sql import Statements
 from armillary.errors import FormatMismatch
 
@@ -99,6 +100,22 @@ def look(connection: psycopg.Connection, schema: str) -> Found:
     ).fetchone()
     assert row is not None
     return Found(*row)
+
+
+def stamped_identity(
+    connection: psycopg.Connection[tuple[Any, ...]], statements: Statements
+) -> Identity | None:
+    """Of the database that the data was last served from."""
+    query = sql.SQL("SELECT system_id, timeline FROM {}").format(statements.stamp)
+    row = connection.execute(query).fetchone()
+    return None if row is None or row[0] is None else Identity(*row)
+
+
+def stamp_identity(
+    connection: psycopg.Connection[tuple[Any, ...]], statements: Statements, identity: Identity
+) -> None:
+    query = sql.SQL("UPDATE {} SET system_id = %s, timeline = %s").format(statements.stamp)
+    connection.execute(query, (identity.system_id, identity.timeline))
 
 
 def _make(

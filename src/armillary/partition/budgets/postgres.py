@@ -25,10 +25,10 @@ from typing import Any, Final, TypeAlias
 
 import psycopg
 from psycopg import sql
-from psycopg_pool import ConnectionPool
 
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.errors import kind_of, translated
+from armillary.engine.postgres.supervisor import Supervisor
 from armillary.errors import DbError, Unavailable
 from armillary.limits import (
     BURST_RU_MAX,
@@ -37,6 +37,7 @@ from armillary.limits import (
     LEDGER_CONNECTIONS_MAX,
     LEDGER_SLICES_POSTGRES,
     POSTGRES_ATTEMPTS_MAX,
+    POSTGRES_START_SECONDS,
 )
 from armillary.partition.budgets.admission import BudgetState, Enforce
 from armillary.partition.budgets.last_known import LastKnown
@@ -112,7 +113,6 @@ ANSWER_SECONDS: Final = 0.25
 AWAY_SECONDS: Final = 1.0
 log = logging.getLogger("armillary.ledger")
 
-Pool: TypeAlias = ConnectionPool[psycopg.Connection]
 Row: TypeAlias = tuple[Any, ...]
 
 
@@ -121,18 +121,14 @@ class PostgresLedger:
         self._address = Address.parse(url, schema)
         # Losing the last moments of a budget is harmless; waiting for the disk is not.
         conninfo = self._address.conninfo("off", statement_timeout=str(int(ANSWER_SECONDS * 1000)))
-        make_table(self._address.conninfo("off"), self._address.schema, self._statement(_TABLE))
         self._take_sql = self._statement(_TAKE)
         self._move_in_sql = self._statement(_MOVE_IN)
         self._reset_sql = self._statement(_RESET)
-        self._pool: Pool = ConnectionPool(
-            conninfo,
-            kwargs={"autocommit": True},
-            min_size=1,
-            max_size=LEDGER_CONNECTIONS_MAX,
-            timeout=ANSWER_SECONDS,
-            name="ledger",
-            open=True,
+        self._supervisor = Supervisor.of(self._address, POSTGRES_START_SECONDS)
+        table = self._statement(_TABLE)
+        make_table(self._address.conninfo("off"), self._address.schema, table)
+        self._pool = self._supervisor.pool(
+            "ledger", LEDGER_CONNECTIONS_MAX, conninfo, 2 * ANSWER_SECONDS, ANSWER_SECONDS
         )
         self._last_known = LastKnown()
         self._away_until = 0.0
@@ -178,10 +174,13 @@ class PostgresLedger:
 
     def close(self) -> None:
         """Unused slices are not given back: they return with the second."""
+        if self._closed:
+            return
         self._closed = True
         self._debts.put(None)
         self._settler.join()
-        self._pool.close()
+        self._supervisor.forget(self._pool)
+        self._supervisor.release()
 
     # --- statements -------------------------------------------------------------------------------
 
@@ -238,6 +237,7 @@ class PostgresLedger:
                 kind = kind_of(error)
                 if kind is None or not kind.again or attempt == POSTGRES_ATTEMPTS_MAX - 1:
                     raise translated(error) from error
+                self._pool.clear()
                 if arguments.get("settle", 0.0) > 0.0:
                     arguments = {**arguments, "settle": 0.0}
         raise AssertionError("the last attempt returns or raises")

@@ -1,1 +1,1 @@
-"""usage"""
+"""What each physical partition consumed: counted as it happens, added up over processes."""

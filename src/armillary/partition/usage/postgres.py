@@ -24,17 +24,18 @@ from typing import Any, Final
 import msgspec
 import psycopg
 from psycopg import sql
-from psycopg_pool import ConnectionPool
 
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.errors import translated
-from armillary.limits import COUNTER_KEYS_SECONDS, POSTGRES_CONNECT_SECONDS
+from armillary.engine.postgres.supervisor import Supervisor
+from armillary.limits import COUNTER_KEYS_SECONDS, POSTGRES_POOL_SECONDS, POSTGRES_START_SECONDS
 from armillary.partition.postgres_table import make_table
 from armillary.partition.usage.consumption import PartitionHeat, combine, refusals
 from armillary.partition.usage.counters import BLOCK_BYTES, Recorder, Sketch, Sketches
 from armillary.partition.usage.space_saving import Heavy
 
 KEPT_MS: Final = 3_600_000
+ANSWER_SECONDS: Final = 10.0
 
 _TABLE: Final = """
 CREATE UNLOGGED TABLE IF NOT EXISTS {counters} (
@@ -70,19 +71,14 @@ class PostgresBoard:
         forget = (self._statement(_FORGET), (now_ms - KEPT_MS,))
         make_table(conninfo, self._address.schema, self._statement(_TABLE), forget)
         self._show_sql, self._read_sql = self._statement(_SHOW), self._statement(_READ)
-        # None is kept open by a server that only looks now and then.
-        self._pool: ConnectionPool[psycopg.Connection] = ConnectionPool(
-            conninfo,
-            kwargs={"autocommit": True},
-            min_size=0,
-            max_size=1,
-            timeout=POSTGRES_CONNECT_SECONDS,
-            name="counters",
-            open=True,
+        self._supervisor = Supervisor.of(self._address, POSTGRES_START_SECONDS)
+        self._pool = self._supervisor.pool(
+            "counters", 1, conninfo, ANSWER_SECONDS, POSTGRES_POOL_SECONDS
         )
         self._blocks: list[memoryview] = []
         self._shown: dict[int, int] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     def block(self) -> memoryview:
         block = memoryview(bytearray(BLOCK_BYTES))
@@ -126,7 +122,11 @@ class PostgresBoard:
 
     def close(self) -> None:
         """What was shown stays."""
-        self._pool.close()
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._supervisor.forget(self._pool)
+                self._supervisor.release()
 
     def _run(self, statement: bytes, arguments: dict[str, Any]) -> list[tuple[Any, ...]]:
         try:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from armillary.engine.address import Address
 from armillary.partition.usage.consumption import PartitionHeat, combine, refusals
 from armillary.partition.usage.counters import Recorder
 from armillary.partition.usage.file import open_recorder, read_refusals, read_statistics
@@ -77,12 +78,12 @@ class FolderStatistics:
         return read_refusals(self._folder, partitions)
 
 
-def open_statistics(address: str | Path, now_ms: int) -> Statistics:
+def open_statistics(address: Address, now_ms: int) -> Statistics:
     """`now_ms` is the engine's, as in everything that servers share."""
-    if address == ":memory:":
+    if address.kind == "memory":
         return LocalStatistics()
-    if isinstance(address, str) and address.startswith(("postgresql://", "postgres://")):
+    if address.kind == "postgres":
         from armillary.partition.usage.postgres import PostgresStatistics
 
-        return PostgresStatistics(address, now_ms)
-    return FolderStatistics(Path(address), now_ms)
+        return PostgresStatistics(address.text, now_ms)
+    return FolderStatistics(Path(address.text), now_ms)

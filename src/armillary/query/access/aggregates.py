@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.terms import ARRAY_TERM, Partial, decode_term
 from armillary.query.access.choice import (
     count_items,
@@ -134,13 +135,14 @@ def _value(view: StoreView, found: Shortcut, part: Part) -> Any:
 
 def _count(view: StoreView, found: Shortcut, path: Path) -> int | None:
     if path:
-        return count_items(view, Lookup(path, (ANYTHING,), exact=True))
+        model = view.state.model
+        return count_items(view, Lookup(path, (model.everything,), exact=True, model=model))
     return count_items(view, found.access)
 
 
 def _edge(view: StoreView, found: Shortcut, name: str, path: Path) -> tuple[Any] | None:
     """The least or greatest value, in brackets; one array or object spoils it."""
-    if not covers(view, path) or ARRAY in path:
+    if not covers(view, path) or ARRAY in path or view.state.model is not JSON_MODEL:
         return None
     if has_no_items(view):
         return (UNDEFINED,)

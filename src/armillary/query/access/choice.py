@@ -31,7 +31,7 @@ from armillary.query.access.rids import (
     is_stream,
 )
 from armillary.query.access.special import Near
-from armillary.query.access.term_ranges import ANYTHING, union
+from armillary.query.access.term_ranges import union
 from armillary.store.index.paths import ARRAY, Path, path_text
 from armillary.store.index.plan import path_hash
 from armillary.store.index.plan_cache import plan_from
@@ -256,7 +256,7 @@ def count_items(view: StoreView, access: Access | None) -> int | None:
         if exactly is not None:
             return exactly
         return count_exactly(view, found, KEPT_MAX)
-    if view.is_whole and found.ranges == (ANYTHING,) and not view.meta.stale_items:
+    if view.is_whole and found.ranges == (found.model.everything,) and not view.meta.stale_items:
         known = items_with_path(view.reader, path_hash(found.path))
         if known is not None:
             return known

@@ -15,14 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from armillary.encoding.terms import (
-    STRING_CODE,
-    Partial,
-    decode_term,
-    descending,
-    is_exact,
-    string_term,
-)
+from armillary.encoding.models import ValueModel
+from armillary.encoding.terms import descending
 from armillary.query.access.filters import Access, Lookup
 from armillary.query.access.term_ranges import Range, Ranges
 from armillary.store.index.composite import Column, Composite
@@ -77,7 +71,9 @@ def _lookup(composite: Composite, lookups: Mapping[Path, Lookup]) -> CompositeLo
         terms = points(lookup, column, composite.cut)
         used.append(lookup)
         if terms is None:
-            bounds = [column_range(each, column, composite.cut) for each in lookup.ranges]
+            bounds = [
+                column_range(each, column, composite.cut, lookup.model) for each in lookup.ranges
+            ]
             exact &= lookup.exact and not any(is_cut for _, is_cut in bounds)
             ranges = [(at + low, at + high) for at in beginnings for (low, high), _ in bounds]
             break
@@ -103,20 +99,18 @@ def points(lookup: Lookup, column: Column, cut: int) -> list[tuple[bytes, bool]]
         return None
     terms: list[tuple[bytes, bool]] = []
     for found, _ in lookup.ranges:
-        part, is_whole = found, True
-        if found[0] == STRING_CODE:
-            value, _ = decode_term(found)
-            if isinstance(value, Partial):
-                return None
-            part, is_whole = string_term(value, cut), is_exact(value, cut)
+        again = lookup.model.recut(found, cut)
+        if again is None:
+            return None
+        part, is_whole = again
         terms.append((descending(part) if column.descending else part, is_whole))
     return terms
 
 
-def column_range(found: Range, column: Column, cut: int) -> tuple[Range, bool]:
+def column_range(found: Range, column: Column, cut: int, model: ValueModel) -> tuple[Range, bool]:
     """A range of terms as one of a column, and whether it had to be made wider."""
     start, end = found
-    low, high = start[: _shared(start, cut)], end[: _shared(end, cut)]
+    low, high = start[: model.shared_bytes(start, cut)], end[: model.shared_bytes(end, cut)]
     is_cut = low != start or high != end
     if high != end:
         high = after(high)
@@ -125,11 +119,6 @@ def column_range(found: Range, column: Column, cut: int) -> tuple[Range, bool]:
         # is inside.
         low, high = after(descending(high)), after(descending(low))
     return (low, high), is_cut
-
-
-def _shared(bound: bytes, cut: int) -> int:
-    """How many bytes of a bound mean the same in an index that cuts strings at `cut`."""
-    return 1 + cut if bound[0] == STRING_CODE else len(bound)
 
 
 def composite_name(composite: Composite) -> str:

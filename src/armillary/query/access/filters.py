@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.query.access import term_ranges as ranges
 from armillary.query.access.special import (
     SPATIAL_TESTS,
@@ -24,7 +26,7 @@ from armillary.query.access.special import (
     every,
     near,
 )
-from armillary.query.access.term_ranges import Ranges, Terms, is_term
+from armillary.query.access.term_ranges import Ranges, Terms
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.expr.queries import BoundQuery
@@ -47,6 +49,7 @@ class Lookup:
     ranges: Ranges
     exact: bool
     kind: bytes = layout.IX
+    model: ValueModel = JSON_MODEL
 
     @property
     def counts_items(self) -> bool:
@@ -60,6 +63,7 @@ class Lookup:
         if self.kind == layout.SX:
             return False
         at = len(TOKEN) if self.kind == layout.FX else 0
+        is_term = self.model.is_term
         return all(is_term(start[at:]) and end == after(start) for start, end in self.ranges)
 
 
@@ -128,7 +132,7 @@ def _intersection(lookups: list[Lookup]) -> Lookup:
 
 def _both_of(one: Lookup, other: Lookup) -> Lookup:
     both = (one.ranges, one.exact), (other.ranges, other.exact)
-    return Lookup(one.path, *ranges.intersection(*both))
+    return Lookup(one.path, *ranges.intersection(*both), model=one.model)
 
 
 def exact_filter(plan: Plan, scope: Scope) -> Access | None:
@@ -198,6 +202,10 @@ class _Reading:
     scope: Scope
     bound: BoundQuery
 
+    @property
+    def model(self) -> ValueModel:
+        return self.scope.model
+
     def access(self, expr: nodes.Expr, places: Places) -> Access | None:
         match expr:
             case nodes.Logical("AND", terms):
@@ -209,18 +217,21 @@ class _Reading:
             case nodes.Unary("NOT", nodes.Binary(operator, left, right)) if operator in _NEGATED:
                 return self._comparison(_NEGATED[operator], left, right, places)
             case nodes.Unary("NOT", operand):
-                return self._terms(operand, ranges.equal_to(False), places)
+                return self._flag(operand, False, places)
             case nodes.In(operand, items, negated):
                 values = self._constants(items)
                 if values is None:
                     return None
-                found = ranges.none_of(values) if negated else ranges.one_of(values)
+                listed = ranges.none_of if negated else ranges.one_of
+                found = listed(values, self.model)
                 return self._terms(operand, found, places)
             case nodes.Between(operand, low, high, False):
                 bounds = self._constants((low, high))
                 if bounds is None:
                     return None
-                return self._terms(operand, ranges.between(*bounds), places)
+                return self._terms(
+                    operand, ranges.between(bounds[0], bounds[1], self.model), places
+                )
             case nodes.Like(operand, pattern, escape, negated):
                 return self._like(operand, pattern, escape or "", negated, places)
             case nodes.Call():
@@ -228,19 +239,43 @@ class _Reading:
             case nodes.Subquery("EXISTS"):
                 return self._exists(expr, places)
             case nodes.Identifier() | nodes.Member():
-                return self._terms(expr, ranges.equal_to(True), places)
+                return self._flag(expr, True, places)
+            case nodes.AtPath():
+                return self._at_path(expr, places)
         return None
+
+    def _flag(self, expr: nodes.Expr, value: bool, places: Places) -> Access | None:
+        """A filter passes the value true itself; another one that is `same` has to be looked at."""
+        found, exact = ranges.equal_to(value, self.model)
+        return self._terms(expr, (found, exact and self.model is JSON_MODEL), places)
+
+    def _at_path(self, expr: nodes.AtPath, places: Places) -> Access | None:
+        if expr.root not in places or not ranges.can_compare(expr.value):
+            return None
+        path = (*places[expr.root], *expr.path)
+        found: Ranges = (self.model.everything,)
+        exact = True
+        if expr.operator == "defined":
+            pass
+        elif expr.operator == "=":
+            found, exact = ranges.equal_to(expr.value, self.model)
+        else:
+            found, exact = ranges.compared_to(expr.operator, expr.value, self.model)
+        joined = ARRAY in places[expr.root]
+        return Lookup(path, found, exact and not joined and not expr.hint, model=self.model)
 
     # --- combinations ---
 
     def _both(self, terms: Sequence[nodes.Expr], places: Places) -> Access | None:
         parts = [self.access(term, places) for term in terms]
-        found = tuple(part for part in parts if part is not None)
-        if not found:
+        given = [part for part in parts if part is not None]
+        if not given:
             return None
-        if len(found) == 1 == len(terms):
+        is_whole = len(given) == len(terms)
+        found = tuple(_tightened(given))
+        if len(found) == 1 and is_whole:
             return found[0]
-        return Both(found, len(found) == len(terms) and all(part.exact for part in found))
+        return Both(found, is_whole and all(part.exact for part in found))
 
     def _either(self, parts: Sequence[Access | None]) -> Access | None:
         found = [part for part in parts if part is not None]
@@ -251,7 +286,7 @@ class _Reading:
         if len(lookups) == len(found) and len(places) == 1:
             ((kind, path),) = places
             united = ranges.union((part.ranges, part.exact) for part in lookups)
-            return Lookup(path, *united, kind)
+            return Lookup(path, *united, kind, lookups[0].model)
         return Either(tuple(found))
 
     # --- one path against constants ---
@@ -261,7 +296,8 @@ class _Reading:
         if not path:
             return None
         found, exact = terms
-        return Lookup(path, found, exact and (ARRAY not in path or self._is_inner(operand)))
+        is_certain = exact and (ARRAY not in path or self._is_inner(operand))
+        return Lookup(path, found, is_certain, model=self.model)
 
     def _is_inner(self, operand: nodes.Expr) -> bool:
         """Whether an element belongs to a query inside the filter rather than to a joined row."""
@@ -281,11 +317,11 @@ class _Reading:
             if path_at(one, places) is None:
                 continue
             if sign == "=":
-                terms = ranges.equal_to(value)
+                terms = ranges.equal_to(value, self.model)
             elif sign == "!=":
-                terms = ranges.not_equal_to(value)
+                terms = ranges.not_equal_to(value, self.model)
             else:
-                terms = ranges.compared_to(sign, value)
+                terms = ranges.compared_to(sign, value, self.model)
             return self._terms(one, terms, places)
         return None
 
@@ -293,7 +329,7 @@ class _Reading:
         self, operand: nodes.Expr, pattern: nodes.Expr, escape: str, negated: bool, places: Places
     ) -> Access | None:
         values = self._constants((pattern,))
-        if values is None or len(escape) > 1:
+        if values is None or len(escape) > 1 or self.model is not JSON_MODEL:
             return None
         (text,) = values
         if not isinstance(text, str):
@@ -311,7 +347,7 @@ class _Reading:
         for expr in exprs:
             if isinstance(expr, nodes.Literal | nodes.Parameter):
                 pass  # nearly every constant: no need to look inside
-            elif any(isinstance(node, _VARYING) for node in nodes.walk(expr)):
+            elif any(isinstance(node, nodes.VARYING) for node in nodes.walk(expr)):
                 return None
             known, value = constant(expr, self.scope)
             if not known or not ranges.can_compare(value):
@@ -323,6 +359,10 @@ class _Reading:
 
     def _call(self, call: nodes.Call, places: Places) -> Access | None:
         name = call.function
+        if self.model is not JSON_MODEL and name not in _ANY_MODEL:
+            return None
+        if name == "ISDEFINED":
+            return self._terms(call.args[0], ((self.model.everything,), True), places)
         if name in ranges.TYPE_TESTS:
             return self._terms(call.args[0], (ranges.TYPE_TESTS[name], True), places)
         reader = _CALLS.get(name)
@@ -385,27 +425,30 @@ class _Reading:
         if listed is not None and len(call.args) == 2:
             if not isinstance(listed[0], list):
                 return None
-            return self._terms(call.args[1], ranges.one_of(listed[0]), places)
+            return self._terms(call.args[1], ranges.one_of(listed[0], self.model), places)
         values = self._constants(call.args[1:])
         if values is None or (type(values[-1]) is not bool and len(values) > 1):
             return None
         value, *flags = values
         partial = bool(flags and flags[0])
         if partial and isinstance(value, dict):
+            if self.model is not JSON_MODEL:
+                return None
             return self._element(call.args[0], ((ranges.equal_to({})[0]), False), places)
-        return self._element(call.args[0], ranges.equal_to(value), places)
+        return self._element(call.args[0], ranges.equal_to(value, self.model), places)
 
     def _array_contains_any(self, call: nodes.Call, places: Places) -> Access | None:
         values = self._constants(call.args[1:])
         if values is None:
             return None
-        return self._element(call.args[0], ranges.one_of(values), places)
+        return self._element(call.args[0], ranges.one_of(values, self.model), places)
 
     def _array_contains_all(self, call: nodes.Call, places: Places) -> Access | None:
         values = self._constants(call.args[1:])
         if values is None:
             return None
-        parts = [self._element(call.args[0], ranges.equal_to(value), places) for value in values]
+        terms = [ranges.equal_to(value, self.model) for value in values]
+        parts = [self._element(call.args[0], each, places) for each in terms]
         found = tuple(part for part in parts if part is not None)
         if len(found) < len(parts):
             return None
@@ -417,7 +460,7 @@ class _Reading:
             return None
         found, exact = terms
         joined = ARRAY in path and not self._is_inner(array)
-        return Lookup((*path, ARRAY), found, exact and not joined)
+        return Lookup((*path, ARRAY), found, exact and not joined, model=self.model)
 
     # --- inner queries ---
 
@@ -464,7 +507,10 @@ def _no_sources(bound: BoundQuery) -> BoundQuery:
     return replace(bound, sources=())
 
 
-_VARYING = nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let
+#: Functions that compare as the model does; the others are about JSON.
+_ANY_MODEL: Final = frozenset(
+    {"ISDEFINED", "ARRAYCONTAINS", "ARRAYCONTAINSANY", "ARRAYCONTAINSALL"}
+)
 _CALLS: Final[dict[str, Callable[[Any, nodes.Call, Places], Access | None]]] = {
     "STARTSWITH": _Reading._starts_with,
     "STRINGEQUALS": _Reading._string_equals,

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from armillary.encoding.models import ValueModel
 from armillary.limits import TERM_CUT_BYTES
-from armillary.query.access.choice import covers
+from armillary.query.access.choice import covers, edge_entry
 from armillary.query.access.composite import (
     column_range,
     composite_name,
@@ -23,12 +24,14 @@ from armillary.query.access.composite import (
     single_lookups,
 )
 from armillary.query.access.filters import Access, Lookup, path_at
+from armillary.query.expr import nodes
 from armillary.query.plan.nodes import Plan
 from armillary.query.run.items import StoreView
 from armillary.store.index.composite import Column, Composite
 from armillary.store.index.paths import Path, path_text
 from armillary.store.index.plan import IndexPlan, path_hash
 from armillary.store.rows import layout
+from armillary.store.rows.shapes import items_with_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class OrderIndex:
     """Bounds of the entries that the filter lets through."""
     falling: tuple[bool, ...]
     cut: int
+    model: ValueModel
     is_reverse: bool
     name: str
     path: Path | None = None
@@ -56,14 +60,30 @@ def order_paths(plan: Plan) -> list[Path] | None:
     alias = plan.bound.container
     if alias is None or plan.base is not None:
         return None
-    paths = [path_at(key.expr, {alias: ()}) for key in plan.order]
+    paths = [_sort_path(key.expr, alias) for key in plan.order]
     found = [path for path in paths if path]
     return found if len(found) == len(paths) else None
 
 
+def _sort_path(expr: nodes.Expr, alias: str) -> Path | None:
+    if isinstance(expr, nodes.Native):
+        return expr.path if expr.root == alias else None
+    return path_at(expr, {alias: ()})
+
+
+def _may_be_arrays(view: StoreView, plan: Plan, paths: Sequence[Path]) -> bool:
+    """Whether a front end's own sort key may be another value than the one at its path."""
+    term = view.state.model.term([])
+    return any(
+        isinstance(key.expr, nodes.Native)
+        and (not covers(view, path) or edge_entry(view, path, term, layout.after(term), False))
+        for key, path in zip(plan.order, paths, strict=True)
+    )
+
+
 def order_index(view: StoreView, plan: Plan, accesses: Sequence[Access] = ()) -> OrderIndex | None:
     paths = order_paths(plan)
-    if paths is None:
+    if paths is None or _may_be_arrays(view, plan, paths):
         return None
     falling = tuple(key.descending for key in plan.order)
     lookups = single_lookups(accesses)
@@ -80,10 +100,20 @@ def order_index(view: StoreView, plan: Plan, accesses: Sequence[Access] = ()) ->
         low, high = prefix + wanted.ranges[0][0], prefix + wanted.ranges[-1][1]
     name = f"{path_text(path)}/?"
     missing = path if wanted is None else None
+    model = view.state.model
+    if missing is not None and not model.missing_first and some_lack(view, path):
+        return None
     served = _served((path,), lookups)
     return OrderIndex(
-        prefix, low, high, (False,), TERM_CUT_BYTES, falling[0], name, missing, served
+        prefix, low, high, (False,), TERM_CUT_BYTES, model, falling[0], name, missing, served
     )
+
+
+def some_lack(view: StoreView, path: Path) -> bool:
+    """Whether some item may lack the path."""
+    if view.meta.stale_items:
+        return True
+    return items_with_path(view.reader, path_hash(path)) != view.meta.items
 
 
 def _composite_order(
@@ -117,6 +147,7 @@ def _composite_order(
                 high,
                 tuple(column.descending for column in columns),
                 composite.cut,
+                composite.model,
                 is_reverse,
                 composite_name(composite),
                 served=_served(names, lookups),
@@ -164,7 +195,7 @@ def _bounds(
         bounded += 1
         terms = points(lookup, column, cut)
         if terms is None or len(terms) != 1:
-            ranges = [column_range(each, column, cut)[0] for each in lookup.ranges]
+            ranges = [column_range(each, column, cut, lookup.model)[0] for each in lookup.ranges]
             low, high = min(ranges)[0], max(high for _, high in ranges)
             return beginning + low, beginning + high, bounded
         beginning += terms[0][0]

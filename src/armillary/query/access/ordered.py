@@ -17,35 +17,27 @@ few kept: memory is that of a page, time that of a scan.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 
+from armillary.budget import Budget
+from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import DIGEST_BYTES as CUT_DIGEST_BYTES
-from armillary.encoding.terms import (
-    Partial,
-    decode_term,
-    descending,
-    is_exact,
-    term,
-)
+from armillary.encoding.terms import Partial, descending
 from armillary.query.access.choice import Choice, choose
 from armillary.query.access.composite import single_lookups
 from armillary.query.access.filters import Access
-from armillary.query.access.order import OrderIndex, order_index
+from armillary.query.access.order import OrderIndex, order_index, some_lack
 from armillary.query.access.rids import RID_BYTES
 from armillary.query.access.vectors import nearest
-from armillary.query.run.consume import Clock, OrderedRow, ordered_rows, take_ordered
+from armillary.query.run.consume import Clock, OrderedRow, first_rows, ordered_rows, take_ordered
 from armillary.query.run.items import StoreView, View
 from armillary.query.run.order import Place, Sorter
 from armillary.query.run.program import Program
 from armillary.query.run.scanning import scan_ordered
-from armillary.store.index.paths import Path
-from armillary.store.index.plan import path_hash
 from armillary.store.rows import layout
-from armillary.store.rows.shapes import items_with_path
-from armillary.values import JSON, UNDEFINED
+from armillary.values import UNDEFINED
 
 FEW_TO_SORT = 1_000  # items left by a filter: sorting them beats following an order
 
@@ -107,18 +99,11 @@ def _in_order(
     need: int,
 ) -> Iterator[OrderedRow]:
     parts = [_entries(view, program, sorter, index, after, need)]
-    if index.path is not None and _some_lack(view, index.path):
+    if index.path is not None and some_lack(view, index.path):
         missing = _lacking(view, program, sorter, after, need)
         parts = [*parts, missing] if sorter.ties_fall else [missing, *parts]
     for part in parts:
         yield from part
-
-
-def _some_lack(view: StoreView, path: Path) -> bool:
-    """Whether some item may lack the path."""
-    if view.meta.stale_items:
-        return True
-    return items_with_path(view.reader, path_hash(path)) != view.meta.items
 
 
 def _lacking(
@@ -137,7 +122,7 @@ def _lacking(
     last = None if after is None else sorter.of(after)
     found = ordered_rows(view.items(program, rows), program, sorter, last)
     lacking = (row for row in found if row.place.keys[0] is UNDEFINED)
-    yield from lacking if program.is_simple else _by_item(lacking, need)
+    yield from lacking if program.is_simple else _by_item(lacking, need, program.budget)
 
 
 def _entries(
@@ -170,16 +155,16 @@ def _entries(
         rows = ordered_rows(view.items(program, found), program, sorter, last)
         if run is None:
             # To know that an item is done with, the next one has to be loaded.
-            yield from rows if program.is_simple else _by_item(rows, need)
+            yield from rows if program.is_simple else _by_item(rows, need, program.budget)
         else:
             # All of a run has to be seen before its first row is known, but no more are needed.
-            yield from heapq.nsmallest(need, rows, key=lambda row: row.sortable)
+            yield from first_rows(rows, need, program.budget)
 
 
-def _by_item(rows: Iterable[OrderedRow], need: int) -> Iterator[OrderedRow]:
+def _by_item(rows: Iterable[OrderedRow], need: int, budget: Budget) -> Iterator[OrderedRow]:
     """Rows of one item among themselves, no more than are needed: the index orders items only."""
     for _, group in groupby(rows, lambda row: row.place.tie):
-        yield from heapq.nsmallest(need, group, key=lambda row: row.sortable)
+        yield from first_rows(group, need, budget)
 
 
 def run_of(terms: bytes, index: OrderIndex, has_ties: bool) -> Hashable:
@@ -189,7 +174,7 @@ def run_of(terms: bytes, index: OrderIndex, has_ties: bool) -> Hashable:
     offset = 0
     for falls in index.falling:
         rest = descending(terms[offset:]) if falls else terms[offset:]
-        value, length = decode_term(rest)
+        value, length = index.model.split_term(rest)
         if isinstance(value, Partial):
             return terms[:offset], value.code, value.beginning
         offset += length
@@ -203,10 +188,10 @@ def _seek(
     found = index.prefix
     is_whole = True
     for key, falls in zip(after.keys, index.falling, strict=True):
-        part = term(key, index.cut)
-        certain = is_exact(key, index.cut)
+        part = index.model.term(key, index.cut)
+        certain = index.model.is_exact(key, index.cut)
         if not certain:
-            part = _run_beginning(key, part)
+            part = _run_beginning(index.model, part)
         found += descending(part) if falls else part
         if not certain:
             is_whole = False
@@ -219,6 +204,8 @@ def _seek(
     return (start, min(end, last)) if index.is_reverse else (max(start, found), end)
 
 
-def _run_beginning(key: JSON, part: bytes) -> bytes:
-    """What all terms of a run begin with: a cut string's digest says nothing about order."""
-    return part[:-CUT_DIGEST_BYTES] if type(key) is str else part
+def _run_beginning(model: ValueModel, part: bytes) -> bytes:
+    """What all terms of a run begin with: the digest of a cut value says nothing about order."""
+    found, _ = model.split_term(part)
+    is_cut = isinstance(found, Partial) and found.digest
+    return part[:-CUT_DIGEST_BYTES] if is_cut else part

@@ -179,7 +179,7 @@ def _prefixes(way: Way) -> list[bytes]:
 
 
 def _under(view: StoreView, prefix: bytes, start: bytes) -> Iterator[bytes]:
-    rows = view.reader.scan(prefix + start, layout.after(prefix))
+    rows = view.entries(prefix + start, layout.after(prefix))
     return (key[-RID_BYTES:] for key, epk in rows if view.is_inside(epk))
 
 
@@ -250,7 +250,7 @@ def _rows(view: StoreView, lookup: Lookup | CompositeLookup) -> Iterator[tuple[b
     if isinstance(lookup, Lookup):
         prefix = lookup.kind + path_hash(lookup.path)
     for start, end in lookup.ranges:
-        yield from view.reader.scan(prefix + start, prefix + end)
+        yield from view.entries(prefix + start, prefix + end)
 
 
 def entries_of(view: StoreView, lookup: Lookup | CompositeLookup) -> Iterator[bytes]:

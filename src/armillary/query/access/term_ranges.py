@@ -2,7 +2,8 @@
 
 Each function gives (ranges, exact). Exact means that the comparison is true for every value whose
 term is inside; otherwise values inside have to be looked at. Values outside never match. Facts on
-terms: encoding/terms.py; on comparisons: reference 3.
+terms: encoding/terms.py; on comparisons: the container's value model (encoding/models.py). What has
+to do with texts is for JSON only.
 """
 
 from __future__ import annotations
@@ -11,22 +12,19 @@ import math
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import (
     ARRAY_CODE,
-    CUT_END,
-    DIGEST_BYTES,
     FALSE_CODE,
     NULL_CODE,
     NUMBER_CODE,
     OBJECT_CODE,
     STRING_CODE,
     TRUE_CODE,
-    WHOLE_END,
     is_exact,
     string_prefix_range,
-    term,
 )
-from armillary.limits import TERM_CUT_BYTES
 from armillary.store.rows.layout import after
 from armillary.values import JSON, UNDEFINED
 
@@ -61,49 +59,36 @@ TYPE_TESTS: Final[dict[str, Ranges]] = {
 }
 
 
-def is_term(data: bytes) -> bool:
-    """Whether the bytes are one whole term, and not just the beginning of some."""
-    code = data[0]
-    if code == NUMBER_CODE:
-        return len(data) == 1 + 8
-    if code != STRING_CODE:
-        return len(data) == 1
-    cut = data.find(CUT_END)  # 00 stands before nothing else but FF and ends
-    return data.endswith(WHOLE_END) if cut < 0 else len(data) == cut + len(CUT_END) + DIGEST_BYTES
-
-
 def can_compare(value: JSON) -> bool:
     """NaN and infinities are no values of items; leave them to the evaluator."""
     return type(value) is not float or math.isfinite(value)
 
 
-def equal_to(value: JSON) -> Terms:
+def equal_to(value: JSON, model: ValueModel = JSON_MODEL) -> Terms:
     if value is UNDEFINED:
         return NOTHING
-    if type(value) in (list, dict):
-        return (_TYPES[type(value)],), False
-    found = term(value)
-    return ((found, after(found)),), is_exact(value)
+    found = model.term(value)
+    return ((found, after(found)),), model.is_exact(value)
 
 
-def not_equal_to(value: JSON) -> Terms:
+def not_equal_to(value: JSON, model: ValueModel = JSON_MODEL) -> Terms:
     if value is UNDEFINED:
         return NOTHING
-    if not is_exact(value):
-        return (ANYTHING,), False
-    found = term(value)
-    return _without_empty([(ANYTHING[0], found), (after(found), ANYTHING[1])]), True
+    low, high = model.everything
+    if not model.is_exact(value):
+        return (model.everything,), False
+    found = model.term(value)
+    return _without_empty([(low, found), (after(found), high)]), True
 
 
-def compared_to(operator: str, value: JSON) -> Terms:
-    """`<`, `<=`, `>`, `>=`: only values of the same type can be compared, arrays and objects
-    never.
-    """
-    if value is UNDEFINED or type(value) in (list, dict):
+def compared_to(operator: str, value: JSON, model: ValueModel = JSON_MODEL) -> Terms:
+    """`<`, `<=`, `>`, `>=`: only with values that the model can compare."""
+    comparable = model.comparable(value)
+    if comparable is None:
         return NOTHING
-    low, high = _TYPES[type(value)]
-    first, last = _neighbours(value)
-    exact = is_exact(value)
+    low, high = comparable
+    first, last = model.neighbours(value)
+    exact = model.is_exact(value)
     match operator:
         case "<":
             found = (low, first if exact else last)
@@ -116,31 +101,31 @@ def compared_to(operator: str, value: JSON) -> Terms:
     return _without_empty([found]), exact
 
 
-def between(low: JSON, high: JSON) -> Terms:
-    above, above_exact = compared_to(">=", low)
-    below, below_exact = compared_to("<=", high)
+def between(low: JSON, high: JSON, model: ValueModel = JSON_MODEL) -> Terms:
+    above, above_exact = compared_to(">=", low, model)
+    below, below_exact = compared_to("<=", high, model)
     if not above or not below:
         return NOTHING
     start, end = max(above[0][0], below[0][0]), min(above[0][1], below[0][1])
     return _without_empty([(start, end)]), above_exact and below_exact
 
 
-def one_of(values: Iterable[JSON]) -> Terms:
-    found = [equal_to(value) for value in values]
+def one_of(values: Iterable[JSON], model: ValueModel = JSON_MODEL) -> Terms:
+    found = [equal_to(value, model) for value in values]
     return union(found)
 
 
-def none_of(values: Iterable[JSON]) -> Terms:
+def none_of(values: Iterable[JSON], model: ValueModel = JSON_MODEL) -> Terms:
     """Everything that is there, without some values. Inexact when one of them is."""
     kept = [value for value in values if value is not UNDEFINED]
-    if not all(map(is_exact, kept)):
-        return (ANYTHING,), False
+    if not all(map(model.is_exact, kept)):
+        return (model.everything,), False
     ranges: list[Range] = []
-    start = ANYTHING[0]
-    for found in sorted({term(value) for value in kept}):
+    start, end = model.everything
+    for found in sorted({model.term(value) for value in kept}):
         ranges.append((start, found))
         start = after(found)
-    return _without_empty([*ranges, (start, ANYTHING[1])]), True
+    return _without_empty([*ranges, (start, end)]), True
 
 
 def beginning_with(prefix: str) -> Terms:
@@ -197,16 +182,6 @@ def intersection(one: Terms, other: Terms) -> Terms:
         else:
             beside += 1
     return _without_empty(found), one[1] and other[1]
-
-
-def _neighbours(value: JSON) -> Range:
-    """The terms that values near this one may have: one term, or all that share a cut string."""
-    found = term(value)
-    if type(value) is str and not is_exact(value):
-        start, end = string_prefix_range(value)
-        assert len(start) <= 2 * TERM_CUT_BYTES + 3
-        return start, end
-    return found, after(found)
 
 
 def _without_empty(ranges: Iterable[Range]) -> Ranges:

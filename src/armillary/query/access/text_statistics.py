@@ -76,7 +76,7 @@ def measured(view: StoreView, part: TextPart) -> tuple[int, int] | None:
 def _words(view: StoreView, path: tuple[str, ...]) -> tuple[int, int]:
     prefix = layout.FX + path_hash(path) + WORDS
     total = texts = 0
-    for _, value in view.reader.scan(prefix, layout.after(prefix)):
+    for _, value in view.entries(prefix, layout.after(prefix)):
         if view.is_inside(value[COUNT.size :]):
             total += COUNT.unpack_from(value)[0]
             texts += 1
@@ -93,7 +93,7 @@ def _holders(view: StoreView, part: TextPart) -> int:
 
 def _rids(view: StoreView, path: tuple[str, ...], found: Range) -> set[bytes]:
     prefix = layout.FX + path_hash(path)
-    rows = view.reader.scan(prefix + found[0], prefix + found[1])
+    rows = view.entries(prefix + found[0], prefix + found[1])
     return {key[-RID_BYTES:] for key, epk in rows if view.is_inside(epk)}
 
 

@@ -120,7 +120,7 @@ def _constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, Any]:
 
 def _candidates(view: StoreView, wanted: Wanted, sign: int, start: float | None) -> Candidates:
     prefix = layout.VX + path_hash(wanted.path)
-    rows = view.reader.scan(prefix, layout.after(prefix))
+    rows = view.entries(prefix, layout.after(prefix))
     unknown: list[bytes] = []
     known: list[tuple[float, bytes]] = []
     entries = 0

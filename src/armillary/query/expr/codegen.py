@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from armillary.query.expr import nodes, operators
+from armillary.query.expr.bounds import equality, spending
 from armillary.query.expr.evaluate import Scope, make
 from armillary.query.expr.like import like, matcher
 from armillary.query.functions import FUNCTIONS
@@ -395,7 +396,8 @@ class Writer:
         given = [self.as_value(code) for code in codes]
         if function.context:
             given.insert(0, self.fixed(self._scope.context_for(expr)))
-        return Text(f"{self.fixed(function.run)}({', '.join(given)})")
+        run = spending(function, function.run, self._scope.frame.budget)
+        return Text(f"{self.fixed(run)}({', '.join(given)})")
 
     # --- the rest ---
 
@@ -407,6 +409,9 @@ class Writer:
         match expr:
             case nodes.Unary(operator):
                 return Text(f"unary_{operators.UNARY[operator].__name__}({self._listed(parts)})")
+            case nodes.Binary("=" | "!=" as operator):
+                run = equality(self._scope.frame.budget, operator == "=")
+                return Text(f"{self.fixed(run)}({self._listed(parts)})")
             case nodes.Binary(operator):
                 return Text(f"{_OPERATORS[operator]}({self._listed(parts)})")
             case nodes.Index():

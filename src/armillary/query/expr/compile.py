@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.query.expr import nodes
 from armillary.query.expr.codegen import NAMES, Writer
 from armillary.query.expr.evaluate import Expression, Row, Scope, make
@@ -69,7 +70,7 @@ def compile_filter(expr: nodes.Expr, scope: Scope) -> Callable[[list[Any]], bool
 def tiered(expr: nodes.Expr, scope: Scope, compiled: Compiler = compile_expression) -> Expression:
     """Closures that are compiled once the expression has seen `ROWS_FIRST` rows."""
     closure = make(expr, scope).run
-    if _is_small(expr):
+    if _is_small(expr) or scope.model is not JSON_MODEL:
         return closure
     current, left = closure, ROWS_FIRST
 
@@ -129,5 +130,6 @@ def is_large(expr: nodes.Expr) -> bool:
 
 
 _PLAIN: Final = (nodes.Literal, nodes.Parameter)
-#: These take slots of the row when they are made: once there are rows it is too late.
-_IN_SLOTS: Final = (nodes.Subquery, nodes.Let)
+#: The first two take slots of the row when they are made: once there are rows it is too late. The
+#: others are functions already.
+_IN_SLOTS: Final = (nodes.Subquery, nodes.Let, nodes.Native, nodes.AtPath)

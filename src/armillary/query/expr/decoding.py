@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -117,6 +118,13 @@ def paths_in(
         node = waiting.pop()
         if node is container:
             continue
+        if isinstance(node, nodes.Native | nodes.AtPath):
+            if node.root in roots:
+                needs = _needs(node)
+                if needs is None:
+                    return None
+                found.update(needs)
+            continue
         path: list[str] = []
         while isinstance(node, nodes.Member):
             path.append(node.name)
@@ -128,6 +136,15 @@ def paths_in(
                 return None
             found.add(tuple(reversed(path)))
     return frozenset(found)
+
+
+def _needs(node: nodes.Native | nodes.AtPath) -> Iterable[Path] | None:
+    if isinstance(node, nodes.Native):
+        return node.needs
+    if node.hint:
+        return ()
+    names = takewhile(lambda each: isinstance(each, str), node.path)
+    return [tuple(str(name) for name in names)]
 
 
 def _tree(paths: Iterable[Path]) -> _Tree:

@@ -12,18 +12,25 @@ nothing of stores or plans. Queries inside expressions are in `nested.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from armillary.budget import Budget, unbounded
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.errors import BadInput, NotSupported
 from armillary.limits import QUERY_ELEMENTS_MAX
 from armillary.query.expr import nodes
+from armillary.query.expr.bounds import equality, spending, weigh
 from armillary.query.expr.like import like, matcher
+from armillary.query.expr.model_operators import MODEL_FUNCTIONS, between_of, binary_of
 from armillary.query.expr.operators import BINARY, UNARY, between, contained, element, logical_not
 from armillary.query.expr.queries import BoundQuery
+from armillary.query.expr.rows import StoredRow
 from armillary.query.functions import FUNCTIONS, Context
-from armillary.values import JSON, UNDEFINED, identity
+from armillary.store.index.paths import ARRAY, Path
+from armillary.values import JSON, UNDEFINED
 
 Row: TypeAlias = list[Any]
 Expression: TypeAlias = Callable[[Row], JSON]
@@ -36,6 +43,26 @@ class Frame:
     size: int = 0
     elements: int = 0
     """Of arrays, gone through by FROM and JOIN for the item at hand."""
+    budget: Budget = field(default_factory=unbounded)
+    """Of the operation: every loop over values takes part."""
+    held: int = 0
+    """Bytes held of what was made for the item at hand."""
+    stored: tuple[bytes, bytes] | None = None
+    """Rid and stored value of the item at hand, where an output wants them."""
+
+    def begin_item(self) -> None:
+        """What was made for the item before has been used."""
+        self.elements = 0
+        if self.held:
+            self.budget.release(self.held)
+            self.held = 0
+
+    def hold(self, value: JSON) -> None:
+        """Count a value that is kept until the item is done with."""
+        if self.budget.bounds_bytes:
+            size = weigh(value, self.budget.bytes_left)
+            self.held += size
+            self.budget.hold(size)
 
     def slot(self) -> int:
         self.size += 1
@@ -78,6 +105,8 @@ class Scope:
     computed: Mapping[str, Computed] = field(default_factory=dict)
     items: frozenset[int] = frozenset()
     """The slots that hold the item itself: computed properties are properties of it alone."""
+    model: ValueModel = JSON_MODEL
+    """How values compare."""
 
     def named(self, name: str | None) -> tuple[Scope, int]:
         """The scope with one more name, and its slot."""
@@ -123,7 +152,8 @@ def make_filter(expr: nodes.Expr, scope: Scope) -> Expression:
     from armillary.query.expr.alternatives import make_alternatives
     from armillary.query.expr.compile import compile_filter, tiered
 
-    return make_alternatives(expr, scope) or tiered(expr, scope, compile_filter)
+    found = make_alternatives(expr, scope) if scope.model is JSON_MODEL else None
+    return found or tiered(expr, scope, compile_filter)
 
 
 def constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, JSON]:
@@ -235,9 +265,14 @@ def _unary(expr: nodes.Unary, scope: Scope) -> Made:
 def _binary(expr: nodes.Binary, scope: Scope) -> Made:
     left, right = make(expr.left, scope), make(expr.right, scope)
     one, other = left.run, right.run
-    if right.is_constant and not left.is_constant and expr.operator == "=":
+    if scope.model is not JSON_MODEL:
+        apply = binary_of(scope.model)[expr.operator]
+    elif right.is_constant and not left.is_constant and expr.operator == "=":
         return Made(_equals(one, other([])), False)
-    apply = BINARY[expr.operator]
+    elif expr.operator in ("=", "!="):
+        apply = equality(scope.frame.budget, expr.operator == "=")
+    else:
+        apply = BINARY[expr.operator]
     return _folded(lambda row: apply(one(row), other(row)), [left, right])
 
 
@@ -258,9 +293,12 @@ def _equals(run: Expression, wanted: JSON) -> Expression:
 
 
 def _logical(expr: nodes.Logical, scope: Scope) -> Made:
-    parts = [make(term, scope) for term in expr.terms]
-    runs = [part.run for part in parts]
     decides = expr.operator == "OR"  # true decides an OR, false an AND
+    parts = [make(term, scope) for term in expr.terms]
+    if any(isinstance(term, nodes.Native) for term in expr.terms):
+        # Conditions that are there for the index alone need not be asked for each row.
+        parts = [part for part in parts if not part.is_constant or part.run([]) is decides]
+    runs = [part.run for part in parts]
 
     def run(row: Row) -> JSON:
         result: JSON = not decides
@@ -278,7 +316,8 @@ def _logical(expr: nodes.Logical, scope: Scope) -> Made:
 def _between(expr: nodes.Between, scope: Scope) -> Made:
     parts = [make(each, scope) for each in (expr.operand, expr.low, expr.high)]
     value, low, high = (part.run for part in parts)
-    found: Expression = lambda row: between(value(row), low(row), high(row))  # noqa: E731
+    inside = between if scope.model is JSON_MODEL else between_of(scope.model)
+    found: Expression = lambda row: inside(value(row), low(row), high(row))  # noqa: E731
     return _folded(_negated(found) if expr.negated else found, parts)
 
 
@@ -286,6 +325,7 @@ def _in(expr: nodes.In, scope: Scope) -> Made:
     operand = make(expr.operand, scope)
     parts = [make(item, scope) for item in expr.items]
     value, runs = operand.run, [part.run for part in parts]
+    identity, same = scope.model.identity, scope.model.same
     if all(part.is_constant for part in parts):
         wanted = frozenset(identity(each) for run in runs if (each := run([])) is not UNDEFINED)
 
@@ -295,7 +335,7 @@ def _in(expr: nodes.In, scope: Scope) -> Made:
 
         run: Expression = among
     else:
-        run = lambda row: contained(value(row), tuple(inner(row) for inner in runs))  # noqa: E731
+        run = lambda row: contained(value(row), tuple(each(row) for each in runs), same)  # noqa: E731
     return _folded(_negated(run) if expr.negated else run, [operand, *parts])
 
 
@@ -331,8 +371,11 @@ def _call(expr: nodes.Call, scope: Scope) -> Made:
         return Made(lambda row: row[slot], False)
     function = FUNCTIONS[expr.function]
     compute = function.run
+    if scope.model is not JSON_MODEL and expr.function in MODEL_FUNCTIONS:
+        compute = MODEL_FUNCTIONS[expr.function](scope.model)
     if compute is None or function.kind != "scalar":
         raise NotSupported(f"{expr.name} can't be computed here.")
+    compute = spending(function, compute, scope.frame.budget)
     parts = [make(arg, scope) for arg in expr.args]
     runs = [part.run for part in parts]
     context = scope.context_for(expr) if function.context else scope.context
@@ -347,10 +390,12 @@ def _call(expr: nodes.Call, scope: Scope) -> Made:
 
 
 def _udf(expr: nodes.UdfCall, scope: Scope) -> Made:
-    raise NotSupported(
-        f"The user-defined function '{expr.name}' can't be called: user-defined functions are not "
-        "supported yet."
-    )
+    functions = scope.context.functions
+    if functions is None:
+        raise NotSupported(f"The user-defined function '{expr.name}' can't be called here.")
+    runs = [make(arg, scope).run for arg in expr.args]
+    call = functions.caller(expr.name)
+    return Made(lambda row: call([run(row) for run in runs]), False)
 
 
 def _let(expr: nodes.Let, scope: Scope) -> Made:
@@ -372,6 +417,55 @@ def _subquery(expr: nodes.Subquery, scope: Scope) -> Made:
     return Made(make_subquery(expr, scope), False)
 
 
+# --- what front ends bring along ------------------------------------------------------------------
+
+
+def _native(expr: nodes.Native, scope: Scope) -> Made:
+    slot, compute = scope.names[expr.root], expr.compute
+    return Made(lambda row: compute(row[slot]), False)
+
+
+def _at_path(expr: nodes.AtPath, scope: Scope) -> Made:
+    if expr.hint:
+        return _constant(True)
+    slot, path, model = scope.names[expr.root], expr.path, scope.model
+    wanted = expr.value
+    if expr.operator == "defined":
+        test: Callable[[JSON], JSON] = lambda value: True  # noqa: E731
+    else:
+        compare = BINARY if model is JSON_MODEL else binary_of(model)
+        apply = compare[expr.operator]
+        test = lambda value: apply(value, wanted)  # noqa: E731
+
+    def run(row: Row) -> JSON:
+        return any(test(value) is True for value in values_at(row[slot], path))
+
+    return Made(run, False)
+
+
+def _stored(expr: nodes.StoredItem, scope: Scope) -> Made:
+    frame = scope.frame
+
+    def run(row: Row) -> JSON:
+        return UNDEFINED if frame.stored is None else StoredRow(*frame.stored)
+
+    return Made(run, False)
+
+
+def values_at(value: JSON, path: Path) -> Iterator[JSON]:
+    """Everything that an index path leads to: `ARRAY` is every element."""
+    for at, segment in enumerate(path):
+        if segment is ARRAY:
+            if type(value) is list:
+                for element in value:
+                    yield from values_at(element, path[at + 1 :])
+            return
+        if type(value) is not dict or segment not in value:
+            return
+        value = value[segment]
+    yield value
+
+
 _MAKERS: Final[dict[type, Callable[[Any, Scope], Made]]] = {
     nodes.Literal: _literal,
     nodes.Parameter: _parameter,
@@ -391,4 +485,7 @@ _MAKERS: Final[dict[type, Callable[[Any, Scope], Made]]] = {
     nodes.UdfCall: _udf,
     nodes.Let: _let,
     nodes.Subquery: _subquery,
+    nodes.Native: _native,
+    nodes.AtPath: _at_path,
+    nodes.StoredItem: _stored,
 }

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from armillary.errors import BadInput
 from armillary.query.expr import nodes
+from armillary.query.expr.bounds import weigh
 from armillary.query.expr.evaluate import (
     Expression,
     Frame,
@@ -23,13 +24,15 @@ from armillary.query.expr.evaluate import (
 )
 from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.query.functions import FUNCTIONS
-from armillary.values import JSON, UNDEFINED, identity
+from armillary.values import JSON, UNDEFINED
 
 #: Sets slots of the row, once per combination; says so by yielding.
 Step: TypeAlias = Callable[[Row], Iterator[None]]
 #: The result rows of a query for one row around it.
 Rows: TypeAlias = Callable[[Row], Iterator[JSON]]
 
+ELEMENTS_AT_ONCE = 64  # of an array, between two steps of the budget
+KEEPING = frozenset({"MAKELIST", "MAKESET"})  # aggregates that are as large as what they are given
 TWO_ROWS = "The cardinality of a scalar subquery result set cannot be greater than one."
 
 
@@ -45,7 +48,7 @@ def make_rows(bound: BoundQuery, scope: Scope, item_slot: int | None = None) -> 
         rows = _grouped(bound, inner, step)
     else:
         rows = _projected(step, make_expression(bound.output, inner))
-    return _distinct(rows) if bound.distinct else rows
+    return _distinct(rows, scope) if bound.distinct else rows
 
 
 # --- FROM -----------------------------------------------------------------------------------------
@@ -112,11 +115,21 @@ def _one(run: Expression) -> Rows:
 
 
 def _elements_of(rows: Rows, frame: Frame) -> Rows:
+    spend = frame.budget.spend
+
     def values(row: Row) -> Iterator[JSON]:
         for value in rows(row):
-            if type(value) is list:
-                frame.go_through(len(value))
+            if type(value) is not list:
+                continue
+            frame.go_through(len(value))
+            if len(value) <= ELEMENTS_AT_ONCE:
+                spend(len(value))
                 yield from value
+                continue
+            for start in range(0, len(value), ELEMENTS_AT_ONCE):
+                part = value[start : start + ELEMENTS_AT_ONCE]
+                spend(len(part))
+                yield from part
 
     return values
 
@@ -147,12 +160,14 @@ def _projected(step: Step, output: Expression) -> Rows:
 def _grouped(bound: BoundQuery, scope: Scope, step: Step) -> Rows:
     calls = tuple(dict.fromkeys(bound.aggregates))
     makers = [new_state(call) for call in calls]
-    arguments = [make_expression(call.args[0], scope) for call in calls]
+    arguments = [argument_of(call, scope) for call in calls]
     keys = [make_expression(key, scope) for key in bound.group_by]
     slots = [scope.frame.slot() for _ in calls]
     output = make_expression(
         bound.output, replace(scope, aggregates=dict(zip(calls, slots, strict=True)))
     )
+
+    identity, hold = scope.model.identity, scope.frame.hold
 
     def rows(row: Row) -> Iterator[JSON]:
         groups: dict[Any, tuple[Row, list[Any]]] = {}
@@ -163,6 +178,7 @@ def _grouped(bound: BoundQuery, scope: Scope, step: Step) -> Rows:
             group = groups.get(key)
             if group is None:
                 group = groups[key] = (row.copy(), [maker() for maker in makers])
+                hold(list(key))
             for state, argument in zip(group[1], arguments, strict=True):
                 state.add(argument(row))
         for first, states in groups.values():
@@ -175,18 +191,36 @@ def _grouped(bound: BoundQuery, scope: Scope, step: Step) -> Rows:
     return rows
 
 
+def argument_of(call: nodes.Call, scope: Scope) -> Expression:
+    """What an aggregate is given; some keep all of it."""
+    run = make_expression(call.args[0], scope)
+    if call.function not in KEEPING or not scope.frame.budget.bounds_bytes:
+        return run
+    budget = scope.frame.budget
+
+    def kept(row: Row) -> JSON:
+        value = run(row)
+        budget.hold(weigh(value, budget.bytes_left))
+        return value
+
+    return kept
+
+
 def new_state(call: nodes.Call) -> Callable[[], Any]:
     maker = FUNCTIONS[call.function].run
     assert maker is not None, "an aggregate has a state"
     return maker
 
 
-def _distinct(rows: Rows) -> Rows:
+def _distinct(rows: Rows, scope: Scope) -> Rows:
+    identity, hold = scope.model.identity, scope.frame.hold
+
     def once(row: Row) -> Iterator[JSON]:
         seen = set()
         for value in rows(row):
             known = identity(value)
             if known not in seen:
+                hold(value)
                 seen.add(known)
                 yield value
 
@@ -202,10 +236,11 @@ def make_subquery(node: nodes.Subquery, scope: Scope) -> Expression:
     if node.kind == "ALL":
         return _all(bound, scope)
     rows = make_rows(bound, scope)
+    if node.kind == "ARRAY":
+        return _array(rows, scope.frame)
     return {
         "SCALAR": _scalar,
         "EXISTS": _exists,
-        "ARRAY": _array,
         "FIRST": _first,
         "LAST": _last,
     }[node.kind](rows)
@@ -239,8 +274,18 @@ def _exists(rows: Rows) -> Expression:
     return run
 
 
-def _array(rows: Rows) -> Expression:
-    return lambda row: list(rows(row))
+def _array(rows: Rows, frame: Frame) -> Expression:
+    if not frame.budget.bounds_bytes:
+        return lambda row: list(rows(row))
+
+    def run(row: Row) -> JSON:
+        found: list[JSON] = []
+        for value in rows(row):
+            frame.hold(value)
+            found.append(value)
+        return found
+
+    return run
 
 
 def _first(rows: Rows) -> Expression:

@@ -19,12 +19,13 @@ tree of that height could not be walked. The parser bounds the height of everyth
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Literal as OneOf
 from typing import TypeAlias
 
-from armillary.values import Undefined
+from armillary.store.index.paths import Path
+from armillary.values import JSON, Undefined
 
 Constant: TypeAlias = bool | int | float | str | Undefined | None
 UnaryOperator: TypeAlias = OneOf["-", "+", "~", "NOT"]
@@ -36,6 +37,7 @@ BinaryOperator: TypeAlias = OneOf[
     "??",
 ]  # fmt: skip
 LogicalOperator: TypeAlias = OneOf["AND", "OR"]
+PathOperator: TypeAlias = OneOf["=", "<", ">", "<=", ">=", "defined"]
 SubqueryKind: TypeAlias = OneOf["SCALAR", "EXISTS", "ARRAY", "ALL", "FIRST", "LAST"]
 
 
@@ -228,6 +230,46 @@ class WholeItem(Node):
     """Anything that shows all of an item without naming it, such as `*`."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Native(Node):
+    """What a front end computes of an item in its own way: a condition as a conjunct of the filter
+    (only True passes), or a sort key. No index helps with it, so it goes along with conditions that
+    find at least the items it passes.
+    """
+
+    compute: Callable[[JSON], JSON]
+    """Of the decoded item. Must not change it."""
+    needs: tuple[tuple[str, ...], ...] | None = None
+    """The paths it looks at; None: the whole item."""
+    label: str = "native"
+    """In `explain`."""
+    root: str = field(default="c", kw_only=True)
+    path: tuple[str, ...] = field(default=(), kw_only=True)
+    """Of a sort key: where no item has an array at this path, the value found there; then an index
+    of it may give the order."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredItem(Node):
+    """As an output: the item as it lies in the store, bytes and header, not decoded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtPath(Node):
+    """Some value at an indexed path compares so with a constant: ("tags", ARRAY), "=", "x" is any
+    element of `tags`. `defined` has no value.
+
+    `hint`: another conjunct says as much or more, so this one is for index and partition only and
+    is not evaluated.
+    """
+
+    path: Path
+    operator: PathOperator
+    value: JSON = None
+    hint: bool = False
+    root: str = field(default="c", kw_only=True)
+
+
 Expr: TypeAlias = (
     Literal
     | Parameter
@@ -247,10 +289,17 @@ Expr: TypeAlias = (
     | Conditional
     | Let
     | Subquery
+    | Native
+    | AtPath
+    | StoredItem
 )
 
 
+#: What may be another value for another row, or needs a row to be computed at all.
+VARYING: TypeAlias = Identifier | Subquery | UdfCall | Let | Native | AtPath | StoredItem
+
 _PLAIN = frozenset({"start", "end", "name_end", "function", "name", "kind", "operator"})
+_LEAVES = frozenset({"Native", "AtPath"})
 _child_fields: dict[type, tuple[str, ...]] = {}
 
 
@@ -259,6 +308,8 @@ def children(node: Node) -> Iterator[Node]:
     names = _child_fields.get(type(node))
     if names is None:
         names = tuple(each.name for each in fields(node) if each.name not in _PLAIN)
+        if type(node).__name__ in _LEAVES:
+            names = ()
         _child_fields[type(node)] = names
     for name in names:
         value = getattr(node, name)

@@ -114,9 +114,11 @@ def between(value: JSON, low: JSON, high: JSON) -> Logic:
     return logical_and(less_or_equal(low, value), less_or_equal(value, high))
 
 
-def contained(value: JSON, items: tuple[JSON, ...]) -> Logic:
+def contained(
+    value: JSON, items: tuple[JSON, ...], equals: Callable[[JSON, JSON], bool] = same
+) -> Logic:
     """`IN`: undefined items never match; a strict expansion to ORs would differ (unverified)."""
-    return any(same(value, item) for item in items) if value is not UNDEFINED else UNDEFINED
+    return any(equals(value, item) for item in items) if value is not UNDEFINED else UNDEFINED
 
 
 # --- arithmetic -----------------------------------------------------------------------------------

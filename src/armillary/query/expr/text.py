@@ -15,6 +15,7 @@ from functools import singledispatch
 from typing import Final, assert_never
 
 from armillary.query.expr import nodes
+from armillary.store.index.paths import ARRAY
 from armillary.values import UNDEFINED
 
 _RESERVED_WORDS = """
@@ -77,8 +78,23 @@ def print_expression(expr: nodes.Expr) -> str:
             return f"(LET {name} = {print_expression(value)} IN {print_expression(body)})"
         case nodes.Subquery(kind, query):
             return f"{'' if kind == 'SCALAR' else kind}({syntax_text(query)})"
+        case nodes.Native(label=label):
+            return f"<{label}>"
+        case nodes.StoredItem():
+            return "stored item"
+        case nodes.AtPath():
+            return _at_path(expr)
         case _:
             assert_never(expr)
+
+
+def _at_path(expr: nodes.AtPath) -> str:
+    steps = ("[]" if step is ARRAY else f".{step}" for step in expr.path)
+    path = f"{expr.root}{''.join(steps)}"
+    if expr.operator == "defined":
+        return f"(some {path})"
+    value = json.dumps(expr.value, ensure_ascii=False, default=str)
+    return f"({path} {expr.operator} {value})"
 
 
 def listed(items: Iterable[nodes.Expr]) -> str:

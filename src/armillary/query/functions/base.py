@@ -7,11 +7,14 @@ sensible bound, which end in `BadInput`.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from armillary.errors import BadInput
 from armillary.limits import QUERY_ARRAY_ITEMS_MAX, QUERY_STRING_CHARACTERS_MAX
 from armillary.values import JSON, UNDEFINED, Undefined
+
+if TYPE_CHECKING:
+    from armillary.query.functions.user import UserFunctions
 
 Logic: TypeAlias = bool | Undefined
 Kind: TypeAlias = Literal["scalar", "aggregate", "rank"]
@@ -30,6 +33,7 @@ class Context:
     metric: str = "cosine"  # of the vectors at hand, by the container's vector policy
     languages: Mapping[tuple[str, ...], str] = field(default_factory=dict)  # of paths
     metrics: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    functions: "UserFunctions | None" = None  # user-defined ones, where a query has them
 
     def at(self, path: tuple[str, ...]) -> "Context":
         """For values that stand at a path of the item."""

@@ -18,6 +18,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition
 from armillary.limits import QUERY_COUNT_MAX
 from armillary.query.access.vector_order import is_ascending
@@ -64,6 +66,7 @@ def query_plan(
     *,
     key: KeyValues | None = None,
     vector_policy: JSON = None,
+    model: ValueModel = JSON_MODEL,
 ) -> dict[str, JSON]:
     """The plan document for a query, for a client that knows `features` (None: all of them), of one
     partition `key` if it named one. Raises RefusedQuery for a query that can't be merged by this
@@ -71,7 +74,7 @@ def query_plan(
 
     `vector_policy` is the container's `vectorEmbeddingPolicy`: it says which way vectors sort.
     """
-    scope = plan_scope(parameters)
+    scope = replace(plan_scope(parameters), model=model)
     if features is not None:
         check_features(bound, features)
     ranges = key_ranges(bound, scope, definition) if key is None else [key_range(key, definition)]

@@ -168,9 +168,12 @@ class _Reader:
         if level is None or not known:
             return None
         # An equality with undefined is never true, and no item has a key that is not a scalar.
-        if value is UNDEFINED or type(value) in (list, dict):
+        if value is UNDEFINED or not self.scope.model.is_scalar(value):
             return []
-        return [{level: value}]
+        try:
+            return [{level: self.scope.model.key(value)}]
+        except BadInput:
+            return None
 
     def _like(self, path: nodes.Expr, pattern: nodes.Expr, escape: str | None) -> Alternatives:
         level = self._level(path)
@@ -217,7 +220,6 @@ def _without_wildcards(pattern: str, escape: str | None) -> str | None:
 
 
 def _constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, JSON]:
-    varying = nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let
-    if any(isinstance(node, varying) for node in nodes.walk(expr)):
+    if any(isinstance(node, nodes.VARYING) for node in nodes.walk(expr)):
         return False, UNDEFINED
     return constant(expr, scope)

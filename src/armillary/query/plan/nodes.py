@@ -115,13 +115,19 @@ def simple_plan(
     output: nodes.Expr | None = None,
     *,
     name: str = "c",
+    stored: bool = False,
     order: tuple[SortKey, ...] = (),
     offset: int = 0,
     limit: int | None = None,
 ) -> Plan:
-    """Items of the container, which expressions call `name`, that pass a filter."""
+    """Items of the container, which expressions call `name`, that pass a filter.
+
+    `where` may have conditions for the index (`AtPath`, or any other expression) and what the front
+    end decides in its own way (`Native`) as terms of one AND. `stored`: rows are `StoredRow`s, the
+    items as they lie in the store. `pages.run_plan` runs it.
+    """
     root = nodes.Identifier(name)
-    made = output or root
+    made = nodes.StoredItem() if stored else output or root
     source = BoundSource(root, root, name, "item", None)
     seen = nodes.ArrayLiteral((made, *([] if where is None else [where])))
     bound = BoundQuery(seen, made, where, (), False, (source,), (), (), (), (), ())

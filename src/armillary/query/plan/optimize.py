@@ -13,6 +13,7 @@ from __future__ import annotations
 from itertools import product
 
 from armillary.encoding.hashing import prefix_range
+from armillary.encoding.models import ValueModel
 from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.errors import BadInput
 from armillary.limits import QUERY_KEYS_MAX
@@ -69,7 +70,7 @@ def narrow(plan: Plan, scope: Scope, definition: ContainerDefinition) -> list[Pi
         allowed.append(values)
     if not allowed:
         return None
-    return _pieces(allowed, definition)
+    return _pieces(allowed, definition, scope.model)
 
 
 def _terms(plan: Plan) -> tuple[list[nodes.Expr], list[nodes.Expr]]:
@@ -78,7 +79,9 @@ def _terms(plan: Plan) -> tuple[list[nodes.Expr], list[nodes.Expr]]:
     return terms, [term for term in terms if _is_plain(term)]
 
 
-def _pieces(allowed: list[list[JSON]], definition: ContainerDefinition) -> list[Piece] | None:
+def _pieces(
+    allowed: list[list[JSON]], definition: ContainerDefinition, model: ValueModel
+) -> list[Piece] | None:
     count = 1
     for values in allowed:
         count *= len(values)
@@ -86,10 +89,10 @@ def _pieces(allowed: list[list[JSON]], definition: ContainerDefinition) -> list[
         return None
     pieces: dict[bytes, Piece] = {}
     for chosen in product(*allowed):
-        if any(type(value) in (list, dict) or value is UNDEFINED for value in chosen):
+        if any(value is UNDEFINED or not model.is_scalar(value) for value in chosen):
             continue  # no item has such a key
         try:
-            (piece,) = pieces_of_key(chosen, definition)
+            (piece,) = pieces_of_key(tuple(map(model.key, chosen)), definition)
         except BadInput:
             return None  # no key can be made of it: let the filter decide
         pieces[piece.start] = piece
@@ -117,6 +120,8 @@ def _equal_to(
                     return _constants([other], scope)
         case nodes.In(operand, items, False) if path_of(operand, alias) == path:
             return _constants(items, scope)
+        case nodes.AtPath(at, "=", value, root=root) if at == path and root == alias:
+            return [value]
         case nodes.Logical("OR", terms):
             alternatives = [_equal_to(each, path, alias, scope) for each in terms]
             if all(each is not None for each in alternatives):
@@ -146,5 +151,4 @@ def _is_plain(expr: nodes.Expr) -> bool:
     """Whether it speaks of no name: only then can it be computed without a row."""
     if isinstance(expr, nodes.Literal | nodes.Parameter):
         return True
-    varying = nodes.Identifier | nodes.Subquery | nodes.UdfCall | nodes.Let
-    return not any(isinstance(node, varying) for node in nodes.walk(expr))
+    return not any(isinstance(node, nodes.VARYING) for node in nodes.walk(expr))

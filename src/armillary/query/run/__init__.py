@@ -1,1 +1,2 @@
-"""run"""
+"""Running a plan, one page at a time. In: a plan and a container. Out: rows, a continuation, and
+what it cost."""

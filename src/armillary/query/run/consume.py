@@ -17,20 +17,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import orjson
-
+from armillary.budget import Budget
 from armillary.errors import BadInput
 from armillary.limits import PAGE_BYTES_MAX, QUERY_GROUPS_MAX, QUERY_SNAPSHOT_SECONDS
+from armillary.query.expr.bounds import weigh
 from armillary.query.expr.evaluate import Row
 from armillary.query.run.metrics import QueryMetrics
 from armillary.query.run.order import Place, Sortable, Sorter, digest_of
 from armillary.query.run.program import Program
-from armillary.values import JSON, UNDEFINED, identity
+from armillary.values import JSON, UNDEFINED
 
 Feed: TypeAlias = Iterable[tuple[bytes, Iterable[Row]]]
 Clock: TypeAlias = Callable[[], float]
 
 ITEMS_BETWEEN_LOOKS = 32  # at the clock; a slow regular expression takes half a second for each
+ROWS_SPARE = 256  # sorted rows kept beyond those that are wanted before the last are thrown out
+GROUP_BYTES = 600  # of a group beside its keys
 GROUPS_SPARE = 1_000  # kept beyond a page before the last are thrown out
 
 
@@ -88,7 +90,7 @@ def take_rows(
                 taken.rid, taken.given = found, number
                 continue
             value = finish(value)
-            size = len(orjson.dumps(value))
+            size = program.size_of(value)
             if len(rows) >= room.items or (rows and taken.size_bytes + size > room.bytes):
                 taken.at_end = False
                 return taken
@@ -137,7 +139,26 @@ def take_ordered(
     feed: Feed, program: Program, sorter: Sorter, after: Sortable | None, most: int
 ) -> list[OrderedRow]:
     """The first rows by order that come after a place, from a feed in any order."""
-    return heapq.nsmallest(most, ordered_rows(feed, program, sorter, after), key=_by_place)
+    return first_rows(ordered_rows(feed, program, sorter, after), most, program.budget)
+
+
+def first_rows(rows: Iterable[OrderedRow], most: int, budget: Budget) -> list[OrderedRow]:
+    """`heapq.nsmallest`, within a budget: no more than twice as many are kept as are wanted."""
+    if not budget.bounds_bytes:
+        return heapq.nsmallest(most, rows, key=_by_place)
+    kept: list[OrderedRow] = []
+    held = 0
+    for row in rows:
+        size = weigh(row.value, budget.bytes_left)
+        held += size
+        budget.hold(size)
+        kept.append(row)
+        if len(kept) >= most + ROWS_SPARE:
+            kept = heapq.nsmallest(most, kept, key=_by_place)
+            budget.release(held)
+            held = sum(weigh(each.value, budget.bytes_left) for each in kept)
+            budget.hold(held)
+    return heapq.nsmallest(most, kept, key=_by_place)
 
 
 def _by_place(row: OrderedRow) -> Sortable:
@@ -197,7 +218,7 @@ class Groups:
 
     def fold(self, feed: Feed) -> None:
         program = self.program
-        keys, arguments = program.group_keys, program.arguments
+        keys, arguments, identity = program.group_keys, program.arguments, program.identity
         for _, combinations in feed:
             for row in combinations:
                 values = [key(row) for key in keys]
@@ -212,7 +233,7 @@ class Groups:
 
     def fold_equal_rows(self, feed: Feed) -> None:
         """Each different row once."""
-        make = self.program.output
+        make, identity = self.program.output, self.program.identity
         for _, combinations in feed:
             for row in combinations:
                 value = make(row)
@@ -227,9 +248,12 @@ class Groups:
         that was given on an earlier page must not come again at a later place.
         """
         for each in ordered_rows(feed, self.program, self.sorter, None):
-            known = identity(each.value)
+            known = self.program.identity(each.value)
             old = self.found.get(known)
             if old is None or each.sortable < old.sortable:
+                budget = self.program.budget
+                if budget.bounds_bytes:
+                    budget.hold(GROUP_BYTES + weigh(each.value, budget.bytes_left))
                 self.found[known] = Group(each.sortable, each.place, [], [], each.value)
                 self._check_size()
 
@@ -239,11 +263,14 @@ class Groups:
             group.value = value
 
     def new(self, known: Any, values: Sequence[JSON], row: Row) -> Group | None:
-        digest = digest_of(values)
+        digest = digest_of(values, self.program.model)
         keys = tuple([key(row) for key in self.program.sort_keys])
         sortable = self.sorter.sortable(keys, digest)
         if self.after is not None and sortable <= self.after:
             return None
+        budget = self.program.budget
+        if budget.bounds_bytes:
+            budget.hold(GROUP_BYTES + weigh(list(values), budget.bytes_left))
         states = [new() for new in self.program.new_states]
         group = Group(sortable, Place(keys, digest), row.copy(), states)
         self.found[known] = group

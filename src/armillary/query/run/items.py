@@ -9,10 +9,11 @@ never appear. What an index can do is decided in `index_access.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol, TypeVar
 
+from armillary.budget import Budget, unbounded
 from armillary.encoding.documents import (
     BODY_BYTES,
     DIGEST_SLICE,
@@ -21,6 +22,7 @@ from armillary.encoding.documents import (
     MOMENT,
 )
 from armillary.engine.base import Reader
+from armillary.limits import FUNCTION_ROWS
 from armillary.partition.ranges import Range
 from armillary.query.access.choice import choose, rids
 from armillary.query.plan.nodes import Piece
@@ -37,6 +39,7 @@ from armillary.values import JSON, UNDEFINED
 
 T = TypeVar("T")
 
+ENTRIES_BETWEEN_LOOKS = 2_000  # of an index, at the clock
 CHUNK_FIRST = 16  # items looked up at once; later chunks are larger
 CHUNK_MAX = 256
 
@@ -81,6 +84,7 @@ class StoreView:
     metrics: QueryMetrics
     computed: Collection[str] = ()
     """Names of properties that no index knows."""
+    budget: Budget = field(default_factory=unbounded)
 
     def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
         start = after if inclusive else after + b"\x00"
@@ -114,6 +118,16 @@ class StoreView:
             return rows
         return [row for row in rows if self.is_visible(row[1])]
 
+    def entries(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Rows of an index. They cost no steps, but whoever asked may have left."""
+        left = ENTRIES_BETWEEN_LOOKS
+        for row in self.reader.scan(start, end):
+            left -= 1
+            if not left:
+                self.budget.check()
+                left = ENTRIES_BETWEEN_LOOKS
+            yield row
+
     def is_inside(self, epk: bytes) -> bool:
         """Whether an entry of the index belongs to an item of the piece."""
         return self.is_whole or self.low <= epk < self.high
@@ -121,13 +135,36 @@ class StoreView:
     def items(self, program: Program, rows: Iterable[tuple[bytes, bytes]]) -> Feed:
         metrics = self.metrics
         calls = program.filter_calls
+        if program.functions is not None:
+            rows = self._foreseen(program, iter(rows))
+        frame, keeps = program.scope.frame, program.gives_stored
+        spend = frame.budget.spend
         for rid, value in rows:
+            spend()
             if not self.is_visible(value):
                 continue
+            if keeps:
+                frame.stored = rid, value
             metrics.retrieved_items += 1
             metrics.retrieved_bytes += BODY_BYTES.unpack_from(value)[0]
             metrics.calls += calls
             yield rid, program.combinations_of_text(value[EPK_AT + value[EPK_LENGTH_AT] :])
+
+    def _foreseen(
+        self, program: Program, rows: Iterator[tuple[bytes, bytes]]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The same rows, after user-defined functions were called for a chunk of them."""
+        size = CHUNK_FIRST
+        while chunk := list(islice(rows, size)):
+            program.foresee_texts(
+                [
+                    value[EPK_AT + value[EPK_LENGTH_AT] :]
+                    for _, value in chunk
+                    if self.is_visible(value)
+                ]
+            )
+            yield from chunk
+            size = min(2 * size, FUNCTION_ROWS)
 
     def is_visible(self, value: bytes) -> bool:
         """HOT: once per item of a scan."""
@@ -180,7 +217,9 @@ class StoreSource:
         pieces: list[Piece],
         metrics: QueryMetrics,
         computed: Collection[str] = (),
+        budget: Budget | None = None,
     ) -> None:
+        self.budget = budget
         self.store = store
         self.pieces = pieces
         self.metrics = metrics
@@ -191,6 +230,9 @@ class StoreSource:
         return table.find(first.start) == table.find(second.start)
 
     def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
+        if self.budget is not None:
+            self.budget.check()
+
         def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[T, bytes]:
             reach = min(piece.end, owner.end)
             low, high = bounds(state, piece.start, reach)
@@ -207,12 +249,15 @@ class StoreSource:
                 self.store.now_s(),
                 self.metrics,
                 self.computed,
+                self.budget or unbounded(),
             )
             return work(view), reach
 
         def cost(found: tuple[T, bytes]) -> float:
             # All that is not paid yet, so that asking this partition is paid here and not where
             # the query began: it was counted before we came.
+            if self.budget is not None:
+                self.metrics.steps = self.budget.steps
             ru = self.metrics.charge_ru() - self.metrics.charged_ru
             self.metrics.charged_ru += ru
             return ru
@@ -228,8 +273,11 @@ class MemoryView:
     rows: list[tuple[bytes, JSON]]
 
     def feed(self, program: Program, after: bytes, *, inclusive: bool = False) -> Feed:
-        for tie, value in self.rows:
-            if tie > after or (inclusive and tie == after):
+        left = ((t, v) for t, v in self.rows if t > after or (inclusive and t == after))
+        while chunk := list(islice(left, FUNCTION_ROWS)):
+            if program.functions is not None:
+                program.foresee_values([value for _, value in chunk])
+            for tie, value in chunk:
                 yield tie, program.combinations(value)
 
 

@@ -38,6 +38,7 @@ from armillary.query.expr.codegen import CHECKS, TEXT_TESTS, Fixed, Writer
 from armillary.query.expr.compile import function_of, is_large
 from armillary.query.expr.decoding import Path, parts_for, paths_in
 from armillary.query.expr.evaluate import Scope
+from armillary.query.expr.nested import KEEPING
 from armillary.query.functions import FUNCTIONS
 from armillary.query.plan.nodes import Plan
 from armillary.values import UNDEFINED
@@ -64,7 +65,15 @@ def may_loop(plan: Plan) -> bool:
         return False
     if not isinstance(source.collection, nodes.Identifier):
         return False
-    return not plan.bound.subqueries and not plan.bound.udfs
+    if plan.bound.subqueries or plan.bound.udfs:
+        return False
+    if plan.fold is not None and any(call.function in KEEPING for call in plan.fold.aggregates):
+        return False
+    return not any(
+        isinstance(node, nodes.Native | nodes.AtPath | nodes.StoredItem)
+        for each in _parts(plan)
+        for node in nodes.walk(each)
+    )
 
 
 def is_quick(plan: Plan) -> bool:
@@ -80,7 +89,7 @@ def _is_call(node: nodes.Node) -> bool:
         function = FUNCTIONS[node.function]
         is_plain = node.function in CHECKS or node.function in TEXT_TESTS
         return function.kind == "scalar" and not is_plain
-    return isinstance(node, nodes.Like)
+    return isinstance(node, nodes.Like | nodes.Native)
 
 
 def _parts(plan: Plan) -> list[nodes.Expr]:

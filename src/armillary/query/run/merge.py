@@ -16,8 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import orjson
-
 from armillary.errors import BadInput
 from armillary.query.access.aggregates import answer, shortcut
 from armillary.query.access.ordered import Fetched, fetch_ordered
@@ -37,7 +35,7 @@ from armillary.query.run.metrics import QueryMetrics
 from armillary.query.run.order import Place, Sortable, Sorter, digest_of
 from armillary.query.run.program import Program
 from armillary.query.run.scanning import scan_groups, scan_rows
-from armillary.values import JSON, UNDEFINED, identity
+from armillary.values import JSON, UNDEFINED
 
 ORDERED_ROWS_MAX = 1000  # fetched from one part at once
 
@@ -162,7 +160,7 @@ def merge_ordered(
             page.skipped += 1
         else:
             value = program.finish(row.value)
-            size = len(orjson.dumps(value))
+            size = program.size_of(value)
             if page.rows and page.size_bytes + size > room.bytes:
                 page.at_end = False
                 return page
@@ -286,7 +284,7 @@ def page_of_groups(
         for group in found:
             group.value = group_value(program, group)
     if plan.fold is not None and plan.distinct:
-        found = _different(found, groups.sorter)
+        found = _different(found, groups.sorter, program)
     is_all = after is None and not room.skip and len(found) <= room.items
     if is_all and not plan.order and plan.fold is None:
         page = _cut(list(groups.found.values()), program, None, room)
@@ -313,7 +311,7 @@ def _cut(groups: list[Group], program: Program, after: Sortable | None, room: Ro
             page.skipped += 1
         elif group.value is not UNDEFINED:
             value = program.finish(group.value)
-            size = len(orjson.dumps(value))
+            size = program.size_of(value)
             if page.rows and page.size_bytes + size > room.bytes:
                 page.at_end = False
                 return page
@@ -323,13 +321,13 @@ def _cut(groups: list[Group], program: Program, after: Sortable | None, room: Ro
     return page
 
 
-def _different(groups: list[Group], sorter: Sorter) -> list[Group]:
+def _different(groups: list[Group], sorter: Sorter, program: Program) -> list[Group]:
     """Equal rows of different groups once, in an order that rests on the rows alone."""
     found: dict[object, Group] = {}
     for group in groups:
-        if group.value is not UNDEFINED and identity(group.value) not in found:
-            digest = digest_of([group.value])
+        if group.value is not UNDEFINED and program.identity(group.value) not in found:
+            digest = digest_of([group.value], program.model)
             group.place = replace(group.place, tie=digest)
             group.sortable = sorter.of(group.place)
-            found[identity(group.value)] = group
+            found[program.identity(group.value)] = group
     return sorted(found.values(), key=lambda group: group.sortable)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import orjson
 
+from armillary.limits import QUERY_STEPS_FREE
 from armillary.partition.request_units import DEFAULT, Coefficients, query_ru
 from armillary.values import JSON
 
@@ -28,6 +29,8 @@ class QueryMetrics:
     ranges: int = 0
     """Physical partitions that this page was the first to consult."""
     calls: int = 0
+    steps: int = 0
+    """Spent on the budget so far."""
     charged_ru: float = 0.0
     """What the physical partitions were charged so far, look by look."""
     total_ms: float = 0.0
@@ -45,6 +48,7 @@ class QueryMetrics:
             self.retrieved_bytes,
             self.output_bytes,
             self.calls,
+            max(0, self.steps - QUERY_STEPS_FREE * (1 + self.retrieved_items)),
             profile=profile,
             strong=strong,
         )

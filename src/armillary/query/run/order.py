@@ -9,12 +9,14 @@ item stay in the order of its arrays (reference 5.4).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import total_ordering
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.values import JSON, UNDEFINED, order_key
 
 #: What Python compares.
@@ -52,14 +54,17 @@ class Falling:
 class Sorter:
     falling: tuple[bool, ...]
     """For each key."""
+    order_key: Callable[[JSON], Any] = order_key
+    """Of the container's value model."""
 
     @property
     def ties_fall(self) -> bool:
         return bool(self.falling) and self.falling[0]
 
     def sortable(self, keys: Sequence[JSON], tie: bytes, number: int = 0) -> Sortable:
+        own = self.order_key
         parts: list[Any] = [
-            Falling(order_key(key)) if falls else order_key(key)
+            Falling(own(key)) if falls else own(key)
             for key, falls in zip(keys, self.falling, strict=True)
         ]
         return (*parts, Falling(tie) if self.ties_fall else tie, number)
@@ -68,9 +73,10 @@ class Sorter:
         return self.sortable(place.keys, place.tie, place.number)
 
 
-def digest_of(values: Sequence[JSON]) -> bytes:
+def digest_of(values: Sequence[JSON], model: ValueModel = JSON_MODEL) -> bytes:
     """Equal for values that the language calls equal, in every process and for ever."""
-    return blake2b(b"".join(map(_canonical, values)), digest_size=DIGEST_BYTES).digest()
+    form = _canonical if model is JSON_MODEL else model.full_term
+    return blake2b(b"".join(map(form, values)), digest_size=DIGEST_BYTES).digest()
 
 
 def _canonical(value: JSON) -> bytes:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 
+from armillary.budget import Budget, unbounded
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.partition_key import KeyValues
-from armillary.errors import BadInput
+from armillary.errors import BadInput, NotSupported, OutOfTime, OverBudget
 from armillary.limits import (
     PAGE_ITEMS_MAX,
     QUERY_GROUPS_MAX,
@@ -26,6 +29,7 @@ from armillary.query.access.order import has_order_index
 from armillary.query.access.vector_order import directed
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
+from armillary.query.functions.user import UserFunctions
 from armillary.query.plan.explain import explain
 from armillary.query.plan.nodes import Piece, Plan
 from armillary.query.plan.optimize import narrow, pieces_of_key
@@ -92,43 +96,85 @@ def run_plan(
     page_per_range: bool = False,
     clock: Clock = time.monotonic,
     random: Random | None = None,
+    budget: Budget | None = None,
 ) -> QueryPage:
     """One page over everything, over the hashes from `start` to `end`, or over one partition key
     (or the beginning of a hierarchical one). `text`: what statistics call the query.
     `page_per_range`: no page has rows of two physical partitions, unless they have to be merged.
     """
-    began = clock()
-    items = check_page_size(max_items, PAGE_ITEMS_MAX)
-    now_ms = store.engine.now_ms()
-    state = store.state
-    chance = random.random if random is not None else _chance(now_ms)
-    context = context_of(state.definition.document, now_ms * 10_000, chance)
-    plan = directed(plan, parameters, context)
-    metrics = QueryMetrics()
-    scope = Scope(Frame(), parameters, context, bound=plan.bound)
-    _check_order(plan, store)
-    asked = _asked(state, partition_key, start, end)
-    narrowed = narrow(_innermost(plan), scope, state.definition)
-    pieces = asked if narrowed is None else _within(narrowed, asked)
-    job = _Job(store, plan, parameters, context, pieces, metrics, clock, page_per_range)
-    if plan.rank is not None:
-        everywhere = replace(job, pieces=asked)
-        asking = Asking(parameters, context, everywhere.results, job.every_row)
-        sorted_plan, known = ranked(plan, asking)
-        job = replace(job, plan=sorted_plan, parameters=known)
-    page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
-    metrics.output_items = len(page.rows)
-    metrics.output_bytes = page.size_bytes
-    metrics.total_ms = (clock() - began) * 1000
+    with opened_functions(store, plan) as functions:
+        began = clock()
+        budget = budget or unbounded()
+        items = check_page_size(max_items, PAGE_ITEMS_MAX)
+        now_ms = store.engine.now_ms()
+        state = store.state
+        chance = random.random if random is not None else _chance(now_ms)
+        context = context_of(state.definition.document, now_ms * 10_000, chance)
+        if functions is not None:
+            context = replace(context, functions=functions)
+        plan = directed(plan, parameters, context)
+        metrics = QueryMetrics()
+        scope = Scope(
+            Frame(budget=budget), parameters, context, bound=plan.bound, model=state.model
+        )
+        _check_order(plan, store)
+        asked = _asked(state, partition_key, start, end)
+        narrowed = narrow(_innermost(plan), scope, state.definition)
+        pieces = asked if narrowed is None else _within(narrowed, asked)
+        job = _Job(store, plan, parameters, context, pieces, metrics, clock, budget, page_per_range)
+        if plan.rank is not None:
+            everywhere = replace(job, pieces=asked)
+            asking = Asking(parameters, context, everywhere.results, job.every_row)
+            sorted_plan, known = ranked(plan, asking)
+            job = replace(job, plan=sorted_plan, parameters=known)
+        try:
+            page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
+        except (OutOfTime, OverBudget) as error:
+            _charge_rest(store, pieces, metrics, budget)  # the work is done, whoever waits for it
+            error.facts["charge_ru"] = metrics.charge_ru()
+            raise
+        metrics.output_items = len(page.rows)
+        metrics.output_bytes = page.size_bytes
+        metrics.total_ms = (clock() - began) * 1000
+        _charge_rest(store, pieces, metrics, budget)
+        if store.meter is not None and text is not None and continuation is None:
+            whole = _asked(state, partition_key, EPK_MIN, EPK_MAX)
+            ranges = _count_ranges(whole if narrowed is None else _within(narrowed, whole), state)
+            store.meter.note_query(state, text, ranges, metrics.charge_ru())
+        return QueryPage(page.rows, token, metrics, plan, pieces)
+
+
+def user_functions(plan: Plan) -> tuple[str, ...]:
+    """The names of those that a plan calls."""
+    inner = () if plan.base is None else user_functions(plan.base)
+    return tuple(dict.fromkeys((*plan.bound.udfs, *inner)))
+
+
+@contextmanager
+def opened_functions(store: ContainerStore, plan: Plan) -> Iterator[UserFunctions | None]:
+    """What runs them is held for one page: a process of its own, with their texts in it."""
+    names = user_functions(plan)
+    if not names:
+        yield None
+        return
+    if store.functions is None:
+        raise NotSupported(f"The user-defined function '{names[0]}' can't be called here.")
+    functions: UserFunctions = store.functions(names)
+    try:
+        yield functions
+    finally:
+        functions.close()
+
+
+def _charge_rest(
+    store: ContainerStore, pieces: Sequence[Piece], metrics: QueryMetrics, budget: Budget
+) -> None:
+    """What is known only at the end (the output, the last steps) is paid where the query began."""
+    metrics.steps = budget.steps
     rest = metrics.charge_ru() - metrics.charged_ru
-    if rest > 0 and pieces:  # the output, known only now, is paid where the query began
+    if rest > 0 and pieces:
         store.charge(pieces[0].start, rest, operation="query")
         metrics.charged_ru += rest
-    if store.meter is not None and text is not None and continuation is None:
-        whole = _asked(state, partition_key, EPK_MIN, EPK_MAX)
-        ranges = _count_ranges(whole if narrowed is None else _within(narrowed, whole), state)
-        store.meter.note_query(state, text, ranges, metrics.charge_ru())
-    return QueryPage(page.rows, token, metrics, plan, pieces)
 
 
 def _chance(seed: int) -> Callable[[], float]:
@@ -197,6 +243,7 @@ class _Job:
     pieces: list[Piece]
     metrics: QueryMetrics
     clock: Clock
+    budget: Budget
     page_per_range: bool = False
 
     def page(
@@ -219,7 +266,7 @@ class _Job:
         )
         if not room.items:
             return Merged(), None
-        program = Program(plan, self.parameters, self.context)
+        program = self._program(plan)
         page = self._merge(kind, program, old, room)
         left = None if old.left is None else old.left - len(page.rows)
         if page.at_end or left == 0:
@@ -250,7 +297,7 @@ class _Job:
 
     def _uncut(self, place: Place) -> Place:
         """The keys of a place that were too long for the token, from the item itself."""
-        program = Program(self.plan, self.parameters, self.context)
+        program = self._program(self.plan)
 
         def look(view: View) -> list[Place]:
             if not isinstance(view, StoreView):
@@ -271,12 +318,17 @@ class _Job:
                 waiting.append(replace(piece, start=reach))
         return place
 
+    def _program(self, plan: Plan) -> Program:
+        return Program(plan, self.parameters, self.context, self.store.state.model, self.budget)
+
     def _sorter(self) -> Sorter:
-        return Sorter(tuple(key.descending for key in self.plan.order))
+        falling = tuple(key.descending for key in self.plan.order)
+        model = self.store.state.model
+        return Sorter(falling) if model is JSON_MODEL else Sorter(falling, model.order_key)
 
     def results(self, plan: Plan) -> list[JSON]:
         """What the aggregates of a plan come to."""
-        program = Program(plan, self.parameters, self.context)
+        program = self._program(plan)
         groups = merge_groups(
             self._source(plan), program, Sorter(()), None, None, self.clock, self.metrics
         )
@@ -284,7 +336,7 @@ class _Job:
         return [state.result() for state in group.states]
 
     def every_row(self, plan: Plan) -> list[JSON]:
-        program = Program(plan, self.parameters, self.context)
+        program = self._program(plan)
         source = self._source(plan)
         rows: list[JSON] = []
         page = Merged(at_end=False)
@@ -306,11 +358,11 @@ class _Job:
             return MemorySource(self._all_rows(plan.base))
         if not plan.sources:
             return one_row()
-        return StoreSource(self.store, self.pieces, self.metrics, plan.computed)
+        return StoreSource(self.store, self.pieces, self.metrics, plan.computed, self.budget)
 
     def _all_rows(self, plan: Plan) -> list[tuple[bytes, JSON]]:
         """Every row of a plan that has to be finished before another can begin."""
-        program = Program(plan, self.parameters, self.context)
+        program = self._program(plan)
         sorter = Sorter(())
         source = self._source(plan)
         groups = merge_groups(source, program, sorter, None, None, self.clock, self.metrics)
@@ -319,7 +371,7 @@ class _Job:
             if plan.fold is not None:
                 group.value = group_value(program, group)
             if group.value is not UNDEFINED:
-                tie = digest_of([group.value]) if plan.distinct else group.place.tie
+                tie = digest_of([group.value], program.model) if plan.distinct else group.place.tie
                 rows[tie or b"\x01"] = group.value
         return list(rows.items())
 

@@ -11,8 +11,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import orjson
+
+from armillary.budget import Budget, unbounded
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.query.access.filters import accesses
 from armillary.query.expr import nodes
+from armillary.query.expr.bounds import weigh
 from armillary.query.expr.decoding import Decoder, Path, decoder_for, paths_in
 from armillary.query.expr.evaluate import (
     Expression,
@@ -22,7 +28,7 @@ from armillary.query.expr.evaluate import (
     make_expression,
     make_filter,
 )
-from armillary.query.expr.nested import filtered, make_steps, new_state
+from armillary.query.expr.nested import argument_of, filtered, make_steps, new_state
 from armillary.query.expr.output import output
 from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.query.functions import FUNCTIONS, Context
@@ -37,18 +43,29 @@ from armillary.query.run.loops import (
     loop_of_rows,
     may_loop,
 )
-from armillary.values import JSON
+from armillary.values import JSON, identity
 
 ELEMENTS_BETWEEN_LOOKS = 10_000  # at the clock; most items have none
 
 
 class Program:
-    def __init__(self, plan: Plan, parameters: Mapping[str, JSON], context: Context) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        parameters: Mapping[str, JSON],
+        context: Context,
+        model: ValueModel = JSON_MODEL,
+        budget: Budget | None = None,
+    ) -> None:
         self.plan = plan
+        self.model = model
+        self.identity = identity if model is JSON_MODEL else model.identity
         if plan.base is not None:
             context = context.beyond_items()
-        frame = Frame()
-        scope = Scope(frame, parameters, context, bound=plan.bound, computed=plan.computed)
+        frame = Frame(budget=budget or unbounded())
+        scope = Scope(
+            frame, parameters, context, bound=plan.bound, computed=plan.computed, model=model
+        )
         self.item_slot = frame.slot()
         step, scope = make_steps(plan.bound, scope, self.item_slot)
         self.every_step = step
@@ -62,27 +79,51 @@ class Program:
         if plan.fold is not None:
             self.group_keys = [make_expression(key, scope) for key in plan.fold.keys]
             calls = plan.fold.aggregates
-            self.arguments = [make_expression(call.args[0], scope) for call in calls]
+            self.arguments = [argument_of(call, scope) for call in calls]
             self.new_states = [new_state(call) for call in calls]
             self.slots = [frame.slot() for _ in calls]
             scope = replace(scope, aggregates=dict(zip(calls, self.slots, strict=True)))
         self.output = make_expression(plan.output, scope)
         self.scope = scope
+        self.functions = context.functions
         self.accesses = accesses(plan, scope)
         """Ways into the index, one for each part of the filter that has one."""
         self.row: Row = frame.row()
         facts = fact(plan, "program", _Facts)
         self.is_simple = facts.is_simple
         self.gives_item = facts.gives_item
+        self.gives_stored = isinstance(plan.output, nodes.StoredItem)
         self.decode = facts.decode
         self.filter_decode = facts.filter_decode
         self.filter_calls = facts.filter_calls
         self.output_calls = facts.output_calls
+        self.budget = frame.budget
         self.finish = facts.finish
-        self.may_loop = facts.may_loop
+        if facts.finish is output and frame.budget.bounds_bytes:
+            self.finish = self._finish_within
+        self.may_loop = facts.may_loop and model is JSON_MODEL
         alias = plan.sources[0].alias if facts.is_plain else None
         self._plain_slot = None if alias is None else scope.names[alias]
         self.rows_seen = 0
+
+    # --- user-defined functions ---
+
+    def foresee_texts(self, texts: list[bytes]) -> None:
+        """Fetch what user-defined functions give for these items, in blocks."""
+        assert self.functions is not None
+        self.functions.foresee(texts, lambda text: self._visit(self.combinations_of_text(text)))
+
+    def foresee_values(self, values: list[JSON]) -> None:
+        assert self.functions is not None
+        self.functions.foresee(values, lambda value: self._visit(self.combinations(value)))
+
+    def _visit(self, rows: Iterable[Row]) -> None:
+        """Evaluate all that a row is asked for, for the calls in it."""
+        for row in rows:
+            for each in (*self.sort_keys, *self.group_keys, *self.arguments):
+                each(row)
+            if self.plan.fold is None:
+                self.output(row)
 
     # Made when they are asked for: most queries never see so many rows.
 
@@ -107,6 +148,15 @@ class Program:
         """Whether the last item was so much work that it is time to look at the clock."""
         return self.scope.frame.elements > ELEMENTS_BETWEEN_LOOKS
 
+    def _finish_within(self, value: JSON) -> JSON:
+        """A row may name a large value many times: it is weighed before it is written out."""
+        self.budget.hold(weigh(value, self.budget.bytes_left))
+        return output(value)
+
+    def size_of(self, value: JSON) -> int:
+        """Bytes that a row takes of a page."""
+        return len(value.value) if self.gives_stored else len(orjson.dumps(value))
+
     def row_again(self) -> None:
         """A new row, after expressions were added to the frame."""
         self.row = self.scope.frame.row()
@@ -114,7 +164,7 @@ class Program:
     def combinations(self, item: JSON) -> Iterator[Row]:
         """The row, once for each combination of the sources that passes the filter."""
         row = self.row
-        self.scope.frame.elements = 0
+        self.scope.frame.begin_item()
         row[self.item_slot] = item
         for _ in self.step(row):
             yield row
@@ -127,7 +177,7 @@ class Program:
             return self.combinations(self.decode(text))
         assert self.where is not None
         row = self.row
-        self.scope.frame.elements = 0
+        self.scope.frame.begin_item()
         row[self.item_slot] = self.filter_decode(text)
         for _ in self.every_step(row):
             if self.where(row) is True:
@@ -140,7 +190,7 @@ class Program:
         itself: then there is nothing to combine, and the generators that do it are left out.
         """
         row, where = self.row, self.where
-        self.scope.frame.elements = 0
+        self.scope.frame.begin_item()
         if self.filter_decode is not None:
             assert where is not None
             row[self.item_slot] = row[slot] = self.filter_decode(text)
@@ -174,7 +224,9 @@ class _Facts:
         self.filter_calls = 0 if plan.where is None else _calls(plan.where)
         self.output_calls = _calls(plan.output)
         is_stored = self.gives_item
-        if self.is_simple and plan.base is None and not plan.computed:
+        if isinstance(plan.output, nodes.StoredItem):
+            is_stored = True
+        elif self.is_simple and plan.base is None and not plan.computed:
             is_stored = is_stored or _is_stored(plan.output)
         self.finish: Callable[[JSON], JSON] = _as_it_is if is_stored else output
         self.may_loop = may_loop(plan)
@@ -254,6 +306,7 @@ def _is_stored(expr: nodes.Expr) -> bool:
 def _calls(expr: nodes.Expr) -> int:
     """Calls of functions, which are charged for."""
     return sum(
-        isinstance(node, nodes.Call) and FUNCTIONS[node.function].kind == "scalar"
+        isinstance(node, nodes.UdfCall)
+        or (isinstance(node, nodes.Call) and FUNCTIONS[node.function].kind == "scalar")
         for node in nodes.walk(expr)
     )

@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.engine.base import Engine, SpaceGone
 from armillary.limits import PAGE_BYTES_MAX
 from armillary.partition.ranges import Range
@@ -65,6 +66,7 @@ def quick_of(text: str, state: ContainerState) -> Quick | None:
     plan = plan_of(text, {})
     if (
         definition.default_ttl != TTL_OFF
+        or state.model is not JSON_MODEL
         or computed_of(definition.document)
         or needs_plan(bound_query(text))
         or not _is_plain(plan)

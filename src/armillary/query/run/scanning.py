@@ -53,6 +53,7 @@ def scan_rows(
         return take_rows(feed, program, room, Taken(rid=rid, given=given), metrics)
     taken = Taken(rid=rid)
     for batch in view.batches(program, rid):
+        program.budget.spend(len(batch))
         loop = program.loop_of_rows if _is_worth_it(program, batch) else None
         if loop is None or not _take_batch(view, program, loop, batch, room, taken, metrics):
             take_rows(_feed(view, program, batch), program, room, taken, metrics)
@@ -134,7 +135,7 @@ def _take_some(
             taken.rid = key[1:]
             continue
         value = orjson.loads(value) if program.gives_item else program.finish(value)
-        size = len(orjson.dumps(value))
+        size = program.size_of(value)
         if taken.rows and taken.size_bytes + size > room.bytes:
             return key
         taken.rows.append(value)
@@ -174,6 +175,7 @@ def scan_ordered(
     worst: Any = None
     falls = sorter.falling[0]
     for batch in view.batches(program, rid):
+        program.budget.spend(len(batch))
         loop = program.loop_of_places if _is_worth_it(program, batch) else None
         if loop is None:
             rows += ordered_rows(_feed(view, program, batch), program, sorter, after)
@@ -221,6 +223,7 @@ def scan_groups(
     end = clock() + QUERY_SNAPSHOT_SECONDS
     known: dict[Any, Any] = {}
     for batch in view.batches(program, rid):
+        program.budget.spend(len(batch))
         if not _is_worth_it(program, batch):
             groups.take(_feed(view, program, batch))
         elif plan.fold is None:

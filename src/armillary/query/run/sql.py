@@ -14,6 +14,7 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
+from armillary.budget import Budget
 from armillary.encoding.partition_key import KeyValues
 from armillary.limits import QUERIES_KEPT_MAX, QUERY_KEPT_CHARACTERS_MAX
 from armillary.query.expr.queries import BoundQuery
@@ -68,6 +69,7 @@ def run_query(
     page_per_range: bool = False,
     clock: Clock = time.monotonic,
     random: Random | None = None,
+    budget: Budget | None = None,
 ) -> QueryPage:
     """One page of the query's answer over everything, or over one partition key (or the beginning
     of a hierarchical one). `page_per_range`: no page has rows of two physical partitions, unless
@@ -85,6 +87,7 @@ def run_query(
         page_per_range=page_per_range,
         clock=clock,
         random=random,
+        budget=budget,
     )
 
 
@@ -100,6 +103,7 @@ def run_range(
     max_items: int = -1,
     clock: Clock = time.monotonic,
     random: Random | None = None,
+    budget: Budget | None = None,
 ) -> QueryPage:
     """One page of the query's answer over the hashes from `start` to `end` alone."""
     return run_plan(
@@ -114,6 +118,7 @@ def run_range(
         max_items=max_items,
         clock=clock,
         random=random,
+        budget=budget,
     )
 
 

@@ -77,6 +77,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         if self._stream is not None:
             self._stream.stop()
+        self._give_up()
         self._pipeline.forget_waiting()
         self._reader.close()
         self._hold(0)
@@ -108,8 +109,15 @@ class Connection(asyncio.Protocol):
         if self._phase == LINGER or not len(self._pipeline):
             return False
         self._hanging_up = True
+        self._give_up()  # nearly every client that ends its side has left
         # Answers under way still go out; TLS has no half-closed state to do it in.
         return not self._secure
+
+    def _give_up(self) -> None:
+        """Nobody waits for what is under way. Only long work has a budget."""
+        for request in self._pipeline.running_requests():
+            if request.budget is not None:
+                request.budget.cancel()
 
     def pause_writing(self) -> None:
         self._writing_paused = True
@@ -126,7 +134,7 @@ class Connection(asyncio.Protocol):
     def _answer_known(self, data: bytes) -> bool:
         """HOT: a request like one before; nothing is under way. Numbers in bench/http_cost.py."""
         hub, transport = self._hub, self._transport
-        if hub.draining or transport is None:
+        if hub.parting or transport is None:
             return False
         for shape in self._shapes:
             found = shape.match(data)
@@ -185,7 +193,7 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None:
             return  # the client went away
-        if hub.draining and self._pipeline.is_last(slot):
+        if hub.parting and self._pipeline.is_last(slot):
             answer = answer.replace(b"\r\n\r\n", CLOSING, 1)
         for ready in self._pipeline.finish(slot, answer):
             transport.write(ready)
@@ -193,7 +201,7 @@ class Connection(asyncio.Protocol):
             len(self._pipeline)
             or self._reading_paused
             or self._hanging_up
-            or hub.draining
+            or hub.parting
             or self._refusal is not None
         )
         if not is_plain and not self._pump_planned:
@@ -219,7 +227,7 @@ class Connection(asyncio.Protocol):
             type(event) is not Incoming
             or not event.keep_alive
             or self._writing_paused
-            or hub.draining
+            or hub.parting
             or transport is None
         ):
             return False
@@ -344,7 +352,7 @@ class Connection(asyncio.Protocol):
             return  # the client went away
         incoming = slot.incoming
         self._learn(slot.lesson, incoming, response)
-        closing = not incoming.keep_alive or (self._hub.draining and self._pipeline.is_last(slot))
+        closing = not incoming.keep_alive or (self._hub.parting and self._pipeline.is_last(slot))
         if not incoming.keep_alive:
             self._hanging_up = True
         for answer in self._pipeline.finish(slot, self._encode(response, incoming, closing)):
@@ -378,7 +386,7 @@ class Connection(asyncio.Protocol):
             self._refusal = None
             self._linger(transport)
         elif self._phase != LINGER and (
-            self._hanging_up or (self._hub.draining and not self._reader.in_request)
+            self._hanging_up or (self._hub.parting and not self._reader.in_request)
         ):
             transport.close()
 

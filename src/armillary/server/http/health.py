@@ -1,7 +1,8 @@
 """Probes: is it alive, may it be sent requests. Answered without a key, before the API.
 
 `/_armillary/health` is ours; `/alive` and `/ready` are where the Linux emulator answers (there on a
-port of their own). Alive while the process is; ready until it is told to stop.
+port of their own). Alive while the process is; ready until it is told to stop, and while there is a
+database behind it.
 """
 
 import json
@@ -14,12 +15,15 @@ PATHS = frozenset({"/_armillary/health", "/alive", "/ready"})
 _JSON = {"Content-Type": "application/json"}
 
 
-def answer(request: Request, *, ready: bool, up: Mapping[str, int]) -> Response:
-    """`up`: the protocols that are served, and their ports."""
+def answer(request: Request, *, ready: bool, up: Mapping[str, int], trouble: str = "") -> Response:
+    """`up`: the protocols that are served, and their ports. `trouble`: why requests can't be
+    served though the server runs."""
     if request.method not in ("GET", "HEAD"):
         return Response(405, {"Allow": "GET, HEAD"})
     if request.target == "/alive":
         return Response(200, _JSON, b'{"status":"alive"}')
-    status = "ready" if ready else "stopping"
-    body = json.dumps({"status": status, "version": VERSION, "protocols": dict(up)})
-    return Response(200 if ready else 503, _JSON, body.encode())
+    status = ("waiting" if trouble else "ready") if ready else "stopping"
+    members = {"status": status, "version": VERSION, "protocols": dict(up)}
+    if trouble:
+        members["reason"] = trouble
+    return Response(200 if status == "ready" else 503, _JSON, json.dumps(members).encode())

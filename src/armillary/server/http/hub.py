@@ -9,12 +9,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from armillary.api.http.messages import Begun, Request, Response, Service, Waiting
+from armillary.budget import Budget
 from armillary.limits import EVENT_STREAMS_MAX
 from armillary.server.http import health
 from armillary.server.http.answers import says
@@ -58,6 +61,11 @@ class Hub:
     def draining(self) -> bool:
         return self.pool.draining
 
+    @property
+    def parting(self) -> bool:
+        """Connections end with their next answer."""
+        return self.pool.draining or self.pool.leaving
+
     # --- requests -------------------------------------------------------------------------------
 
     def answer_here(self, request: Request) -> Response | None:
@@ -66,7 +74,9 @@ class Hub:
         if (why := self.hosts.refuses(request.headers.get("host", "localhost"))) is not None:
             return says(403, why)
         if request.target in health.PATHS:
-            return health.answer(request, ready=not self.draining, up=self.pool.protocols)
+            ready = not self.parting
+            trouble = self.pool.trouble()
+            return health.answer(request, ready=ready, up=self.pool.protocols, trouble=trouble)
         try:
             if not self.service.is_quick(request):
                 return None
@@ -112,9 +122,32 @@ class Hub:
             return
         self.pool.begin_wait(size)
         if begun is None:
-            self.pool.threads.submit(self._work, request, done)
+            self._submit(request, done)
         else:
             begun.future.add_done_callback(partial(self._told, request, begun, done))
+
+    def _submit(self, request: Request, done: Done) -> None:
+        lane = self._lane(request)
+        if lane is None:
+            self.pool.threads.submit(self._work, request, done)
+            return
+        budget = request.budget = Budget(bytes_max=self.bounds.query_bytes)
+        self.pool.long_work.submit(lane, budget, partial(self._long, request, budget, done))
+
+    def _lane(self, request: Request) -> str | None:
+        try:
+            return self.service.lane(request)
+        except Exception:
+            log.exception("a bug: the lane of %s %s", request.method, request.target)
+            return None
+
+    def _long(self, request: Request, budget: Budget, done: Done) -> None:
+        """In a thread for long work. Its time begins now: waiting for a thread is not its fault."""
+        if budget.is_cancelled:
+            self._send(request, done, says(503, "The request was given up before it began."))
+            return
+        budget.deadline = time.monotonic() + self.bounds.query_s
+        self._work(request, done)
 
     def wait_for(self, waiting: Waiting, size: int, done: Callable[[], None]) -> None:
         """What a shortcut has begun; `done` is called on the loop. It may not be refused any more,
@@ -180,8 +213,21 @@ class Hub:
         self.loop.call_soon_threadsafe(done, piece)
 
     def _work(self, request: Request, done: Done) -> None:
-        response = self.handle(request)
-        self.loop.call_soon_threadsafe(self._worked, len(request.body), done, response)
+        response: Begun | Response
+        try:
+            # An observer measures from call to answer, so it waits in the thread.
+            soon = self.service.handle_soon if self.observer is None else self.handle
+            response = soon(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            response = self._bug(request)
+        if isinstance(response, Begun):
+            response.future.add_done_callback(partial(self._told, request, response, done))
+            return
+        self._send(request, done, response)
+
+    def _send(self, request: Request, done: Done, response: Response) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+            self.loop.call_soon_threadsafe(self._worked, len(request.body), done, response)
 
     def _worked(self, size: int, done: Done, response: Response) -> None:
         self.pool.end_wait(size)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from armillary.api.http.messages import Request
 from armillary.server.http.wire import Incoming
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -43,6 +44,9 @@ class Pipeline:
     @property
     def running(self) -> int:
         return self._running
+
+    def running_requests(self) -> list[Request]:
+        return [slot.incoming.request for slot in self._started if slot.answer is None]
 
     def add(self, incoming: Incoming) -> None:
         self._waiting.append(Slot(incoming))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from armillary.server.http.observing import Observer
 
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
+PACKED_PATH = "armillary.store.rows.layout:PACKED"
 RESTARTS_MAX = 5
 RESTART_SECONDS = 60.0
 
@@ -42,7 +43,10 @@ def start_writer(plan: Plan) -> WriterProcess | None:
     """The writer process, for an engine that has one."""
     if plan.folder is None:
         return None
-    return WriterProcess(plan.folder, HANDLERS_PATH, durability=plan.settings.engine.durability)
+    durability = plan.settings.engine.durability
+    return WriterProcess(
+        plan.folder, HANDLERS_PATH, durability=durability, packed=load(PACKED_PATH)
+    )
 
 
 class Backend:
@@ -85,6 +89,11 @@ class Backend:
     def defer_to(self, defer: Callable[[Callable[[], None]], object] | None) -> None:
         self.gateway.defer_to(defer)
 
+    def trouble(self) -> str:
+        """Why requests can't be served just now; empty when they can."""
+        health = getattr(self.engine, "health", None)
+        return "" if health is None else str(health().trouble)
+
     def close(self) -> None:
         for service in self._services.values():
             service.close()
@@ -124,10 +133,22 @@ def _open(plan: Plan, address: WriterAddress | None) -> Engine:
         from armillary.engine.lmdb.worker import LmdbWorkerEngine
 
         assert plan.folder is not None
-        return LmdbWorkerEngine(plan.folder, address, durability=durability)
+        return LmdbWorkerEngine(
+            plan.folder, address, durability=durability, packed=load(PACKED_PATH)
+        )
     from armillary.engine.opening import open_engine
 
-    return open_engine(plan.engine, load(HANDLERS_PATH), durability=durability)
+    handlers, packed = load(HANDLERS_PATH), load(PACKED_PATH)
+    engine = plan.settings.engine
+    options: dict[str, Any] = {}
+    if plan.on_postgres:
+        options = {
+            "writers": engine.writers,
+            "readers_max": engine.readers,
+            "timeout_ms": engine.timeout_ms,
+            "start_s": None,  # a server waits for its database
+        }
+    return open_engine(plan.engine, handlers, durability=durability, packed=packed, **options)
 
 
 def _declare(plan: Plan, engine: Engine) -> None:

@@ -19,8 +19,9 @@ from typing import Protocol
 from urllib.parse import quote
 
 from armillary.api.core.settings import EMULATOR_KEY
+from armillary.engine.address import parse_address, without_password
 from armillary.server.http.hosts import is_loopback
-from armillary.server.process.plan import MEMORY, Plan
+from armillary.server.process.plan import Plan
 from armillary.version import VERSION
 
 Say = Callable[[str], None]
@@ -48,7 +49,7 @@ class TextBanner:
     say: Say
 
     def starting(self, plan: Plan) -> None:
-        self.say(f"Armillary {VERSION} · {place_of(plan)}")
+        self.say(f"Armillary {VERSION} · {without_password(plan.engine)}")
 
     def ready(self, plan: Plan, up: Up, portal_link: str) -> None:
         address = up.address
@@ -66,7 +67,7 @@ class TextBanner:
             ("SDKs", f"AccountEndpoint={address}/;AccountKey={shown};"),
             *others(plan, up, shown),
             ("Portal", portal_link),
-            ("Data", data_text(plan)),
+            ("Data", parse_address(plan.engine).shown),
             ("Stop", "Ctrl-C"),
         ]
         self.say("")
@@ -119,17 +120,3 @@ def say_at_once(line: str) -> None:
     except UnicodeEncodeError:  # a terminal without Unicode shows question marks
         encoding = sys.stdout.encoding
         print(line.encode(encoding, "replace").decode(encoding), flush=True)
-
-
-def place_of(plan: Plan) -> str:
-    """Where the data is, without the password of a URL."""
-    if "://" not in plan.engine or "@" not in plan.engine:
-        return plan.engine
-    scheme, _, rest = plan.engine.partition("://")
-    return f"{scheme}://…@{rest.rpartition('@')[2]}"
-
-
-def data_text(plan: Plan) -> str:
-    if plan.engine == MEMORY:
-        return "in memory: gone when the server stops"
-    return place_of(plan) if "://" in plan.engine else str(Path(plan.engine).resolve())

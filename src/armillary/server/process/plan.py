@@ -14,6 +14,7 @@ from armillary.api.core.settings import told_apart
 from armillary.api.core.signing import Signer
 from armillary.config import Layer, Settings, read_environment
 from armillary.declare.declared import DeclaredDatabase
+from armillary.engine.address import MEMORY, parse_address
 from armillary.errors import BadInput
 from armillary.limits import WORKERS_MAX
 from armillary.server.bounds import Bounds
@@ -26,7 +27,6 @@ from armillary.server.registry import NOSQL, OTHERS, ProtocolSpec, port_of
 OPENER = "armillary.api.core.opening:open_gateway"
 KEY_VARIABLE = "ARMILLARY_KEY"
 KEY_HINT = "Made with: openssl rand -base64 64."
-MEMORY = ":memory:"
 NO_LAYER: Layer = {}
 
 
@@ -52,9 +52,13 @@ class Plan:
     """What is to exist before the server is ready."""
 
     @property
+    def on_postgres(self) -> bool:
+        return self.engine.startswith(("postgresql://", "postgres://"))
+
+    @property
     def folder(self) -> Path | None:
         """The folder of the LMDB engine, if it is that one."""
-        return None if self.engine == MEMORY or "://" in self.engine else Path(self.engine)
+        return parse_address(self.engine).folder
 
 
 def make_plan(
@@ -113,6 +117,7 @@ def make_plan(
         hosts=server.allow_hosts,
         check_hosts=is_loopback(server.host),
         bounds=bounds or Bounds(),
+        leave_s=server.leave_ms / 1000,
     )
     return Plan(
         data,

@@ -18,7 +18,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ from armillary.server.process.plan import Plan
 from armillary.server.process.ports import bind_others, free_others, ports_of
 from armillary.server.process.serving import serve
 from armillary.server.tls import MakeFailed, ensure, names_for
+from armillary.server.waiting_room import waiting_room
 from armillary.version import VERSION
 
 EXIT_FAILED = 1
@@ -83,7 +84,8 @@ def _run_one(plan: Plan, banner: Banner) -> int:
         writer = starting.result()
         if writer is not None:
             stack.callback(WriterWatch(writer, give_up).close)
-        backend = Backend(plan, writer.address if writer is not None else None, first=True)
+        with waiting_room(sockets) if plan.on_postgres else nullcontext():
+            backend = Backend(plan, writer.address if writer is not None else None, first=True)
         stack.callback(backend.close)
         up = Up(address, ports_of(others.sockets), others.off)
         stack.enter_context(run_file(plan.data, up))
@@ -94,6 +96,7 @@ def _run_one(plan: Plan, banner: Banner) -> int:
             ready=partial(_ready, banner, plan, keeper, up),
             defer_to=backend.defer_to,
             observer=backend.observer,
+            trouble=backend.trouble,
         )
     return EXIT_FAILED if failed.is_set() else 0
 

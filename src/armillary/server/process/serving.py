@@ -46,6 +46,8 @@ class Front:
     check_hosts: bool = True
     bounds: Bounds = field(default_factory=Bounds)
     portal: PortalDoor | None = None
+    leave_s: float = 0.0
+    """How long to serve on after the signal to stop, no longer ready."""
 
 
 Defer: TypeAlias = Callable[[Callable[[Callable[[], None]], object] | None], None]
@@ -53,6 +55,11 @@ Defer: TypeAlias = Callable[[Callable[[Callable[[], None]], object] | None], Non
 
 def _ignore(defer: object) -> None:
     """Nothing begins on the loop."""
+
+
+def _none() -> str:
+    """There is no trouble."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +85,17 @@ def serve(
     lifeline: Pipe | None = None,
     defer_to: Defer = _ignore,
     observer: Observer | None = None,
+    trouble: Callable[[], str] = _none,
 ) -> None:
     """Serve until told to stop. With a `lifeline` (a worker process) its end is what tells.
-    `defer_to` is told of the loop: what begins on it may go to the writer together."""
+    `defer_to` is told of the loop: what begins on it may go to the writer together. `trouble`
+    says why requests can't be served, for the probes."""
     sys.setswitchinterval(SWITCH_SECONDS)
     front = replace(front, bounds=within_files(front.bounds))
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
-        work = _serve(loop, listeners, front, ready, lifeline, defer_to, observer)
+        work = _serve(loop, listeners, front, ready, lifeline, defer_to, observer, trouble)
         loop.run_until_complete(work)
         loop.run_until_complete(loop.shutdown_default_executor())
     finally:
@@ -102,6 +111,7 @@ async def _serve(
     lifeline: Pipe | None,
     defer_to: Defer,
     observer: Observer | None,
+    trouble: Callable[[], str],
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -120,7 +130,9 @@ async def _serve(
             stop.set()
 
         loop.add_reader(handle, end)
-    await serve_until(stop, listeners, front, ready, defer_to=defer_to, observer=observer)
+    await serve_until(
+        stop, listeners, front, ready, defer_to=defer_to, observer=observer, trouble=trouble
+    )
     if lifeline is not None:
         loop.remove_reader(handle)
 
@@ -133,10 +145,12 @@ async def serve_until(
     *,
     defer_to: Defer = _ignore,
     observer: Observer | None = None,
+    trouble: Callable[[], str] = _none,
 ) -> None:
     """On the running loop."""
     loop = asyncio.get_running_loop()
     pool = Pool(loop, front.bounds)
+    pool.trouble = trouble
     defer_to(loop.call_soon)
     tls_source = TlsSource(loop, front)
     acceptors = []
@@ -150,6 +164,8 @@ async def serve_until(
     ready()
     tls_source.begin()
     await stop.wait()
+    if front.leave_s:
+        await pool.part(front.leave_s)
     for acceptor in acceptors:
         acceptor.close()
     for acceptor in acceptors:

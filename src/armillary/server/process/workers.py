@@ -71,6 +71,7 @@ def serve_worker(
             lifeline=lifeline,
             defer_to=backend.defer_to,
             observer=backend.observer,
+            trouble=backend.trouble,
         )
     finally:
         backend.close()
@@ -100,9 +101,9 @@ class Worker:
         self.process.start()
         theirs.close()
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self, seconds: float | None) -> None:
         try:
-            if not self.lifeline.poll(START_SECONDS_MAX):
+            if not self.lifeline.poll(seconds):
                 raise Unavailable(f"Worker {self.number} did not start in time.")
             failure = self.lifeline.recv()
         except (EOFError, OSError) as error:
@@ -138,7 +139,8 @@ class Supervisor:
         try:
             self._workers = [self._spawn(number) for number in range(self._plan.workers)]
             for worker in self._workers:
-                worker.wait_until_ready()
+                # A database is waited for, however long it takes.
+                worker.wait_until_ready(None if self._plan.on_postgres else START_SECONDS_MAX)
             ready()
             while not self._stopping:
                 self._look()

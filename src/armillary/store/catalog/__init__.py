@@ -1,1 +1,2 @@
-"""catalog"""
+"""What exists: databases, containers and what belongs to them, as rows of space 0. In: names and
+definitions. Out: records, and the state of a container as this process knows it."""

@@ -23,6 +23,7 @@ import msgspec
 from armillary.encoding.documents import check_name
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
+from armillary.encoding.models import MODEL_OF_API
 from armillary.encoding.partition_key import check_new_paths
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Reader, SpaceGone
@@ -118,7 +119,10 @@ class AccountStore:
         catalog.ensure_catalog(engine)
         self.clean_up()
         if engine.unclean_open:
-            self._leap()
+            self.leap()
+        follow = getattr(engine, "follow_failovers", None)
+        if follow is not None:  # another database may take over at any time
+            follow(self.leap)
 
     def container(self, database: str, name: str) -> ContainerStore:
         return ContainerStore(
@@ -173,10 +177,12 @@ class AccountStore:
         throughput: Throughput | None = None,
         physical_partitions: int | None = None,
         fixed: bool = False,
+        api: str = "nosql",
     ) -> ContainerRecord:
         """Without `throughput` it shares the database's, or gets the smallest of its own. The
         number of physical partitions follows from the throughput unless it is given. `fixed`: asked
-        for as one that never grows, which it then is below 1,000 RU/s.
+        for as one that never grows, which it then is below 1,000 RU/s. `api`: whose value model it
+        has (`encoding/models.py`), for ever.
         """
         definition = parse_container(body)
         check_policies(definition.document)
@@ -210,9 +216,10 @@ class AccountStore:
             database=database,
             definition=definition.document,
             ranges=tuple(map(range_record, ranges)),
-            policies={1: definition.policy().decode()},
+            policies={1: definition.policy(MODEL_OF_API[api]).decode()},
             ordinals=len(ranges),
             fixed=kind == "fixed" and not definition.partition_key.system_key,
+            api=msgspec.UNSET if api == "nosql" else api,
         )
         try:
             data = (msgspec.json.encode(record), throughput, now_s)
@@ -280,13 +287,21 @@ class AccountStore:
         if spaces and may():
             self._drop(spaces)
 
-    def _leap(self) -> None:
-        """What clients know of this account may be newer than the account itself."""
+    def leap(self, run: Callable[[int, Command], Any] | None = None) -> int:
+        """What clients know of this account may be newer than the account itself: go on above it.
+        Gives the number of physical partitions."""
+        run = run or self.engine.run
+        count = 0
         for database in self.list_databases():
             for record in self.list_containers(database.id):
                 for one in record.ranges:
                     with suppress(SpaceGone):
-                        self.engine.run(one.space, Command("items.leap", None))
+                        run(one.space, Command("items.leap", None))
+                        count += 1
+        leapt = getattr(self.engine, "leapt", None)
+        if leapt is not None:
+            leapt()
+        return count
 
     def _drop(self, spaces: list[int]) -> None:
         for space in spaces:
@@ -363,7 +378,7 @@ def _with_definition(current: ContainerRecord, new: ContainerDefinition) -> Cont
     old = parse_container(current.definition)
     check_replacement(old, new)
     record = replace(current, definition=new.document, settings=current.settings + 1)
-    policy = new.policy().decode()
+    policy = new.policy(current.model_name).decode()
     if current.policies[current.policy] == policy:
         return record
     version = current.policy + 1

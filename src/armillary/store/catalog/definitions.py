@@ -37,6 +37,7 @@ ECHOED: Final = (
     "vectorEmbeddingPolicy",
     "fullTextPolicy",
     "clientEncryptionPolicy",
+    "mongo",
 )
 
 
@@ -53,11 +54,11 @@ class ContainerDefinition:
     def id(self) -> str:
         return str(self.document["id"])
 
-    def policy(self) -> bytes:
+    def policy(self, model: str = "json") -> bytes:
         """What index entries are made by; a change of it means building them again."""
         document = self.document
         return policy_json(
-            document["indexingPolicy"], document["uniqueKeyPolicy"], described(document)
+            document["indexingPolicy"], document["uniqueKeyPolicy"], described(document), model
         )
 
 

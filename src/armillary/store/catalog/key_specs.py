@@ -2,7 +2,8 @@
 
 A client of the original API can't say `syntheticKey` when it makes a container. So it may be told
 afterwards; but items keep the key they were written with, and a computed key that finds nothing is
-worse than none. With items in it a container changes its key by a copy (`store/migration/rekey.py`).
+worse than none. With items in it a container changes its key by a copy
+(`store/migration/rekey.py`).
 """
 
 from dataclasses import replace

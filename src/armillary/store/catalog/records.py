@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from armillary.encoding.etags import format_etag
+from armillary.encoding.models import MODEL_OF_API
 from armillary.encoding.records import decoder
 from armillary.encoding.rids import container_rid, database_rid, rid_bytes
 from armillary.engine.base import Engine, Handler, Reader, Writer
@@ -155,6 +156,13 @@ class ContainerRecord:
     """The latest, oldest first. For statistics: nothing else depends on it."""
     fixed: bool = False
     """It has a partition key and one physical partition for ever; without a key it has too."""
+    api: str | msgspec.UnsetType = msgspec.UNSET
+    """The API it was made for, when that is not NoSQL: records of NoSQL containers, and all from
+    before there were others, do not have it."""
+
+    @property
+    def model_name(self) -> str:
+        return MODEL_OF_API["nosql" if self.api is msgspec.UNSET else self.api]
 
 
 class _Named(msgspec.Struct):

@@ -23,6 +23,7 @@ from armillary.errors import BadInput, Conflict, NotFound
 from armillary.limits import SNAPSHOT_NAME_CHARACTERS_MAX, SNAPSHOTS_MAX
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.restore import restore
+from armillary.store.rows.layout import PACKED
 
 FOLDER_NAME: Final = "snapshots"
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -110,7 +111,9 @@ class Snapshots:
 
 
 def _opened(path: Path) -> Engine:
-    return open_engine(path, {}) if (path / DATA_NAME).exists() else restored(path, {})
+    if (path / DATA_NAME).exists():
+        return open_engine(path, {}, packed=PACKED, keep_format=True)
+    return restored(path, {})
 
 
 def _described(path: Path) -> Snapshot:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import orjson
 
 from armillary.encoding.hashing import epk_key, key_identity, locate
+from armillary.encoding.models import ValueModel
 from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition, check_key
 from armillary.encoding.rids import rid_bytes
 from armillary.engine.base import CATALOG_SPACE, Engine
@@ -38,6 +39,8 @@ class ContainerState:
     fences: dict[int, bytes]
     """By space: how its meta row has to begin."""
     plan: IndexPlan
+    model: ValueModel
+    """What values mean here: comparison, terms, keys, shape of a body."""
     policies: tuple[tuple[int, bytes], ...]
     container: bytes
     self_link: str
@@ -84,6 +87,7 @@ def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
     table = range_table([one.to_range() for one in record.ranges])
     container = rid_bytes(record.rid)
     policies = tuple((version, text.encode()) for version, text in record.policies.items())
+    plan = plan_from(dict(policies)[record.policy])
     return ContainerState(
         record=record,
         definition=definition,
@@ -92,7 +96,8 @@ def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
             one.space: Meta(container, one.ordinal, one.epoch, record.settings).fence()
             for one in table.ranges
         },
-        plan=plan_from(dict(policies)[record.policy]),
+        plan=plan,
+        model=plan.model,
         policies=policies,
         container=container,
         self_link=f"dbs/{owner.rid}/colls/{record.rid}/",

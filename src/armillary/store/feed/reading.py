@@ -18,10 +18,11 @@ from typing import TypeAlias
 import orjson
 
 from armillary.encoding.documents import LSN, MOMENT, json_offset
-from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition, key_of
+from armillary.encoding.partition_key import KeyValues, key_of
 from armillary.engine.base import Reader
 from armillary.errors import BadInput
 from armillary.limits import FEED_SCAN_ROWS_MAX, PAGE_BYTES_MAX
+from armillary.store.catalog.state import ContainerState
 from armillary.store.items.expiry import is_expired
 from armillary.store.moves.floors import forgotten
 from armillary.store.rows import layout
@@ -81,12 +82,12 @@ def read_all_versions(reader: Reader, scan: FeedScan, first: bytes, last: bytes)
     return _read(reader, scan, _version)
 
 
-def key_values(entry: FeedEntry, definition: PartitionKeyDefinition) -> KeyValues:
+def key_values(entry: FeedEntry, state: ContainerState) -> KeyValues:
     """The partition key value of the item that changed."""
     content = orjson.loads(entry.text)
     if entry.change == CHANGE_NAMES[Change.DELETE]:
         return tuple(UNDEFINED if one == {} else one for one in content["partitionKey"])
-    return key_of(content, definition)
+    return key_of(content, state.definition.partition_key, state.model.key)
 
 
 def first_lsn_since(reader: Reader, ts: int) -> int:

@@ -15,15 +15,13 @@ from hashlib import blake2b
 from typing import Final, Literal, TypeAlias
 
 from armillary.encoding.documents import SYSTEM_PROPERTIES
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.encoding.paths import Path, extract
 from armillary.encoding.terms import (
-    ARRAY_TERM,
     NUMBER,
-    OBJECT_TERM,
-    UNDEFINED_TERM,
     ZERO,
     descending,
-    string_term,
     term,
     term_bytes_max,
 )
@@ -74,19 +72,23 @@ class Composite:
     cut: int
     columns: tuple[Column, ...]
     array: Path | None
+    model: ValueModel = JSON_MODEL
 
 
-def compile_composite(number: int, paths: tuple[CompositePath, ...]) -> Composite:
+def compile_composite(
+    number: int, paths: tuple[CompositePath, ...], model: ValueModel = JSON_MODEL
+) -> Composite:
     split = [_split_at_array(path.segments) for path in paths]
     arrays = [array for array, _ in split if array is not None]
     return Composite(
         prefix=layout.CX + number.to_bytes(2, "big"),
         cut=composite_cut(len(paths)),
         columns=tuple(
-            Column(names, _place(array, names), path.descending)
+            Column(names, _place(array, names, model), path.descending)
             for path, (array, names) in zip(paths, split, strict=True)
         ),
         array=arrays[0] if arrays else None,
+        model=model,
     )
 
 
@@ -102,10 +104,10 @@ def _split_at_array(segments: tuple[Segment, ...]) -> tuple[Path | None, Path]:
     return array, names
 
 
-def _place(array: Path | None, names: Path) -> Place:
+def _place(array: Path | None, names: Path, model: ValueModel) -> Place:
     if array is not None:
         return "element"
-    if names == _TS:
+    if names == _TS and model is JSON_MODEL:  # the gap for a time has the width of a JSON number
         return "time"
     return "nowhere" if names[0] in SYSTEM_PROPERTIES else "item"
 
@@ -139,6 +141,7 @@ def _append_key(
     stamps: list[Stamp],
 ) -> None:
     key = composite.prefix
+    term = composite.model.term
     for column in composite.columns:
         place = column.place
         if place == "item":
@@ -149,7 +152,7 @@ def _append_key(
             stamps.append((len(keys), len(key), column.descending))
             part = NUMBER + ZERO
         else:
-            part = UNDEFINED_TERM
+            part = term(UNDEFINED, composite.cut)
         key += descending(part) if column.descending else part
     keys.append(key)
 
@@ -166,27 +169,11 @@ def stamp(cx: list[bytes], stamps: list[Stamp], ts: int) -> list[bytes]:
     return stamped
 
 
-def unique_key(number: int, paths: tuple[Path, ...], item: dict[str, JSON]) -> bytes:
+def unique_key(
+    number: int, paths: tuple[Path, ...], item: dict[str, JSON], model: ValueModel = JSON_MODEL
+) -> bytes:
     digest = blake2b(digest_size=16)
     for path in paths:
         value = extract(item, path)
-        digest.update(_full_term(None if value is UNDEFINED else value))
+        digest.update(model.full_term(None if value is UNDEFINED else value))
     return bytes((number,)) + digest.digest()
-
-
-def _full_term(value: JSON) -> bytes:
-    """Bytes that are equal exactly when the values are: nothing cut, arrays and objects with their
-    content, members of an object in one order.
-    """
-    if isinstance(value, str):
-        return string_term(value, len(value) * 6)
-    if isinstance(value, dict):
-        members = sorted((string_term(name, len(name) * 6), name) for name in value)
-        inner = b"".join(name_term + _full_term(value[name]) for name_term, name in members)
-        return OBJECT_TERM + inner + b"\x00"
-    if isinstance(value, list):
-        return ARRAY_TERM + b"".join(map(_full_term, value)) + b"\x00"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        # The digits tell apart the integers that share a double.
-        return term(value) + (b"%d\x00" % int(value) if int(value) == value else b"\x00")
-    return term(value)

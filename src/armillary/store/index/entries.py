@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.terms import DOUBLE, WHOLE_END, number_bytes, string_term, term
 from armillary.limits import TERM_CUT_BYTES
 from armillary.store.index.composite import Stamp, composite_keys, stamp, unique_key
@@ -72,7 +73,10 @@ class Entries(msgspec.Struct, frozen=True):
 def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
     ix: list[bytes] = []
     hashes: list[bytes] = []
-    bare = 0 if plan.root.barren else _walk_object(plan, plan.root, item, ix, hashes)
+    bare = 0
+    if not plan.root.barren:
+        walk = _walk_object if plan.model is JSON_MODEL else walk_model
+        bare = walk(plan, plan.root, item, ix, hashes)
     leaves = len(ix) - bare
     if len(set(ix)) < leaves + bare:  # equal elements of an array
         ix = list(dict.fromkeys(ix))
@@ -81,7 +85,7 @@ def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
     stamps: list[Stamp] = []
     for composite in plan.composites:
         composite_keys(composite, item, cx, stamps)
-    ux = [unique_key(*key, item) for key in enumerate(plan.unique_keys)]
+    ux = [unique_key(*key, item, plan.model) for key in enumerate(plan.unique_keys)]
     others = other_rows(plan.others, item) if plan.others else []
     leaves += changed_indexes([], others)[1] if others else 0
     return Entries(ix, cx, ux, leaves, shape, paths, stamps, others)
@@ -102,6 +106,30 @@ def _shape_of(plan: IndexPlan, hashes: tuple[bytes, ...]) -> tuple[bytes, frozen
                 plan.shapes.clear()
             plan.shapes[hashes] = known
     return known
+
+
+def walk_model(
+    plan: IndexPlan, node: Node, value: JSON, keys: list[bytes], hashes: list[bytes]
+) -> int:
+    """The walk under any model. `_walk_object` is this one with the terms of JSON inlined; tests
+    compare the two."""
+    model = plan.model
+    is_object = type(value) is dict
+    inside = value.items() if is_object else ((None, each) for each in value)
+    bare = 0
+    for name, each in inside:
+        if name is None:
+            child = node.element or plan.element(node)
+        else:
+            child = node.children.get(name) or plan.child(node, name)
+        is_scalar = model.is_scalar(each)
+        if child.included:
+            bare += not is_scalar
+            hashes.append(child.hash)
+            keys.append(child.prefix + model.term(each))
+        if not is_scalar and not child.barren:
+            bare += walk_model(plan, child, each, keys, hashes)
+    return bare
 
 
 # HOT: once per value of every written item, about 0.4 µs each. The two walks differ only in where

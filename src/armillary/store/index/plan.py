@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.encoding.documents import SYSTEM_PROPERTIES
+from armillary.encoding.json_model import JSON_MODEL
+from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import (
     ARRAY_TERM,
     FALSE_TERM,
@@ -113,6 +115,7 @@ class IndexPlan:
     composites: tuple[Composite, ...]
     unique_keys: UniqueKeys
     ts_prefix: bytes | None
+    model: ValueModel = JSON_MODEL
     nodes: int = 0
     others: tuple[Other, ...] = ()
     """Spatial, full-text and vector indexes."""
@@ -124,6 +127,8 @@ class IndexPlan:
         """
         if tuple(segments) == _TS:  # the store's own entry: the walk leaves it out
             return self.ts_prefix is not None
+        if not self.model.inner_names.isdisjoint(segments):
+            return False  # inside a value
         node = self.root
         for position, segment in enumerate(segments):
             known = node.element if isinstance(segment, Array) else node.children.get(segment)
@@ -153,7 +158,10 @@ class IndexPlan:
 
 
 def compile_index(
-    policy: IndexPolicy, unique_keys: UniqueKeys = (), others: Mapping[str, JSON] | None = None
+    policy: IndexPolicy,
+    unique_keys: UniqueKeys = (),
+    others: Mapping[str, JSON] | None = None,
+    model: ValueModel = JSON_MODEL,
 ) -> IndexPlan:
     """`others`: what `other_indexes.described` says; None when there are no such indexes."""
     indexed = policy.mode == "consistent"
@@ -165,9 +173,13 @@ def compile_index(
         root.children["id"] = Node(path_hash(("id",)), Rule(scalar=True), inherited=False)
     return IndexPlan(
         root=root,
-        composites=tuple(map(compile_composite, range(len(policy.composites)), policy.composites)),
+        composites=tuple(
+            compile_composite(number, paths, model)
+            for number, paths in enumerate(policy.composites)
+        ),
         unique_keys=unique_keys,
         ts_prefix=layout.IX + path_hash(_TS) if indexed else None,
+        model=model,
         nodes=len(root.children),
         others=compile_others(policy.document, others) if indexed and others else (),
     )

@@ -9,25 +9,35 @@ from functools import lru_cache
 import orjson
 
 from armillary.encoding.documents import SYSTEM_PROPERTIES
+from armillary.encoding.models import model_named
 from armillary.store.index.entries import Entries, IndexPlan, compile_index, index_entries
 from armillary.store.index.policy import parse_policy, parse_unique_keys
 from armillary.values import JSON
 
 
-def policy_json(indexing_policy: JSON, unique_key_policy: JSON, others: JSON = None) -> bytes:
+def policy_json(
+    indexing_policy: JSON, unique_key_policy: JSON, others: JSON = None, model: str = "json"
+) -> bytes:
     """One version of what an item's index entries are made by. Without `others`, as in all policies
-    before there were such indexes, there are only range and composite ones."""
+    before there were such indexes, there are only range and composite ones; without a model, values
+    are JSON."""
     parts = [indexing_policy, unique_key_policy]
-    return orjson.dumps(parts if others is None else [*parts, others])
+    if model != "json":
+        parts += [others, model]
+    elif others is not None:
+        parts.append(others)
+    return orjson.dumps(parts)
 
 
 @lru_cache(maxsize=256)
 def plan_from(policy: bytes) -> IndexPlan:
-    indexing_policy, unique_key_policy, *others = orjson.loads(policy)
+    indexing_policy, unique_key_policy, *more = orjson.loads(policy)
+    others, model = (*more, None, None)[:2]
     return compile_index(
         parse_policy(indexing_policy),
         parse_unique_keys(unique_key_policy),
-        others[0] if others else None,
+        others,
+        model_named(model or "json"),
     )
 
 

@@ -3,8 +3,8 @@ service gives them back.
 
 What is absent is filled in with the defaults (nosql-rest 2.5, nosql-query 7.1). Tuple paths are
 checked in form and echoed, and queries that would use them read the items instead. What a policy
-means for one item is decided in store/index/entries.py; how spatial, vector and full-text indexes fit
-the container's other policies, in store/catalog/policies.py.
+means for one item is decided in store/index/entries.py; how spatial, vector and full-text indexes
+fit the container's other policies, in store/catalog/policies.py.
 """
 
 import copy

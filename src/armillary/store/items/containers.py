@@ -75,13 +75,15 @@ class ContainerStore:
         self.engine = engine
         self.database = database
         self.name = name
-        self._random = random
+        self.random = random
         self.logical_bytes_max = logical_bytes_max
         self.meter = meter
         self._note_write = note_write
         self._wait = wait
         self.known_state: ContainerState | None = None
         """What was last read from the catalog; `state` reads it when there is nothing."""
+        self.functions: Callable[[Sequence[str]], Any] | None = None
+        """Opens the user-defined functions of a query by name; set by who can run JavaScript."""
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -230,7 +232,7 @@ class ContainerStore:
         """The same for one create, upsert, replace or delete, without waiting: `finish` it when its
         future is done."""
         state = self.state
-        prepared = prepare(state, operation, given, self._random)
+        prepared = prepare(state, operation, given, self.random)
         return self._submit(state, operation, prepared, self.submit_soon)
 
     def finish(self, sent: "Sent") -> Done | None:
@@ -243,7 +245,7 @@ class ContainerStore:
     def _single(self, operation: Operation, given: KeyValues | None) -> Done:
         for _ in range(ROUNDS_MAX):
             state = self.state
-            prepared = prepare(state, operation, given, self._random)
+            prepared = prepare(state, operation, given, self.random)
             sent = self._submit(state, operation, prepared)
             try:
                 return self._received(sent)
@@ -394,7 +396,7 @@ class ContainerStore:
     def batch(self, operations: Sequence[Operation], given: KeyValues) -> list[Done] | Failed:
         """All or nothing, in one logical partition. Facts: nosql-rest 6.5."""
         check_batch(operations)
-        given = batch_key(self.state, operations, given, self._random)
+        given = batch_key(self.state, operations, given, self.random)
 
         def attempt(state: ContainerState, owner: Range, key: Key) -> list[Done] | Failed:
             def see(item_id: str) -> Seen:
@@ -404,7 +406,7 @@ class ContainerStore:
 
             gate = self._gate(state, owner, key.json, "batch")
             gate.admit()
-            ops = batch_ops(state, operations, given, self._random, see)
+            ops = batch_ops(state, operations, given, self.random, see)
             data = (self.context(state, owner), key, ops)
             result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
             if isinstance(result, Failed):
@@ -424,7 +426,7 @@ class ContainerStore:
                 if operation.kind in ("patch", "read"):
                     pending.append((operation, given, None))
                 else:
-                    prepared = prepare(state, operation, given, self._random)
+                    prepared = prepare(state, operation, given, self.random)
                     pending.append((operation, given, self._submit(state, operation, prepared)))
             except SpaceGone:
                 pending.append((operation, given, None))

@@ -13,6 +13,7 @@ HOT: once per create over HTTP; numbers in bench/http_cost.py; the reference is
 from typing import Final, NamedTuple
 
 from armillary.encoding.documents import parse_body
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command
 from armillary.errors import DbError
@@ -43,7 +44,8 @@ class WriteSpot(NamedTuple):
 def write_spot_of(
     store: ContainerStore, state: ContainerState, values: KeyValues
 ) -> WriteSpot | None:
-    """None: a key that is computed, in several parts, deeper inside, or no text."""
+    """None: a key that is computed, in several parts, deeper inside, or no text; or values that
+    are not JSON."""
     definition = state.definition
     paths = definition.partition_key.paths
     if (
@@ -53,6 +55,7 @@ def write_spot_of(
         or len(paths[0]) != 1
         or len(values) != 1
         or type(values[0]) is not str
+        or state.model is not JSON_MODEL
     ):
         return None
     epk, key = key_in(state, values)

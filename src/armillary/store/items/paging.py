@@ -163,7 +163,7 @@ def _only(state: ContainerState, position: Position, found: feed.FeedSlice) -> f
     entries = [
         entry
         for entry in found.entries
-        if key_digest(feed.key_values(entry, definition), definition) == position.digest
+        if key_digest(feed.key_values(entry, state), definition) == position.digest
     ]
     return replace(found, entries=entries)
 

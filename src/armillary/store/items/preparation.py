@@ -22,7 +22,6 @@ from armillary.encoding.documents import (
 from armillary.encoding.partition_key import KeyValues, check_key, key_of, same_key
 from armillary.encoding.paths import extract, format_path
 from armillary.errors import BadInput, DbError, NotFound, PartitionKeyMismatch, PreconditionFailed
-from armillary.store.catalog.definitions import ContainerDefinition
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.entries import index_entries
 from armillary.store.items.patch import apply_patch
@@ -106,13 +105,13 @@ def _prepare_body(
                 f"its '{path}' to replace it, or create it."
             )
         body = parse_body(synthetic.apply(body.item, random, stored=stored))
-    key = _key_of(body, state.definition, given)
+    key = _key_of(body, state, given)
     target = operation.id if operation.kind == "replace" else body.id
     return Prepared(key, body_op(state, operation.kind, target, body, operation), body.item)
 
 
-def _key_of(body: Body, definition: ContainerDefinition, given: KeyValues | None) -> KeyValues:
-    key = check_key(key_of(body.item, definition.partition_key), definition.partition_key)
+def _key_of(body: Body, state: ContainerState, given: KeyValues | None) -> KeyValues:
+    key = key_of(body.item, state.definition.partition_key, state.model.key)
     if given is not None and not same_key(given, key) and not same_key(given, _nulls(key)):
         raise PartitionKeyMismatch
     return key
@@ -132,6 +131,7 @@ def body_op(
     expect_lsn: int | None = None,
 ) -> Op:
     check_id(target)
+    state.model.check_body(body.item)
     return Op(
         kind,
         target,

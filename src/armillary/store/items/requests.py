@@ -60,6 +60,9 @@ class Op(NamedTuple):
     """The text was computed from the version with this LSN (0: from nothing); else run again."""
     refusal: Refusal | None = None
     """For `fail`: what the caller already knows is wrong with this operation."""
+    rid: bytes = b""
+    """Reserved before, because a script has seen it already. Empty: the next one."""
+    etag: bytes = b""
 
 
 class Done(NamedTuple):

@@ -9,14 +9,15 @@ and
 """
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
 from armillary.encoding.documents import Header, finish_json, pack_header, unpack_header
 from armillary.encoding.etags import etag_bytes, etag_text
+from armillary.encoding.framed_model import SHARED_END
 from armillary.encoding.rids import item_rid
-from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM, term
+from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
 from armillary.engine.base import Writer
 from armillary.errors import ContainerFull, PartitionKeyCollision, PartitionKeyFull
 from armillary.store.feed.log import log_put, log_remove
@@ -27,6 +28,7 @@ from armillary.store.items.expiry import is_expired
 from armillary.store.items.requests import Context, Key, Op
 from armillary.store.rows import layout, shapes
 from armillary.store.rows.fence import open_meta
+from armillary.store.rows.meta import Meta
 from armillary.store.rows.secondary import (
     LogicalPartition,
     expiry_key,
@@ -38,6 +40,7 @@ from armillary.store.rows.secondary import (
 
 _NODE_TERMS = (ARRAY_TERM, OBJECT_TERM)
 _NODE_BYTES = 1 + 8 + 1  # kind, path, type: the entry of an array or object, not of a leaf
+_FRAMED_NODE_BYTES = _NODE_BYTES + len(SHARED_END)  # the same under a framed value model
 
 
 class Found(NamedTuple):
@@ -114,9 +117,15 @@ class Work:
     def put_item(self, key: Key, op: Op, old: Found | None, was: Indexed) -> tuple[Found, Indexed]:
         tx, meta, context = self.tx, self.meta, self.context
         assert op.entries is not None
-        rid = meta.next_rid() if old is None else old.rid
-        meta.etags += 1
-        etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
+        if old is not None:
+            rid = old.rid
+        else:
+            rid = op.rid or meta.next_rid()
+        if op.etag:
+            etag = op.etag
+        else:
+            meta.etags += 1
+            etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
         header = Header(
             lsn=self.lsn,
             previous_lsn=_previous_lsn(old, self.lsn),
@@ -142,7 +151,7 @@ class Work:
         if old is None or op.new_id_part != op.id_part:
             tx.put(layout.ID + key.epk_key + op.new_id_part, rid)
         if old is not None and op.new_id_part != op.id_part:
-            tx.delete(layout.ID + key.epk_key + op.id_part)
+            tx.delete_many((layout.ID + key.epk_key + op.id_part,))
         self._move_index_rows(was, now)
         log_put(
             tx,
@@ -160,9 +169,13 @@ class Work:
         tx, epk_key = self.tx, old.header.epk
         logical = self.logical(epk_key)
         assert logical is not None, "an item without its logical partition"
-        tx.delete(layout.DOC + old.rid)
-        tx.delete(layout.ID + epk_key + id_part(orjson.loads(old.text)["id"]))
-        tx.delete(layout.LR + epk_key + old.rid)
+        tx.delete_many(
+            (
+                layout.DOC + old.rid,
+                layout.ID + epk_key + id_part(orjson.loads(old.text)["id"]),
+                layout.LR + epk_key + old.rid,
+            )
+        )
         self._move_index_rows(was, NOTHING_INDEXED)
         log_remove(
             tx,
@@ -198,13 +211,20 @@ class Work:
             if logical.items:
                 self.tx.put(logical_key(epk_key), logical.pack())
             else:
-                self.tx.delete(logical_key(epk_key))
+                self.tx.delete_many((logical_key(epk_key),))
         if is_change:
             if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
                 self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
             self.meta.lsn = self.lsn
             self.meta.ts = self.ts
         self.tx.put(layout.META, self.meta.pack())
+
+    def saved(self) -> "Saved":
+        """What `restore` brings back, when an operation failed after it had begun to write."""
+        return replace(self.meta), dict(self._logical), set(self._touched)
+
+    def restore(self, saved: "Saved") -> None:
+        self.meta, self._logical, self._touched = saved
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -214,8 +234,8 @@ class Work:
 
     def _move_index_rows(self, was: Indexed, now: Indexed) -> None:
         tx, before, after = self.tx, was.entries.shape, now.entries.shape
-        for row in was.rows.keys() - now.rows.keys():
-            tx.delete(row)
+        # Without asking whether they are there: of a row in runs that would be a search.
+        tx.delete_many(was.rows.keys() - now.rows.keys())
         # A vector may change under its key; every other row is all in the key.
         tx.put_many([(row, value) for row, value in now.rows.items() if was.rows.get(row) != value])
         if before != after:
@@ -284,6 +304,9 @@ class Work:
         )
 
 
+Saved: TypeAlias = tuple[Meta, dict[bytes, LogicalPartition | None], set[bytes]]
+
+
 def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:
     epk_key = header.epk
     rows = {entry + rid: epk_key for entry in entries.ix}
@@ -292,7 +315,7 @@ def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) ->
     for entry in entries.ux:
         rows[layout.UX + epk_key + entry] = rid
     if plan.ts_prefix is not None:
-        rows[plan.ts_prefix + term(header.ts) + rid] = epk_key
+        rows[plan.ts_prefix + plan.model.term(header.ts) + rid] = epk_key
     if header.ttl > 0:
         rows[expiry_key(header.ts + header.ttl, rid)] = b""
     size_bytes = sum(map(len, rows))
@@ -320,7 +343,13 @@ def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
 
 
 def _leaves(entries: set[bytes]) -> int:
-    return sum(len(e) != _NODE_BYTES or e[-1:] not in _NODE_TERMS for e in entries)
+    return sum(not _is_node(entry) for entry in entries)
+
+
+def _is_node(entry: bytes) -> bool:
+    if len(entry) == _NODE_BYTES:
+        return entry[-1:] in _NODE_TERMS
+    return len(entry) == _FRAMED_NODE_BYTES and entry.endswith(SHARED_END)
 
 
 def size_text(size_bytes: int) -> str:

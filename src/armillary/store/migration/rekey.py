@@ -277,7 +277,7 @@ class _Run:
 
     def _identity(self, item: Item) -> tuple[KeyValues, str]:
         """(old key, id): what told the item apart in the source."""
-        return key_of(item, self.source.state.definition.partition_key), str(item["id"])
+        return _key_in(self.source, item), str(item["id"])
 
     def _mapped(self, item: Item) -> Item:
         """The item as the target has it. A random suffix is drawn from the item's identity, so that
@@ -292,7 +292,7 @@ class _Run:
         return mapped
 
     def _new_key(self, item: Item) -> KeyValues:
-        return key_of(item, self.target.state.definition.partition_key)
+        return _key_in(self.target, item)
 
     def _bring(self, items: Iterable[Item]) -> tuple[int, int, list[Left]]:
         """(created, changed, everything that had to be left so far)"""
@@ -380,3 +380,8 @@ PHASES: dict[str, Callable[[_Run], RekeyRecord]] = {
     "verify": _Run._verify,
     "finish": _Run._finish,
 }
+
+
+def _key_in(container: ContainerStore, item: Item) -> KeyValues:
+    state = container.state
+    return key_of(item, state.definition.partition_key, state.model.key)

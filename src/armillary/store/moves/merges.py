@@ -1,6 +1,7 @@
 """Fewer physical partitions for a container that has more than it needs (partitioning 1.7).
 
-    what if   which neighbours would become one, and how large they'd be (`partition/provisioning/merging.py`)
+    what if   which neighbours would become one, and how large they'd be
+              (`partition/provisioning/merging.py`)
     ask       the plan, from the throughput of this moment, is recorded in the offer
     run       one merge after the other, with the steps of any move; each leaves the record
 

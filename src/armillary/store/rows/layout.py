@@ -18,6 +18,8 @@ change of a key's form takes the next version. docs/formats.md shows every form 
     sx    path, cell, rid       → epk        spatial index                (store/index/special.py)
     fx    path, token, rid      → epk        full-text index
     vx    path, rid             → the vector, epk
+
+Keys from F0 on belong to the engine.
 """
 
 from armillary.engine.base import META_KEY
@@ -37,6 +39,10 @@ FLOOR = b"\xb1"
 SX = b"\xc1"
 FX = b"\xd1"
 VX = b"\xe1"
+
+#: Kinds that an engine may keep in sorted runs: many rows per item, anywhere in the order of keys,
+#: and none that a point operation has to find.
+PACKED = LR + IX + CX + SX + FX
 
 
 def after(prefix: bytes) -> bytes:

@@ -1,1 +1,2 @@
-"""throughput"""
+"""Provisioned throughput and what operations cost: offers and their changes, the meter that admits
+and charges every operation."""

@@ -215,6 +215,10 @@ class Meter:
         ru = self._read_ru[body_bytes] = self.profile.read.at(body_bytes)
         return ru
 
+    def budget_of(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
+        """The budget that requests are refused by. None: nothing is refused."""
+        return self.allowance(state, owner, now_ms) if self._enforce == "on" else None
+
     def allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         """The budget that a range draws on. None: unlimited."""
         return self._known(state, owner, now_ms)[2]

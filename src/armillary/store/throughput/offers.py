@@ -3,7 +3,8 @@
     offer  rid of its owner → OfferRecord
 
 An offer says how much was asked for and what scaling is under way; how it falls on the ranges is
-computed (`partition/provisioning/distribution.py`). Every change is a compare-and-set on the record's version.
+computed (`partition/provisioning/distribution.py`). Every change is a
+compare-and-set on the record's version.
 """
 
 from dataclasses import dataclass, field, replace

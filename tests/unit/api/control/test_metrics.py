@@ -10,6 +10,7 @@ from tests.support.nosql import Api, document, pk
 
 from armillary.api.control.metrics import FAMILIES, Sample, exposition
 from armillary.api.core.settings import EMULATOR_KEY
+from armillary.engine.address import parse_address
 from armillary.partition.budgets.opening import open_ledger
 from armillary.store.throughput.meter import Meter
 
@@ -20,7 +21,9 @@ LINE = re.compile(r'(\w+)(?:\{((?:\w+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)')
 def metered(api: Api) -> Api:
     """With a meter, as a server has one."""
     api.shut()
-    api.account.meter = Meter(api.engine, open_ledger(":memory:", "on"), enforce="on")
+    api.account.meter = Meter(
+        api.engine, open_ledger(parse_address(":memory:"), "on"), enforce="on"
+    )
     api.open()
     return api
 

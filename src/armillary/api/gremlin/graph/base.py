@@ -36,7 +36,8 @@ class Ask:
 class NewProperty:
     name: str
     value: JSON
-    cardinality: Literal["single", "list"] = "single"
+    cardinality: Literal["single", "list", "unset"] = "unset"
+    """Unset: single on an element that is there; in one creation the same key again adds."""
     meta: Mapping[str, JSON] | None = None
 
 

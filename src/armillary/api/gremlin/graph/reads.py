@@ -21,7 +21,7 @@ from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
 from armillary.partition.request_units import feed_ru, miss_ru, read_ru
-from armillary.query.run.sql import run_range
+from armillary.query.run.sql import plan_of, run_plan
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
 from armillary.store.items.reading import Stored, read_many
@@ -85,22 +85,36 @@ def _round(
 ) -> list[Ref]:
     """Each physical partition once; what had moved meanwhile is left for the next round."""
     state = store.state
-    keys = {}
+    keys = _Keys(state)
     by_owner: dict[Range, list[Ref]] = {}
-    for partition, id in left:
-        which = (type(partition), partition)
-        if which not in keys:
-            keys[which] = key_in(state, key_values(partition))
-        by_owner.setdefault(state.table.find(keys[which][0]), []).append((partition, id))
+    for ref in left:
+        by_owner.setdefault(keys.of(ref[0])[0], []).append(ref)
     later: list[Ref] = []
     for owner, refs in by_owner.items():
-        later += _owner_read(store, owner, refs, places, found, costs)
+        later += _owner_read(store, owner, keys, refs, places, found, costs)
     return later
+
+
+class _Keys:
+    """Where the keys of one read are, each computed once."""
+
+    def __init__(self, state: ContainerState) -> None:
+        self.state = state
+        self._known: dict[Any, tuple[Range, Key]] = {}
+
+    def of(self, partition: JSON) -> tuple[Range, Key]:
+        which = partition if type(partition) is str else (type(partition), partition)
+        known = self._known.get(which)
+        if known is None:
+            epk, key = key_in(self.state, key_values(partition))
+            known = self._known[which] = (self.state.table.find(epk), key)
+        return known
 
 
 def _owner_read(
     store: ContainerStore,
     owner: Range,
+    keys: _Keys,
     refs: list[Ref],
     places: Mapping[Any, list[int]],
     found: list[Document | None],
@@ -113,9 +127,10 @@ def _owner_read(
         moved.clear()
         mine: list[tuple[Key, str, bytes]] = []
         asked.clear()
+        known = keys if state is keys.state else _Keys(state)
         for ref in refs:
-            epk, key = key_in(state, key_values(ref[0]))
-            if state.table.find(epk) == range:
+            holder, key = known.of(ref[0])
+            if holder == range:
                 asked.append(ref)
                 mine.append((key, ref[1], id_part(ref[1])))
             else:
@@ -155,13 +170,13 @@ def query(
     costs.queries += 1
     while True:
         began = perf_counter()
-        page = run_range(
+        page = run_plan(
             store,
-            text,
+            plan_of(text, parameters),
             parameters,
             start=start,
             end=end,
-            key=partition,
+            partition_key=partition,
             continuation=token,
             max_items=size,
         )

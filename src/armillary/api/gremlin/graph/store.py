@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from armillary.api.gremlin.graph.adjacency import indexed_edges
 from armillary.api.gremlin.graph.base import Ask, NewProperty, Side
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import (
@@ -29,7 +30,7 @@ from armillary.api.gremlin.graph.questions import IS_EDGE, IS_VERTEX, Question, 
 from armillary.api.gremlin.graph.reads import key_values, multi_read, query
 from armillary.api.gremlin.graph.writes import Writer
 from armillary.api.gremlin.machine.values import equal, hash_key
-from armillary.partition.ranges import Range
+from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
 from armillary.store.items.containers import ContainerStore, key_in
 from armillary.values import JSON
 
@@ -52,7 +53,7 @@ class StoreGraph:
         self._store = store
         self._partition_name = partition_name
         self.costs = Costs()
-        self._writer = Writer(store, partition_name, new_id, self.costs, guarded)
+        self.writer = Writer(store, partition_name, new_id, self.costs, guarded)
         self._plain = frozenset({partition_name, "ttl"})
 
     @property
@@ -144,43 +145,39 @@ class StoreGraph:
     def _leaving(
         self, vertices: Sequence[Vertex], labels: Sequence[str]
     ) -> Iterator[list[Document]]:
-        """One logical partition, or each physical partition that owns some of the vertices."""
-        partitions = {hash_key(one.partition): one.partition for one in vertices}
-        if len(partitions) == 1:
-            question = self._edges(OUT_ID, {one.id for one in vertices}, labels)
-            (partition,) = partitions.values()
-            yield from query(
-                self._store,
-                question.text,
-                question.parameters,
-                self.costs,
-                partition=key_values(partition),
-            )
-            return
+        """From each physical partition that owns some of the vertices."""
         state = self._store.state
-        owners = {
-            which: state.table.find(key_in(state, key_values(partition))[0])
-            for which, partition in partitions.items()
-        }
+        owners: dict[Any, Range] = {}
         by_owner: dict[Range, set[str]] = {}
         for one in vertices:
-            by_owner.setdefault(owners[hash_key(one.partition)], set()).add(one.id)
+            which = hash_key(one.partition)
+            owner = owners.get(which)
+            if owner is None:
+                owner = state.table.find(key_in(state, key_values(one.partition))[0])
+                owners[which] = owner
+            by_owner.setdefault(owner, set()).add(one.id)
         for owner, ids in by_owner.items():
-            question = self._edges(OUT_ID, ids, labels)
-            yield from query(
-                self._store,
-                question.text,
-                question.parameters,
-                self.costs,
-                start=owner.start,
-                end=owner.end,
-            )
+            yield from self._edges_in(owner.start, owner.end, OUT_ID, ids, labels)
 
     def _arriving(
         self, vertices: Sequence[Vertex], labels: Sequence[str]
     ) -> Iterator[list[Document]]:
-        question = self._edges(IN_ID, {one.id for one in vertices}, labels)
-        yield from query(self._store, question.text, question.parameters, self.costs)
+        yield from self._edges_in(EPK_MIN, EPK_MAX, IN_ID, {one.id for one in vertices}, labels)
+
+    def _edges_in(
+        self, start: bytes, end: bytes, place: str, ids: set[str], labels: Sequence[str]
+    ) -> Iterator[list[Document]]:
+        """From the index at once when they are few, else page by page."""
+        found = indexed_edges(self._store, start, end, place, sorted(ids), self.costs)
+        if found is not None:
+            yield [
+                one for one in found if is_edge(one) and (not labels or one.get("label") in labels)
+            ]
+            return
+        question = self._edges(place, ids, labels)
+        yield from query(
+            self._store, question.text, question.parameters, self.costs, start=start, end=end
+        )
 
     @staticmethod
     def _edges(place: str, ids: set[str], labels: Sequence[str]) -> Question:
@@ -201,18 +198,18 @@ class StoreGraph:
     # --- writing ----------------------------------------------------------------------------------
 
     def add_vertex(self, label: str, id: Any, properties: Sequence[NewProperty]) -> Vertex:
-        return self._writer.add_vertex(label, id, properties)
+        return self.writer.add_vertex(label, id, properties)
 
     def add_edge(
         self, label: str, id: Any, source: Vertex, target: Vertex, properties: Sequence[NewProperty]
     ) -> Edge:
-        return self._writer.add_edge(label, id, source, target, properties)
+        return self.writer.add_edge(label, id, source, target, properties)
 
     def set_properties(self, element: Element, properties: Sequence[NewProperty]) -> None:
-        self._writer.set_properties(element, properties)
+        self.writer.set_properties(element, properties)
 
     def set_meta(self, owner: VertexProperty, name: str, value: JSON) -> None:
-        self._writer.set_meta(owner, name, value)
+        self.writer.set_meta(owner, name, value)
 
     def drop(self, elements: Sequence[Element]) -> None:
         """Vertices take their edges with them, those that arrive as well."""
@@ -224,10 +221,10 @@ class StoreGraph:
                     edges += found
         distinct: dict[Any, Element] = {hash_key(one): one for one in edges}
         distinct |= {hash_key(one): one for one in vertices}
-        self._writer.delete(list(distinct.values()))
+        self.writer.delete(list(distinct.values()))
 
     def drop_property(self, element: Element, name: str, id: str | None) -> None:
-        self._writer.drop_property(element, name, id)
+        self.writer.drop_property(element, name, id)
 
     def drop_meta(self, owner: VertexProperty, name: str) -> None:
-        self._writer.drop_meta(owner, name)
+        self.writer.drop_meta(owner, name)

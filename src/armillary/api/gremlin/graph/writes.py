@@ -63,7 +63,7 @@ class Writer:
         self._store = store
         self._partition_name = partition_name
         self._new_id = new_id
-        self._costs = costs
+        self.costs = costs
         self._guarded = guarded
 
     # --- new elements -----------------------------------------------------------------------------
@@ -117,8 +117,8 @@ class Writer:
     def _run(self, operation: Operation, partition: JSON) -> Document:
         began = perf_counter()
         done = self._store.run(operation, key_values(partition))
-        self._costs.writes += 1
-        self._costs.note(1, 1, done.new_bytes, perf_counter() - began, done.charge_ru)
+        self.costs.writes += 1
+        self.costs.note(1, 1, done.new_bytes, perf_counter() - began, done.charge_ru)
         document: Document = orjson.loads(done.text) if done.text else {}
         return document
 
@@ -153,7 +153,7 @@ class Writer:
         if new.meta:
             value[META] = dict(new.meta)
         kept = document.get(new.name)
-        if new.cardinality == "list" or appends:
+        if new.cardinality == "list" or (appends and new.cardinality == "unset"):
             if kept is not None and not isinstance(kept, list):
                 kept = [{"id": f"{document['id']}|{new.name}", VALUE: kept}]
             document[new.name] = [*(kept or ()), value]
@@ -226,7 +226,7 @@ class Writer:
                     raise
             else:
                 return
-            (found,) = multi_read(self._store, [(element.partition, element.id)], self._costs)
+            (found,) = multi_read(self._store, [(element.partition, element.id)], self.costs)
             if found is None:
                 raise NotFound
             current = found
@@ -254,8 +254,8 @@ class Writer:
                     failed = failed or done
             else:
                 charge += done.charge_ru
-        self._costs.writes += len(operations)
-        self._costs.note(1, len(operations), 0, perf_counter() - began, charge)
+        self.costs.writes += len(operations)
+        self.costs.note(1, len(operations), 0, perf_counter() - began, charge)
         if failed is not None:
             raise failed
 

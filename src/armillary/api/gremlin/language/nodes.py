@@ -48,7 +48,7 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A name whose value comes with the request."""
+    """A bare name: its value comes with the request, or it is that of an enum (`id`, `decr`)."""
 
     name: str
     at: Position = field(default=NOWHERE, compare=False)

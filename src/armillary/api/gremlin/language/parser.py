@@ -13,7 +13,6 @@ from typing import Final
 from armillary.api.gremlin.errors import Position, ScriptError, no_symbol
 from armillary.api.gremlin.language.lexer import Token, position_of, tokenize, unexpected
 from armillary.api.gremlin.language.names import (
-    BARE,
     ENUMS,
     PREDICATES,
     SAME,
@@ -250,7 +249,7 @@ class _Parser:
             return LITERALS[word]
         if self.token.kind == "sign" and self.token.text == ".":
             return self.qualified(token)
-        return BARE.get(word) or Binding(word, self.at(token))
+        return Binding(word, self.at(token))
 
     def bare_chain(self, token: Token) -> Argument:
         first = self.call()

@@ -66,6 +66,9 @@ class Step:
     stateful = False
     labels: tuple[str, ...] = ()
 
+    def prepare(self, run: Run) -> None:
+        """Before the first traverser: side effects are there even if none comes."""
+
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         raise NotImplementedError
 

@@ -100,7 +100,7 @@ def hash_key(value: Any) -> Hashable:
     if kind is VertexProperty:
         return ("p", hash_key(value.owner), value.key, value.id)
     if kind is Property:
-        return ("q", hash_key(value.owner), value.key, hash_key(value.value))
+        return ("q", value.key, hash_key(value.value))
     if kind is list or kind is tuple:
         return ("l", *map(hash_key, value))
     if kind is Path:

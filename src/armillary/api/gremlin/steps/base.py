@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from armillary.api.gremlin.errors import Position, ScriptError, no_binding
+from armillary.api.gremlin.errors import Position, ScriptError, no_binding, no_method
 from armillary.api.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
 from armillary.api.gremlin.language.nodes import Chain, Enum
 from armillary.api.gremlin.machine.predicates import P
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MISSING: Final = object()
 Steps = Sequence[Step]
+Place = tuple[Any, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +205,34 @@ class Modulated(Step):
     @property
     def children(self) -> Iterable[Steps]:
         return [one.steps for one in self.bys if one.steps]
+
+
+class PathPart:
+    """from('a') and to('b') after path(), simplePath() and cyclicPath()."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+        self.last: str | None = None
+
+    def set(self, args: Args) -> None:
+        if args.build.strict:
+            raise no_method(args.name, args.at)
+        (label,) = args.strings() or (None,)
+        if label is None:
+            raise args.bad()
+        if args.name == "from":
+            self.first = label
+        else:
+            self.last = label
+
+    def of(self, places: list[Place]) -> list[Place]:
+        low = high = None
+        for at, (_, labels) in enumerate(places):
+            if self.first is not None and self.first in labels and low is None:
+                low = at
+            if self.last is not None and self.last in labels:
+                high = at + 1
+        return places[low:high]
 
 
 Make = Callable[[Args], Step | list[Step]]

@@ -188,18 +188,20 @@ class _Choosing(Stage):
         self._step = step
         self._run = run
         self._chains = [Chain(steps, run) for _, steps in step.options]
-        self._any = False
+        self._taken = [False] * len(self._chains)
 
     def feed(self, traversers: list[Traverser]) -> list[Traverser]:
-        self._any = self._any or bool(traversers)
         found = []
         routes = self._step.routes(traversers, self._run)
-        for chain, route in zip(self._chains, routes, strict=True):
+        for at, (chain, route) in enumerate(zip(self._chains, routes, strict=True)):
+            self._taken[at] = self._taken[at] or bool(route)
             found += chain.feed([one.copy(0) for one in route])
         return found
 
     def end(self) -> list[Traverser]:
-        return [one for chain in self._chains for one in chain.end()] if self._any else []
+        """A way that nobody took says nothing, not even count()."""
+        taken = [chain for chain, yes in zip(self._chains, self._taken, strict=True) if yes]
+        return [one for chain in taken for one in chain.end()]
 
 
 def _meets(test: Any, value: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from armillary.api.gremlin.errors import Position, ScriptError, no_method, no_symbol
 from armillary.api.gremlin.graph.base import Condition
+from armillary.api.gremlin.language.names import BARE
 from armillary.api.gremlin.language.nodes import (
     Binding,
     Call,
@@ -27,8 +28,8 @@ from armillary.api.gremlin.machine.running import Step
 from armillary.api.gremlin.machine.values import Map
 from armillary.api.gremlin.steps.base import Args, Modulated
 from armillary.api.gremlin.steps.branch import ChooseStep
-from armillary.api.gremlin.steps.filters import ChildFilterStep, HasStep
-from armillary.api.gremlin.steps.maps import AsStep
+from armillary.api.gremlin.steps.filters import ChildFilterStep, HasStep, PathFilterStep
+from armillary.api.gremlin.steps.maps import AsStep, PathStep
 from armillary.api.gremlin.steps.moves import ElementsStep
 from armillary.api.gremlin.steps.repeat import RepeatStep
 from armillary.api.gremlin.steps.table import MODULATORS, STEPS
@@ -114,9 +115,6 @@ class Builder:
             self._check_start(chain.calls[0])
         return self.steps(chain.calls)
 
-    def call(self, name: str, args: tuple[Any, ...], at: Position) -> Call:
-        return Call(name, args, at)
-
     def steps(self, calls: Sequence[Call], start: int = 0) -> list[Step]:
         """`start`: calls at the beginning that and() and or() between steps leave alone."""
         infix = self._infix(calls, start)
@@ -173,6 +171,8 @@ class Builder:
             last.by(args)
         elif args.name in ("from", "to") and isinstance(last, AddEdgeStep):
             last.end(args)
+        elif args.name in ("from", "to") and isinstance(last, PathStep | PathFilterStep):
+            last.part.set(args)
         elif args.name == "option" and isinstance(last, ChooseStep):
             last.option(args)
         else:
@@ -186,9 +186,11 @@ class Builder:
     def argument(self, node: Any) -> Any:
         match node:
             case Binding(name, at):
-                if name not in self.bindings:
+                if name in self.bindings:
+                    return from_json(self.bindings[name])
+                if name not in BARE:
                     raise no_symbol(name, at)
-                return from_json(self.bindings[name])
+                return BARE[name]
             case ListOf(items):
                 return [self.argument(one) for one in items]
             case MapOf(entries):

@@ -356,7 +356,7 @@ def _order(args: Args) -> Step:
 
 def _dedup(args: Args) -> Step:
     local, rest = _scope(args)
-    if local and not rest:
+    if local:
         return LocalDedupStep()
     return DedupStep(args.strings(rest))
 

@@ -8,12 +8,19 @@ from typing import Any
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.graph.base import Condition
 from armillary.api.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
-from armillary.api.gremlin.language.nodes import Chain, Enum
+from armillary.api.gremlin.language.nodes import Call, Chain, Enum
 from armillary.api.gremlin.machine.predicates import P, eq
 from armillary.api.gremlin.machine.running import Run, Step, run_each
 from armillary.api.gremlin.machine.traverser import Traverser, each, places
 from armillary.api.gremlin.machine.values import hash_key
-from armillary.api.gremlin.steps.base import Args, Spec, Steps
+from armillary.api.gremlin.steps.base import (
+    Args,
+    Modulated,
+    PathPart,
+    Spec,
+    Steps,
+    cycled,
+)
 from armillary.api.gremlin.steps.moves import id_text
 
 
@@ -118,22 +125,30 @@ class ChildFilterStep(Step):
         return [one for one in traversers if id(one) in kept]
 
 
-class PathFilterStep(Step):
-    """simplePath, cyclicPath."""
+class PathFilterStep(Modulated):
+    """simplePath, cyclicPath: of the path, or of a part of it."""
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self.name = name
+        self.part = PathPart()
 
     @property
     def looks_back(self) -> bool:
         return True
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
-        return [one for one in traversers if self._is_simple(one) == (self.name == "simplePath")]
+        wanted = self.name == "simplePath"
+        return [one for one in traversers if self._is_simple(one, run) == wanted]
 
-    @staticmethod
-    def _is_simple(one: Traverser) -> bool:
-        keys = [hash_key(object) for object, _ in places(one.trail)]
+    def _is_simple(self, one: Traverser, run: Run) -> bool:
+        objects = [object for object, _ in self.part.of(places(one.trail))]
+        if self.bys:
+            objects = [
+                cycled(self.bys, at).of_objects([object], run)[0]
+                for at, object in enumerate(objects)
+            ]
+        keys = list(map(hash_key, objects))
         return len(set(keys)) == len(keys)
 
 
@@ -209,7 +224,9 @@ def _has_child(args: Args) -> Step:
     if args.build.strict:
         raise ScriptError("Value cannot be null.\r\nParameter name: key", "unsupported", args.at)
     name, child = args.values
-    inner = Chain((args.build.call("values", (name,), args.at), *child.calls), False, args.at)
+    key = key_of(name, args)
+    value = Call(key[1:], (), args.at) if key.startswith("~") else Call("values", (name,), args.at)
+    inner = Chain((value, *child.calls), False, args.at)
     return ChildFilterStep("filter", [args.child(inner)])
 
 

@@ -58,13 +58,17 @@ class GroupStep(Modulated):
     def begin(self, run: Run) -> Stage:
         return _Grouping(self, run)
 
+    def prepare(self, run: Run) -> None:
+        if self.key is not None:
+            run.side_effects.setdefault(self.key, self.new())
+
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         """Beside the stream."""
         assert self.key is not None
-        groups = run.side_effects.setdefault(self.key, self.new())
+        groups = run.side_effects[self.key]
         if not isinstance(groups, Groups):
             raise ScriptError(f"The side effect '{self.key}' is not a map.")
-        groups.add(traversers, run)
+        groups.add(traversers, run, cycled(self.bys[:1], 0))
         return traversers
 
 
@@ -96,8 +100,9 @@ class Groups:
         self._kept: dict[Hashable, Any] = {}
         self._reduces = any(step.stateful for step in value.steps)
 
-    def add(self, traversers: list[Traverser], run: Run) -> None:
-        keys = self._key.needed(traversers, run)
+    def add(self, traversers: list[Traverser], run: Run, by: By | None = None) -> None:
+        """`by`: of another step that groups under the same name."""
+        keys = (by or self._key).needed(traversers, run)
         before = len(self._keys)
         if self._counts:
             for one, key in zip(traversers, keys, strict=True):
@@ -169,10 +174,13 @@ class TreeStep(Modulated):
     def begin(self, run: Run) -> Stage:
         return _Growing(self, run)
 
+    def prepare(self, run: Run) -> None:
+        if self.key is not None:
+            run.side_effects.setdefault(self.key, _Grown())
+
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         assert self.key is not None
-        grown = run.side_effects.setdefault(self.key, _Grown())
-        grow(grown.tree, self, traversers, run)
+        grow(run.side_effects[self.key].tree, self, traversers, run)
         return traversers
 
 

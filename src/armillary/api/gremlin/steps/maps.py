@@ -11,7 +11,15 @@ from armillary.api.gremlin.language.nodes import Enum
 from armillary.api.gremlin.machine.running import Run, Step, run_each
 from armillary.api.gremlin.machine.traverser import Traverser, places
 from armillary.api.gremlin.machine.values import Entry, Map, Path, type_name
-from armillary.api.gremlin.steps.base import Args, Modulated, Spec, Steps, cycled, token_of
+from armillary.api.gremlin.steps.base import (
+    Args,
+    Modulated,
+    PathPart,
+    Spec,
+    Steps,
+    cycled,
+    token_of,
+)
 
 
 class PropertiesStep(Step):
@@ -165,12 +173,16 @@ def _parts(object: Any) -> Iterable[Any]:
 class PathStep(Modulated):
     name = "path"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = PathPart()
+
     @property
     def looks_back(self) -> bool:
         return True
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
-        trails = [places(one.trail) for one in traversers]
+        trails = [self.part.of(places(one.trail)) for one in traversers]
         if self.bys:
             objects = [[object for object, _ in trail] for trail in trails]
             projected = _projected(self, objects, run)

@@ -7,7 +7,7 @@ from typing import Any
 
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.graph.base import Ask, Condition, ElementId, Side
-from armillary.api.gremlin.graph.elements import Edge, Element, Vertex
+from armillary.api.gremlin.graph.elements import Edge, Element, Ref, Vertex
 from armillary.api.gremlin.machine.running import Run, Step
 from armillary.api.gremlin.machine.traverser import Traverser, merged, places
 from armillary.api.gremlin.machine.values import equal, type_name
@@ -111,12 +111,18 @@ class AlongStep(Step):
             for side, each in zip(self.sides, edges, strict=True)
             for edge in each[number]
         ]
-        ends = graph.find([ref for _, ref in pairs])
-        return [
-            one.at(end, tracked)
-            for (one, _), end in zip(pairs, ends, strict=True)
-            if end is not None
-        ]
+        return _arrived(pairs, run)
+
+
+def _arrived(pairs: list[tuple[Traverser, Ref]], run: Run) -> list[Traverser]:
+    """Where the edges lead; a PartitionStrategy holds there as well."""
+    allowed, tracked = run.partitions, run.tracked
+    if allowed is not None:
+        pairs = [(one, ref) for one, ref in pairs if any(equal(ref[0], each) for each in allowed)]
+    ends = run.graph.find([ref for _, ref in pairs])
+    return [
+        one.at(end, tracked) for (one, _), end in zip(pairs, ends, strict=True) if end is not None
+    ]
 
 
 class EndStep(Step):
@@ -130,19 +136,13 @@ class EndStep(Step):
         return self.name == "otherV"
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
-        pairs = []
+        pairs: list[tuple[Traverser, Ref]] = []
         for one in traversers:
             edge = one.object
             if not isinstance(edge, Edge):
                 raise ScriptError(f"{self.name}() needs an edge, not {type_name(edge)}.")
             pairs += [(one, ref) for ref in self._refs(one, edge)]
-        tracked = run.tracked
-        ends = run.graph.find([ref for _, ref in pairs])
-        return [
-            one.at(end, tracked)
-            for (one, _), end in zip(pairs, ends, strict=True)
-            if end is not None
-        ]
+        return _arrived(pairs, run)
 
     def _refs(self, one: Traverser, edge: Edge) -> list[Any]:
         match self.name:

@@ -1,5 +1,5 @@
-"""Looking back: select() and where() with labels. A label names an entry of the current map, a
-place of the path, or a side effect, in this order (gremlin reference 9)."""
+"""Looking back: select() and where() with labels. A label names an entry of the current map, a side
+effect, or a place of the path, in this order, which is that of TinkerPop 3.4."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def scope_value(one: Traverser, label: str, run: Run, pop: str = "last") -> Any:
         return object[label]
     if isinstance(object, Entry) and isinstance(object.key, str) and object.key == label:
         return object.value
+    if label in run.side_effects:
+        return side_effect_value(run, label)
     found = [at for at, labels in places(one.trail) if label in labels] if one.trail else []
     if found:
         match pop:
@@ -42,9 +44,7 @@ def scope_value(one: Traverser, label: str, run: Run, pop: str = "last") -> Any:
             case "mixed":
                 return found[0] if len(found) == 1 else found
         return found[-1]
-    if label in run.side_effects:
-        return side_effect_value(run, label)
-    return [] if pop == "all" and not isinstance(object, Map) and one.trail else MISSING
+    return MISSING
 
 
 class SelectStep(Modulated):

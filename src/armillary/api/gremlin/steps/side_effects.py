@@ -41,6 +41,9 @@ class StoreStep(Modulated):
         super().__init__()
         self.key = key
 
+    def prepare(self, run: Run) -> None:
+        _list(run, self.key)
+
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         kept = _list(run, self.key)
         values = cycled(self.bys, 0).needed(traversers, run)
@@ -65,7 +68,6 @@ class _Aggregated(Stage):
         self._step = step
         self._run = run
         self._kept: list[Traverser] = []
-        _list(run, step.key)
 
     def feed(self, traversers: list[Traverser]) -> list[Traverser]:
         self._kept += self._step.apply(traversers, self._run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from armillary.api.gremlin.errors import ScriptError
@@ -18,13 +19,41 @@ from armillary.api.gremlin.steps.select import scope_value
 PRIMITIVE = "Cannot create ValueField on non-primitive type {0}."
 
 
+class Computed:
+    """A child in the place of a value, for those who are not strict: its first result."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self, steps: list[Step]) -> None:
+        self.steps = steps
+
+    def of(self, one: Traverser, run: Run) -> Any:
+        (found,) = run_each(self.steps, [one], run)
+        if not found:
+            raise ScriptError(f"The provided traverser does not map to a value: {one.object!r}")
+        return found[0].object
+
+
+def resolved(properties: list[NewProperty], one: Traverser, run: Run) -> list[NewProperty]:
+    return [
+        replace(each_one, value=primitive(each_one.value.of(one, run)))
+        if isinstance(each_one.value, Computed)
+        else each_one
+        for each_one in properties
+    ]
+
+
 class Writing(Step):
     """A step that property() follows: what it says is part of the creation."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str | Computed) -> None:
         self.label = label
         self.id: Any = None
         self.properties: list[NewProperty] = []
+
+    def label_of(self, one: Traverser, run: Run) -> str:
+        label = self.label
+        return str(label.of(one, run)) if isinstance(label, Computed) else label
 
     def property(self, args: Args) -> None:
         name, found = property_of(args)
@@ -45,7 +74,8 @@ class AddVertexStep(Writing):
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         found = []
         for one in each(traversers):
-            vertex = run.graph.add_vertex(self.label, self.id, self.properties)
+            properties = resolved(self.properties, one, run)
+            vertex = run.graph.add_vertex(self.label_of(one, run), self.id, properties)
             is_start = one.object is None and one.trail is not None and one.trail[0] is None
             found.append(start(vertex, run.tracked) if is_start else one.at(vertex, run.tracked))
         return found
@@ -54,7 +84,7 @@ class AddVertexStep(Writing):
 class AddEdgeStep(Writing):
     name = "addE"
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str | Computed) -> None:
         super().__init__(label)
         self.ends: dict[str, str | list[Step]] = {}
 
@@ -83,7 +113,9 @@ class AddEdgeStep(Writing):
         for one, source, target in zip(traversers, sources, targets, strict=True):
             if source is None or target is None:
                 continue
-            edge = run.graph.add_edge(self.label, self.id, source, target, self.properties)
+            properties = resolved(self.properties, one, run)
+            label = self.label_of(one, run)
+            edge = run.graph.add_edge(label, self.id, source, target, properties)
             found.append(one.at(edge, run.tracked))
         return found
 
@@ -122,7 +154,7 @@ class PropertyStep(Step):
         for one in traversers:
             object = one.object
             if isinstance(object, Vertex | Edge):
-                run.graph.set_properties(object, self.properties)
+                run.graph.set_properties(object, resolved(self.properties, one, run))
             elif isinstance(object, VertexProperty):
                 for each_one in self.properties:
                     run.graph.set_meta(object, each_one.name, each_one.value)
@@ -178,8 +210,12 @@ def property_of(args: Args) -> tuple[str, NewProperty]:
         if not isinstance(name, str):
             raise args.bad()
         meta[name] = primitive(each_one)
-    kind = "list" if cardinality == "list" else "single"
-    return key, NewProperty(key, primitive(value), kind, meta or None)  # type: ignore[arg-type]
+    kind = cardinality or "unset"
+    if isinstance(value, Chain) and not args.build.strict:
+        value = Computed(args.child(value))
+    else:
+        value = primitive(value)
+    return key, NewProperty(key, value, kind, meta or None)  # type: ignore[arg-type]
 
 
 def primitive(value: Any) -> Any:
@@ -190,15 +226,20 @@ def primitive(value: Any) -> Any:
 
 
 def _add_vertex(args: Args) -> Step:
-    if len(args.values) > 1 or not all(isinstance(one, str) for one in args.values):
-        raise args.bad()
-    return AddVertexStep(args.values[0] if args.values else "vertex")
+    return AddVertexStep(_label(args) if args.values else "vertex")
 
 
 def _add_edge(args: Args) -> Step:
-    if len(args.values) != 1:
-        raise args.bad()
-    return AddEdgeStep(*args.strings())
+    return AddEdgeStep(_label(args))
+
+
+def _label(args: Args) -> str | Computed:
+    match args.values:
+        case (str() as label,):
+            return label
+        case (Chain() as child,) if not args.build.strict:
+            return Computed(args.child(child))
+    raise args.bad()
 
 
 def _property(args: Args) -> Step:

@@ -24,8 +24,9 @@ from armillary.api.nosql.fast.containers import header_lines, known_state, known
 from armillary.api.nosql.fast.reads import CONTAINER_RID, NAME
 from armillary.api.nosql.fast.signing import AUTHORIZATION, DATE, HotSigning, keep
 from armillary.api.nosql.items.placing import container_headers, placed
-from armillary.api.nosql.items.single import TRIGGER_HEADERS, written
+from armillary.api.nosql.items.single import written
 from armillary.api.nosql.options import KEY
+from armillary.api.nosql.scripts import TRIGGER_HEADERS
 from armillary.encoding.partition_key import parse_key_header
 from armillary.errors import DbError
 from armillary.store.catalog.controls import FAULTS
@@ -88,8 +89,8 @@ class HotCreates:
         call_of: Callable[[Request], Call],
         bytes_max: int,
     ) -> None:
-        """`faults`: the cells of `store/catalog/controls.py`, which every request looks at. `call_of`: who
-        asks for what, for what ends the long way. `bytes_max`: of a body."""
+        """`faults`: the cells of `store/catalog/controls.py`, which every request looks at.
+        `call_of`: who asks for what, for what ends the long way. `bytes_max`: of a body."""
         self._gateway = gateway
         self._engine = gateway.engine
         self._faults = faults

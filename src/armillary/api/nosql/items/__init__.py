@@ -1,1 +1,1 @@
-"""items"""
+"""Items on the wire: one at a time, batches, feeds, queries; and where each request belongs."""

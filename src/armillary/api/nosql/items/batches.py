@@ -38,7 +38,8 @@ from armillary.api.nosql.items.placing import (
     session_of,
     store_of,
 )
-from armillary.api.nosql.items.single import patch_operation, refuse_triggers
+from armillary.api.nosql.items.single import patch_operation
+from armillary.api.nosql.scripts import refuse_triggers
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, DbError, DependencyFailed, PartitionKeyMismatch, TooLarge
 from armillary.limits import BATCH_BYTES_MAX
@@ -52,7 +53,7 @@ FAILED: Final = 207
 
 
 def run_batch(call: Call) -> Response:
-    refuse_triggers(call)
+    refuse_triggers(call, "a batch")
     store = store_of(call)
     binary = is_hybrid_row(call.request.body)
     entries = entries_of_rows(call.request.body) if binary else entries_of_json(call.json())

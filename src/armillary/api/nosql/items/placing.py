@@ -99,7 +99,8 @@ def key_of_done(store: ContainerStore, done: Done, given: KeyValues | None) -> K
         return given
     if not done.text:
         return given
-    return key_of(orjson.loads(done.text), store.state.definition.partition_key)
+    state = store.state
+    return key_of(orjson.loads(done.text), state.definition.partition_key, state.model.key)
 
 
 # --- headers ------------------------------------------------------------------------------------

@@ -6,12 +6,13 @@
     else                   everywhere, if rows can simply be concatenated  run_query
                            else 400, 1004, and the plan for the client to run itself
 
-A server with `gateway_merge` answers the last kind too. Running is `query/run/sql.py`'s; rewriting for
-clients is `query/gateway/rewriting.py`'s.
+A server with `gateway_merge` answers the last kind too. Running is `query/run/sql.py`'s;
+rewriting for clients is `query/gateway/rewriting.py`'s.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import orjson
@@ -94,6 +95,7 @@ def _plan(
         features,
         key=call.options.key,
         vector_policy=definition.document.get("vectorEmbeddingPolicy"),
+        model=store.state.model,
     )
 
 
@@ -115,6 +117,7 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
             key=options.key,
             continuation=token,
             max_items=size,
+            budget=call.budget,
         )
     if options.key is None:
         _check_everywhere(call, store, asked)
@@ -126,6 +129,7 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
         continuation=token,
         max_items=size,
         page_per_range=True,  # the gateway asks one range per page
+        budget=call.budget,
     )
 
 
@@ -164,7 +168,7 @@ def _is_sortable(state: ContainerState, path: tuple[str, ...]) -> bool:
 
 def _ranges(store: ContainerStore, asked: Asked) -> list[HashRange]:
     """The parts of the hash space that can hold the answer."""
-    scope = plan_scope(asked.parameters)
+    scope = replace(plan_scope(asked.parameters), model=store.state.model)
     return key_ranges(asked.bound, scope, store.state.definition.partition_key)
 
 

@@ -30,12 +30,20 @@ from armillary.api.nosql.items.placing import (
     required_key,
     store_of,
 )
+from armillary.api.nosql.scripts import (
+    begin_triggered,
+    finish_triggered,
+    has_triggers,
+    later,
+    refuse_triggers,
+    waited,
+)
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.etags import matches
 from armillary.encoding.partition_key import KeyValues
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import Reader
-from armillary.errors import BadInput, NotFound, NotModified, NotSupported, TooLarge
+from armillary.errors import BadInput, NotFound, NotModified, TooLarge
 from armillary.limits import ITEM_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import delete_ru, miss_ru, read_ru
@@ -50,10 +58,6 @@ from armillary.store.upkeep import containers as upkeeping
 from armillary.values import JSON
 
 STATUS: Final = {"created": 201, "replaced": 200, "deleted": 204, "read": 200}
-TRIGGER_HEADERS: Final = (
-    "x-ms-documentdb-pre-trigger-include",
-    "x-ms-documentdb-post-trigger-include",
-)
 STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
 
 
@@ -145,6 +149,8 @@ def begin_delete(call: Call) -> Begun:
 def _begin(call: Call, kind: str, item_id: str | None) -> Begun:
     """As `_write`, as far as it goes without waiting for the writer."""
     store, operation, key = _asked(call, kind, item_id)
+    if has_triggers(call):
+        return _triggered(call, store, operation, key)
     with placed(call, store, key):
         sent = store.start(operation, key)
 
@@ -158,6 +164,8 @@ def _begin(call: Call, kind: str, item_id: str | None) -> Begun:
 
 def _write(call: Call, kind: str, item_id: str | None) -> Response:
     store, operation, key = _asked(call, kind, item_id)
+    if has_triggers(call):
+        return waited(_triggered(call, store, operation, key))
     with placed(call, store, key):
         done = store.run(operation, key)
     return written(call, store, done, key)
@@ -166,7 +174,8 @@ def _write(call: Call, kind: str, item_id: str | None) -> Response:
 def _asked(
     call: Call, kind: str, item_id: str | None
 ) -> tuple[ContainerStore, Operation, KeyValues | None]:
-    refuse_triggers(call)
+    if kind == "patch":
+        refuse_triggers(call, "a patch")
     store = store_of(call)
     # A synthetic key is computed from a whole item, so who sends one need not know it.
     computed = kind == "replace" and store.state.definition.synthetic_key is not None
@@ -228,11 +237,21 @@ def place_of_done(call: Call, store: ContainerStore, done: Done, key: KeyValues 
     return Place(where.owner, version, done.lsn)
 
 
-def refuse_triggers(call: Call) -> None:
-    if any(call.options.names(name) for name in TRIGGER_HEADERS):
-        raise NotSupported(
-            "Triggers are stored but not run yet. Leave out the trigger headers to write the item."
-        )
+def _triggered(
+    call: Call, store: ContainerStore, operation: Operation, key: KeyValues | None
+) -> Begun:
+    future, own_key = begin_triggered(call, store, operation, key)
+
+    def finish() -> Response:
+        executed, headers = finish_triggered(call, store, own_key, future)
+        done = executed.done
+        assert done is not None
+        empty = done.outcome == "deleted" or call.options.is_minimal
+        headers["etag"] = None if done.outcome == "deleted" else quoted(done.etag)
+        body = b"" if empty else executed.response
+        return reply(call, STATUS[done.outcome], body, headers, ru=executed.charge_ru)
+
+    return later(call, future, finish)
 
 
 def delete_by_key(call: Call) -> Response:

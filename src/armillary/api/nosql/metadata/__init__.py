@@ -1,1 +1,1 @@
-"""metadata"""
+"""Databases, containers, offers, users and scripts on the wire."""

@@ -25,12 +25,21 @@ from armillary.api.nosql.metadata.presenting import (
     resource_json,
 )
 from armillary.encoding.partition_key import coerce
-from armillary.errors import BadInput, NotFound, NotSupported, OwnerNotFound
+from armillary.errors import BadInput, NotFound, OwnerNotFound, TooLarge
+from armillary.limits import SCRIPT_TEXT_BYTES_MAX
 from armillary.store.catalog.resources import ResourceRecord, ResourceStore
 from armillary.values import JSON
 
 TRIGGER_TYPES: Final = ("Pre", "Post")
-TRIGGER_OPERATIONS: Final = ("All", "Create", "Update", "Delete", "Replace")
+TRIGGER_OPERATIONS: Final = ("All", "Create", "Update", "Delete", "Replace", "Upsert")
+SCRIPTS: Final = frozenset({"sproc", "trigger", "udf"})
+NO_UPSERT: Final = "Upserts for scripts in collections with multiple partitions are not supported."
+NO_RENAME: Final = (
+    "Changing id of a script in collections with multiple partitions is not supported."
+)
+MISSING: Final = (
+    "The input content is invalid because the required properties - '{0}; ' - are missing"
+)
 PERMISSION_MODES: Final = ("All", "Read")
 
 
@@ -83,13 +92,16 @@ def _plain(body: dict[str, JSON]) -> dict[str, JSON]:
 
 def _script(body: dict[str, JSON]) -> dict[str, JSON]:
     if not isinstance(body.get("body"), str):
-        raise BadInput(
-            "The input content is invalid because the required properties - 'body; ' - are missing"
-        )
+        raise BadInput(MISSING.format("body"))
+    if len(body["body"].encode("utf-8", "surrogatepass")) > SCRIPT_TEXT_BYTES_MAX:
+        raise TooLarge
     return _plain(body)
 
 
 def _trigger(body: dict[str, JSON]) -> dict[str, JSON]:
+    for name in ("triggerType", "triggerOperation"):
+        if name not in body:
+            raise BadInput(MISSING.format(name))
     _one_of(body, "triggerType", TRIGGER_TYPES)
     _one_of(body, "triggerOperation", TRIGGER_OPERATIONS)
     return _script(body)
@@ -110,10 +122,7 @@ def _permission(body: dict[str, JSON]) -> dict[str, JSON]:
 def _encryption_key(body: dict[str, JSON]) -> dict[str, JSON]:
     for name in ("encryptionAlgorithm", "wrappedDataEncryptionKey", "keyWrapMetadata"):
         if name not in body:
-            raise BadInput(
-                "The input content is invalid because the required properties - "
-                f"'{name}; ' - are missing"
-            )
+            raise BadInput(MISSING.format(name))
     return _plain(body)
 
 
@@ -151,6 +160,8 @@ def create_resource(kind: str) -> Callable[[Call], Response]:
         owner, store = _opened(call, kind)
         body = _bound(call, kind, RULES[kind].check(call.document()))
         upsert = call.options.is_upsert
+        if upsert and kind in SCRIPTS:
+            raise BadInput(NO_UPSERT)
         was_there = upsert and any(one.id == body["id"] for one in store.list())
         record = store.create(body, upsert=upsert)
         return resource(call, 200 if was_there else 201, _document(call, record, owner))
@@ -172,6 +183,8 @@ def replace_resource(kind: str) -> Callable[[Call], Response]:
         owner, store = _opened(call, kind)
         current = store.read(call.names[RULES[kind].names])
         body = _bound(call, kind, RULES[kind].check(call.document()))
+        if kind in SCRIPTS and body["id"] != current.id:
+            raise BadInput(NO_RENAME)
         record = store.replace(current.id, body, if_match=call.options.if_match)
         return resource(call, 200, _document(call, record, owner))
 
@@ -186,14 +199,6 @@ def delete_resource(kind: str) -> Callable[[Call], Response]:
         return reply(call, 204)
 
     return handler
-
-
-def execute_script(call: Call) -> Response:
-    _, store = _opened(call, "sproc")
-    record = store.read(call.names[2])
-    raise NotSupported(
-        f"The stored procedure '{record.id}' is stored, but this version does not run scripts yet."
-    )
 
 
 def list_nothing(key: str) -> Callable[[Call], Response]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from armillary.api.core.gateway import Gateway
-    from armillary.api.table.problems import Refused
+    from armillary.errors import BadInput
 
 SCHEMES: Final = ("SharedKey", "SharedKeyLite")
 HEADER_CHARACTERS_MAX: Final = 16 * 1024
@@ -125,5 +125,5 @@ def _forms(path: str) -> list[str]:
     return forms
 
 
-def unauthorized(message: str) -> Refused:
+def unauthorized(message: str) -> BadInput:
     return refused("unauthorized", message=message)

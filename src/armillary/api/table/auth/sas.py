@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from armillary.api.table.problems import Refused, refused
+from armillary.api.table.problems import refused
 from armillary.encoding.edm_values import TICKS_PER_SECOND, UNIX_TICKS, parse_ticks
+from armillary.errors import BadInput
 
 if TYPE_CHECKING:
     from armillary.api.core.gateway import Gateway
@@ -134,5 +135,5 @@ def _edge(parameters: Mapping[str, str], partition: str, row: str) -> tuple[str,
     return parameters[partition], parameters.get(row)
 
 
-def unauthorized(message: str) -> Refused:
+def unauthorized(message: str) -> BadInput:
     return refused("unauthorized", message=message)

@@ -15,9 +15,10 @@ import re
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from armillary.api.table.problems import Refused, refused
+from armillary.api.table.problems import refused
 from armillary.encoding import edm_values as edm
 from armillary.encoding.edm_values import Tagged
+from armillary.errors import BadInput
 from armillary.limits import (
     TABLE_FILTER_CHARACTERS_MAX,
     TABLE_FILTER_DEPTH_MAX,
@@ -97,7 +98,7 @@ _TOKEN: Final = re.compile(
       | (?P<string>'(?:[^']|'')*')
       | (?P<number>-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?[LlDdFf]?(?![\w.]))
       | (?P<name>[^\W\d]\w*)
-      | (?P<sign>[()])
+      | (?P<sign>[(),])
     )""",
     re.VERBOSE,
 )
@@ -117,7 +118,7 @@ def _tokens(text: str) -> list[Token]:
     return found
 
 
-def _bad(reason: str) -> Refused:
+def _bad(reason: str) -> BadInput:
     return refused("filter", message=f"The filter is not valid: {reason}.")
 
 
@@ -125,7 +126,7 @@ def _bad(reason: str) -> Refused:
 
 
 def parse_filter(text: str) -> Filter:
-    """Raises Refused; functions and arithmetic are real OData that no service of tables has."""
+    """Raises BadInput; functions and arithmetic are real OData that no service of tables has."""
     parser = _Parser(_tokens(text))
     found = parser.expression(0)
     if parser.at != len(parser.tokens):

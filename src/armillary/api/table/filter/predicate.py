@@ -4,7 +4,7 @@
               for Cosmos DB and false for Storage where the property is missing or of another class
     Not       of that answer: there is no unknown
 
-`queries.py` lets the index find candidates; this predicate decides.
+`conditions.py` lets the index find candidates; where it can't say all, this predicate decides.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import operator
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final, TypeAlias, assert_never
 
 from armillary.api.table.filter.grammar import (
@@ -50,11 +49,6 @@ def parse_table_filter(text: str | None) -> Callable[[str], bool]:
         return lambda name: True
     holds = predicate(parse_filter(text))
     return lambda name: holds({"TableName": edm.tagged(edm.STRING, name)})
-
-
-@lru_cache(maxsize=256)
-def parsed(text: str) -> Filter:
-    return parse_filter(text)
 
 
 def predicate(node: Filter, *, storage: bool = False) -> Predicate:

@@ -1,0 +1,233 @@
+"""Queries that are made to take long, against a client that only reads: who is held up?
+
+    python -m bench.long_queries            some 40 seconds; `--clients N`, `--deadline`
+
+Prints: point reads of another container while nothing else goes on, while N clients have sent a
+long query and left, and while they stay; how long the server works for clients that left; what the
+two queries are answered, after how long, and the memory above idle; and how long the server takes
+to end in the middle of it. Each part has a container of its own, because such queries are charged
+and the next ones then get 429.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import tempfile
+import threading
+import time
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+from tests.support.nosql import signature
+from tests.support.server_process import ServerProcess, children_of
+from tests.support.signed_http import SignedClient
+
+from armillary.api.core.settings import EMULATOR_KEY
+
+LONG = (
+    "SELECT VALUE COUNT(1) FROM c JOIN x IN (SELECT VALUE @p) WHERE ARRAY_CONTAINS(@p, x + 1000000)"
+)
+LARGE = (
+    "SELECT VALUE ARRAY_LENGTH(ARRAY(SELECT VALUE CONCAT(@s, ToString(x)) "
+    "FROM x IN (SELECT VALUE @p))) FROM c"
+)
+QUERY_HEADERS = {
+    "content-type": "application/query+json",
+    "x-ms-documentdb-isquery": "true",
+    "x-ms-documentdb-partitionkey": '["a"]',
+}
+PAGE = 4096
+
+
+def query_body(text: str, parameters: dict[str, Any]) -> Any:
+    named = [{"name": name, "value": value} for name, value in parameters.items()]
+    return {"query": text, "parameters": named}
+
+
+LONG_BODY = query_body(LONG, {"@p": list(range(30_000))})
+LARGE_BODY = query_body(LARGE, {"@s": "s" * 1_200_000, "@p": list(range(1_200))})
+
+
+def send_query(port: int, container: str, body: Any) -> socket.socket:
+    """The request is on its way; the answer is for whoever reads the socket."""
+    target = f"/dbs/d/colls/{container}/docs"
+    date = formatdate(usegmt=True)
+    raw = json.dumps(body).encode()
+    headers = QUERY_HEADERS | {
+        "host": "localhost",
+        "x-ms-date": date,
+        "x-ms-version": "2020-07-15",
+        "authorization": signature(EMULATOR_KEY, "POST", "docs", f"dbs/d/colls/{container}", date),
+        "content-length": str(len(raw)),
+    }
+    head = f"POST {target} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+    client = socket.create_connection(("127.0.0.1", port), 60)
+    client.sendall(head.encode() + b"\r\n" + raw)
+    return client
+
+
+class Reader:
+    """Point reads of another container, one after the other."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._times: list[float] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        client = SignedClient(self._port)
+        headers = {"x-ms-documentdb-partitionkey": '["a"]'}
+        while not self._stop.is_set():
+            began = time.perf_counter()
+            reply = client.ask("GET", "/dbs/d/colls/victim/docs/1", headers=headers)
+            assert reply.status == 200, reply
+            self._times.append(time.perf_counter() - began)
+            time.sleep(0.002)
+
+    def stop(self) -> str:
+        self._stop.set()
+        self._thread.join()
+        found = sorted(self._times)
+        p50, p99 = (found[int(len(found) * share)] * 1000 for share in (0.5, 0.99))
+        most = found[-1] * 1000
+        return f"{len(found):6} reads, p50 {p50:6.1f} ms, p99 {p99:6.1f} ms, max {most:6.1f} ms"
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def rss_mb(pids: list[int]) -> float:
+    total = 0
+    for pid in pids:
+        try:
+            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        except OSError:
+            continue
+    return total * PAGE / 1e6
+
+
+class Peak:
+    """The most memory of all processes of a server, looked at every 20 ms."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self._pids = pids
+        self.most = rss_mb(pids)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.02):
+            self.most = max(self.most, rss_mb(self._pids))
+
+    def stop(self) -> float:
+        self._stop.set()
+        self._thread.join()
+        return self.most
+
+
+def until_idle(pid: int, seconds: float = 60.0) -> float:
+    """How long the process goes on working: until it uses less than a tenth of a core."""
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        before = cpu_s(pid)
+        time.sleep(0.2)
+        if cpu_s(pid) - before <= 0.02:
+            return time.monotonic() - began - 0.2
+    return seconds
+
+
+def status_of(client: socket.socket, seconds: float = 60.0) -> tuple[str, float]:
+    began = time.monotonic()
+    client.settimeout(seconds)
+    head = client.recv(65_536).decode("latin-1")
+    charge = [line for line in head.split("\r\n") if line.startswith("x-ms-request-charge")]
+    return " ".join([head.split("\r\n")[0], *charge]), time.monotonic() - began
+
+
+def fill(port: int) -> None:
+    client = SignedClient(port)
+    assert client.ask("POST", "/dbs", {"id": "d"}).status == 201
+    for name in ("left", "stay", "large", "long", "end", "victim"):
+        key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+        body = {"id": name, "partitionKey": key}
+        assert client.ask("POST", "/dbs/d/colls", body).status == 201
+        for number in range(3):
+            item = {"id": str(number), "pk": "a", "n": number}
+            headers = {"x-ms-documentdb-partitionkey": '["a"]'}
+            assert client.ask("POST", f"/dbs/d/colls/{name}/docs", item, headers).status == 201
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=70)
+    parser.add_argument("--deadline", action="store_true", help="wait for the deadline as well")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        server = ServerProcess(Path(folder), real=True)
+        try:
+            server.wait_until_ready()
+            run(server, asked.clients, asked.deadline)
+        finally:
+            server.close()
+
+
+def run(server: ServerProcess, clients: int, deadline: bool) -> None:
+    port, pid = server.port, server.process.pid
+    fill(port)
+    pids = [pid, *children_of(pid)]
+    idle_mb = rss_mb(pids)
+    reader = Reader(port)
+    time.sleep(3)
+    print(f"nothing else           {reader.stop()}")
+
+    reader = Reader(port)
+    for client in [send_query(port, "left", LONG_BODY) for _ in range(clients)]:
+        client.close()
+    worked_s = until_idle_of_all(pids)
+    print(f"{clients} that left          {reader.stop()}")
+    print(f"                       the server worked for them {worked_s:.1f} s")
+
+    reader = Reader(port)
+    staying = [send_query(port, "stay", LONG_BODY) for _ in range(clients)]
+    time.sleep(5)
+    print(f"{clients} that stay          {reader.stop()}")
+    for client in staying:
+        client.close()
+    print(f"                       then worked {until_idle_of_all(pids):.1f} s more")
+
+    peak = Peak(pids)
+    client = send_query(port, "large", LARGE_BODY)
+    status, seconds = status_of(client)
+    above_mb = peak.stop() - idle_mb
+    print(f"large                  {status} after {seconds:.1f} s, {above_mb:.0f} MB above idle")
+    client.close()
+    if deadline:
+        client = send_query(port, "long", LONG_BODY)
+        status, seconds = status_of(client)
+        print(f"long                   {status} after {seconds:.1f} s")
+        client.close()
+
+    staying = [send_query(port, "end", LONG_BODY) for _ in range(clients)]
+    time.sleep(1)
+    began = time.monotonic()
+    server.terminate()
+    code, _, _ = server.end()
+    print(f"SIGTERM amid {clients}        ended with {code} after {time.monotonic() - began:.1f} s")
+    for client in staying:
+        client.close()
+
+
+def until_idle_of_all(pids: list[int]) -> float:
+    return max(until_idle(pid) for pid in pids[:1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""Gremlin for one worker: sessions that a server runs on its connections.
+
+    1  WebSocket     messages out of bytes
+    2  request       op, arguments; what is malformed is answered at once
+    3  login         the first request of a connection is challenged and kept; see `login`
+    4  evaluation    in a worker thread, one after the other; see `execution`
+
+`make_streams` is what a server calls, once per worker process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from time import monotonic
+from typing import Final, Protocol
+
+from armillary.api.core.gateway import Gateway
+from armillary.api.core.streams import Answer, ClientGone, Event, Hangup, Peer, Send, Work
+from armillary.api.gremlin.errors import ScriptError
+from armillary.api.gremlin.execution import Context, Execution
+from armillary.api.gremlin.login import Login, log_in
+from armillary.api.gremlin.wire.requests import (
+    GremlinRequest,
+    Malformed,
+    parse_request,
+)
+from armillary.api.gremlin.wire.responses import NO_CONTENT, challenge, failure, response
+from armillary.api.gremlin.wire.websocket import Message, WebSocket
+from armillary.clock import new_random
+from armillary.config import GremlinSettings, Settings
+from armillary.errors import DbError, Throttled
+from armillary.limits import (
+    GREMLIN_IDLE_SECONDS_MAX,
+    GREMLIN_TOKENS_MAX,
+    GREMLIN_WAITING_MAX,
+)
+
+HOUR_SECONDS: Final = 3600
+BYTECODE: Final = "Bytecode is not supported. Send the traversal as a script (a string)."
+SESSIONS: Final = "Sessions and transactions are not supported."
+BUSY: Final = "Connection is too busy. Please retry after sometime or open more connections."
+
+
+def make_streams(gateway: Gateway, settings: Settings | None = None) -> GremlinStreams:
+    chosen = GremlinSettings() if settings is None else settings.gremlin
+    return GremlinStreams(gateway, chosen)
+
+
+class GremlinStreams:
+    def __init__(
+        self,
+        gateway: Gateway,
+        settings: GremlinSettings | None = None,
+    ) -> None:
+        self.context = Context(gateway, settings or GremlinSettings(), new_random())
+        self._tokens: dict[int, float] = {}
+        self._lock = threading.Lock()
+
+    def open(self, peer: Peer) -> GremlinSession:
+        return GremlinSession(self)
+
+    def close(self) -> None:
+        pass
+
+    def log_in(self, sasl: object) -> Login:
+        login = log_in(self.context.gateway, sasl)
+        if login.is_token:
+            self._count_token(hash(sasl))
+        return login
+
+    def _count_token(self, token: int) -> None:
+        """Distinct resource tokens of the last hour are few, as in the service."""
+        now = monotonic()
+        with self._lock:
+            self._tokens = {key: at for key, at in self._tokens.items() if at > now - HOUR_SECONDS}
+            if token not in self._tokens and len(self._tokens) >= GREMLIN_TOKENS_MAX:
+                raise Throttled(
+                    f"More than {GREMLIN_TOKENS_MAX} resource tokens were used in an hour.",
+                    retry_after_ms=HOUR_SECONDS * 1000,
+                )
+            self._tokens[token] = now
+
+
+class GremlinSession:
+    """One client."""
+
+    def __init__(self, streams: GremlinStreams) -> None:
+        self._streams = streams
+        context = streams.context
+        self._socket = WebSocket(context.gateway.settings.cors_origins)
+        self._login: Login | None = None
+        self._challenged: dict[str, GremlinRequest] = {}
+        self._running: Execution | None = None
+        self._waiting = 0
+        self._heard_at = monotonic()
+        self._closed = False
+
+    # --- what the server calls --------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        return self._socket.busy or bool(self._challenged)
+
+    def receive(self, data: bytes) -> Sequence[Event]:
+        self._heard_at = monotonic()
+        messages, out = self._socket.receive(data)
+        events: list[Event] = [Answer(out)] if out else []
+        for message in messages:
+            events += self._message(message)
+        if self._socket.closed:
+            self.close()
+            events.append(Hangup())
+        return events
+
+    def tick(self) -> Sequence[Event]:
+        """Silent, which is no fault: a pool keeps connections for later. A ping for each; after an
+        hour without a word the service lets them go, and so do we."""
+        if monotonic() - self._heard_at < GREMLIN_IDLE_SECONDS_MAX or self._waiting:
+            ping = self._socket.ping()
+            return (Answer(ping),) if ping else ()
+        return (Hangup(self._socket.goodbye("idle")),)
+
+    def close(self) -> None:
+        self._closed = True
+        running = self._running
+        if running is not None:
+            running.budget.cancel()
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def _message(self, message: Message) -> list[Event]:
+        strict = self._streams.context.settings.strict
+        try:
+            request = parse_request(message, strict=strict)
+        except Malformed as error:
+            return [self._refusal(error.mime, error.id, error.error)]
+        if request.op == "authentication":
+            return self._later(request, self._authenticate)
+        if request.op == "close":
+            attributes = {"x-ms-status-code": NO_CONTENT}
+            return [self._answer(response(request.mime, request.id, NO_CONTENT, attributes, []))]
+        if request.op == "bytecode" or request.processor == "traversal":
+            return [self._malformed(request, BYTECODE)]
+        if request.processor == "session":
+            return [self._malformed(request, SESSIONS)]
+        if request.op != "eval" or request.processor != "":
+            text = f"The operation '{request.op}' of '{request.processor}' is not supported."
+            return [self._malformed(request, text)]
+        if self._login is None:
+            if len(self._challenged) >= GREMLIN_WAITING_MAX:
+                return [self._malformed(request, BUSY)]
+            self._challenged[request.id] = request
+            return [self._answer(challenge(request.mime, request.id))]
+        return self._later(request, self._evaluate)
+
+    def _later(self, request: GremlinRequest, run: _Run) -> list[Event]:
+        if self._waiting >= GREMLIN_WAITING_MAX:
+            return [self._malformed(request, BUSY)]
+        self._waiting += 1
+
+        def work(send: Send) -> None:
+            try:
+                run(request, lambda data: self._send(send, data))
+            finally:
+                self._waiting -= 1
+
+        return [Work(work, len(str(request.args.get("gremlin", ""))))]
+
+    def _authenticate(self, request: GremlinRequest, send: Send) -> None:
+        kept = self._challenged.pop(request.id, None)
+        try:
+            self._login = self._streams.log_in(request.args.get("sasl"))
+        except DbError as error:
+            activity = self._streams.context.new_uuid()
+            message, _ = failure(request.mime, request.id, error, activity, {})
+            send(message)
+            return
+        if kept is not None:
+            self._evaluate(kept, send)
+
+    def _evaluate(self, request: GremlinRequest, send: Send) -> None:
+        login = self._login
+        assert login is not None
+        execution = Execution(self._streams.context, login, request)
+        self._running = execution
+        try:
+            if self._closed:
+                raise ClientGone
+            execution.run(send)
+        finally:
+            self._running = None
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def _send(self, send: Send, data: bytes) -> None:
+        framed = self._socket.frame(data)
+        if not framed:
+            raise ClientGone
+        send(framed)
+
+    def _answer(self, data: bytes) -> Event:
+        return Answer(self._socket.frame(data))
+
+    def _malformed(self, request: GremlinRequest, text: str) -> Event:
+        return self._refusal(request.mime, request.id, ScriptError(text, "malformed"))
+
+    def _refusal(self, mime: str, id: str, error: Exception) -> Event:
+        activity = self._streams.context.new_uuid()
+        message, _ = failure(mime, id, error, activity, {"x-ms-activity-id": activity})
+        return self._answer(message)
+
+
+class _Run(Protocol):
+    def __call__(self, request: GremlinRequest, send: Send) -> None: ...

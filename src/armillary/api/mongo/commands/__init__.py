@@ -1,0 +1,1 @@
+"""Commands by name: `table.py` lists every one, supported or not; the others have their handlers."""

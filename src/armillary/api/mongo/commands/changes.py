@@ -1,0 +1,275 @@
+"""Change streams over the change feed of a container. Facts: section 16.
+
+A position names hashes and LSNs, so a resume token stays good over splits, merges and restarts. Each
+document appears as it is now, once per look (no deletes, no versions in between), in the order of
+its logical partition. In strict mode the pipeline must be the one Azure Cosmos DB asks for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+from bson.int64 import Int64
+from bson.timestamp import Timestamp
+
+from armillary.api.mongo.aggregate.pipeline import compile_pipeline
+from armillary.api.mongo.call import Call
+from armillary.api.mongo.data import cursors
+from armillary.api.mongo.data.collections import Collection, walk
+from armillary.api.mongo.data.cursors import CursorState
+from armillary.api.mongo.errors import MongoError, bad_value
+from armillary.encoding.bson_stored import RECORD, from_item
+from armillary.encoding.bson_values import Document, encode, is_number, number_of
+from armillary.errors import BadInput
+from armillary.limits import MONGO_REPLY_BYTES_MAX
+from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.store.items import paging
+from armillary.store.items.positions import Position, Segment, decode_position, encode_position
+
+AWAIT_MS: Final = 1000
+STEP_SECONDS: Final = 0.02
+ALLOWED_AFTER: Final = frozenset(
+    [
+        "$match",
+        "$project",
+        "$addFields",
+        "$set",
+        "$unset",
+        "$replaceRoot",
+        "$replaceWith",
+        "$redact",
+    ]
+)
+OPTIONS: Final = frozenset(
+    [
+        "fullDocument",
+        "resumeAfter",
+        "startAfter",
+        "startAtOperationTime",
+        "allChangesForCluster",
+        "fullDocumentBeforeChange",
+        "showExpandedEvents",
+    ]
+)
+
+
+def watch(call: Call, pipeline: list[Any]) -> Document:
+    (options,) = pipeline[0].values()
+    if not isinstance(options, dict):
+        raise MongoError(6188500, "the $changeStream specification must be an object")
+    for one in options:
+        if one not in OPTIONS:
+            raise MongoError(40415, f"BSON field '$changeStream.{one}' is an unknown field.")
+    if not isinstance(call.command["aggregate"], str) or options.get("allChangesForCluster"):
+        raise MongoError(
+            115, "A change stream is about one collection; name the collection to watch."
+        )
+    full = options.get("fullDocument", "default")
+    if full not in ("default", "updateLookup", "whenAvailable", "required"):
+        raise bad_value(
+            f"Enumeration value '{full}' for field '$changeStream.fullDocument' is not a valid value."
+        )
+    if call.service.settings.strict and full != "updateLookup":
+        raise bad_value(
+            "Change streams are only supported with the fullDocument option updateLookup."
+        )
+    for stage in pipeline[1:]:
+        if next(iter(stage)) not in ALLOWED_AFTER:
+            raise MongoError(
+                20, f"{next(iter(stage))} is not permitted in a $changeStream pipeline"
+            )
+    compile_pipeline(pipeline[1:], call.language(), None)  # type: ignore[arg-type]
+    given = [one for one in ("resumeAfter", "startAfter", "startAtOperationTime") if one in options]
+    if len(given) > 1:
+        raise MongoError(
+            40674, "Only one type of resume option is allowed, but multiple were found."
+        )
+    name = call.collection_name()
+    collection = call.service.collections.current(call.database, name)
+    if collection is None:
+        # MongoDB waits for it to be made: an empty collection has the same changes.
+        collection = call.service.collections.ensure(call.database, name)
+    position = _start(collection, options)
+    state: Document = {
+        "pipeline": pipeline[1:],
+        "position": encode_position(position),
+        "rid": collection.store.state.record.rid,
+    }
+    namespace = f"{call.database}.{name}"
+    cursor = CursorState("change", namespace, call.session, state, [])
+    number = cursors.new_id()
+    size = call.document("cursor").get("batchSize", 101)
+    batch: list[bytes] = []
+    if given and size:
+        batch = _look(call, collection, cursor, int(size))
+    cursors.save(call.service.engine, number, cursor)
+    return _reply(call, number, cursor, batch, "firstBatch")
+
+
+def _start(collection: Collection, options: Document) -> Position:
+    store = collection.store
+    token = options.get("resumeAfter", options.get("startAfter"))
+    if token is not None:
+        return position_of(collection, token)
+    moment = options.get("startAtOperationTime")
+    if moment is not None:
+        if not isinstance(moment, Timestamp):
+            raise MongoError(
+                14,
+                "BSON field '$changeStream.startAtOperationTime' is the wrong type, expected type 'timestamp'",
+            )
+        return paging.feed_since(store, "latest", moment.time)
+    return paging.feed_now(store, "latest")
+
+
+def token_of(collection: Collection, position: Position) -> Document:
+    """As the service makes them: JSON in binary data."""
+    body = {
+        "V": 2,
+        "Rid": collection.store.state.record.rid,
+        "Continuation": [
+            {
+                "FeedRange": {
+                    "type": "Effective Partition Key Range",
+                    "value": {"min": one.start.hex().upper(), "max": one.end.hex().upper()},
+                },
+                "State": {"type": "continuation", "value": f'"{one.at}"'},
+            }
+            for one in position.segments
+        ],
+    }
+    return {"_data": orjson.dumps(body), "_kind": 1}
+
+
+def position_of(collection: Collection, token: Any) -> Position:
+    try:
+        body = orjson.loads(bytes(token["_data"]))
+        segments = tuple(
+            Segment(
+                bytes.fromhex(one["FeedRange"]["value"]["min"]),
+                bytes.fromhex(one["FeedRange"]["value"]["max"]),
+                int(one["State"]["value"].strip('"')),
+            )
+            for one in body["Continuation"]
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise MongoError(260, "The resume token is not one of this server.") from error
+    if body.get("Rid") != collection.store.state.record.rid:
+        raise MongoError(26, "The resume token belongs to a collection that was dropped.")
+    if not segments or not all(EPK_MIN <= one.start < one.end <= EPK_MAX for one in segments):
+        raise MongoError(260, "The resume token is not one of this server.")
+    return Position("latest", segments)
+
+
+def _look(call: Call, collection: Collection, cursor: CursorState, size: int) -> list[bytes]:
+    """What has changed since the position, through the stages of the client."""
+    position = decode_position(cursor.state["position"], ["latest"])
+    language = call.service.language({}, call.budget)
+    stages = compile_pipeline(cursor.state["pipeline"], language, None)  # type: ignore[arg-type]
+    found: list[bytes] = []
+    held = 0
+    while len(found) < size and held < MONGO_REPLY_BYTES_MAX // 2:
+        page, at_end = paging.read_feed(collection.store, position, min(size, 100))
+        assert page.position is not None
+        position = page.position
+        events = [
+            made
+            for entry in page.items
+            if (made := _event(collection, entry, position)) is not None
+        ]
+        for one in stages(events):
+            if "_id" not in one:
+                raise MongoError(
+                    280,
+                    "Encountered an event whose _id field, which contains the resume token, was "
+                    "modified by the pipeline.",
+                )
+            data = encode(one)
+            held += len(data)
+            found.append(data)
+        cursor.state["position"] = encode_position(position)
+        if at_end:
+            break
+    return found
+
+
+def _event(collection: Collection, entry: Any, position: Position) -> Document | None:
+    item = orjson.loads(entry.text)
+    if str(item.get("id", "")).startswith(RECORD):
+        return None
+    document = from_item(item)
+    key: Document = {"_id": document["_id"]}
+    if collection.shard is not None:
+        key[".".join(collection.shard)] = walk(document, collection.shard)
+    kind = "insert" if entry.change == "create" else "replace"
+    return {
+        "_id": token_of(collection, position),
+        "operationType": kind,
+        "clusterTime": Timestamp(entry.ts, 1),
+        "fullDocument": document,
+        "ns": {"db": collection.database, "coll": collection.name},
+        "documentKey": key,
+    }
+
+
+def more_changes(call: Call, number: int, cursor: CursorState, size: int) -> Document:
+    """Waits for changes, not longer than the client said; a stream never ends by itself."""
+    wait_ms = call.command.get("maxTimeMS", AWAIT_MS)
+    if not is_number(wait_ms):
+        wait_ms = AWAIT_MS
+    deadline = time.monotonic() + min(60.0, float(number_of(wait_ms)) / 1000)
+    database, _, name = cursor.namespace.partition(".")
+    size = min(size, 1000)
+    while True:
+        collection = call.service.collections.current(database, name)
+        if collection is None or collection.store.state.record.rid != cursor.state["rid"]:
+            cursors.remove(call.service.engine, [number])
+            raise MongoError(26, f"ns does not exist: {cursor.namespace}")
+        before = cursor.state["position"]
+        batch = _look(call, collection, cursor, size)
+        if batch or time.monotonic() >= deadline or call.client.gone or call.service.closing:
+            break
+        time.sleep(STEP_SECONDS)
+    if cursor.state["position"] != before or batch:
+        cursors.update(call.service.engine, number, cursor, [])
+    elif cursors.load(call.service.engine, number) is None:  # killed meanwhile
+        raise MongoError(43, f"cursor id {number} not found")
+    return _reply(call, number, cursor, batch, "nextBatch")
+
+
+def _reply(call: Call, number: int, cursor: CursorState, batch: list[bytes], key: str) -> Document:
+    database, _, name = cursor.namespace.partition(".")
+    collection = call.service.collections.find(database, name)
+    assert collection is not None
+    try:
+        token = token_of(collection, decode_position(cursor.state["position"]))
+    except BadInput as error:
+        raise MongoError(280, error.message) from error
+    now = call.service.engine.now_ms()
+    return {
+        "cursor": {
+            key: cursors.array_of(batch),
+            "postBatchResumeToken": token,
+            "id": Int64(number),
+            "ns": cursor.namespace,
+        },
+        "operationTime": Timestamp(now // 1000, 1),
+    }
+
+
+def tokens(call: Call, collection: Collection, moment: Timestamp | None) -> list[Document]:
+    """One resume token per physical partition."""
+    made: list[Document] = []
+    read: Callable[..., Position] = paging.feed_now
+    for one in collection.store.refresh().table.ranges:
+        if moment is None:
+            position = read(collection.store, "latest", one.start, one.end)
+        else:
+            position = paging.feed_since(
+                collection.store, "latest", moment.time, one.start, one.end
+            )
+        made.append(token_of(collection, position))
+    return made

@@ -1,0 +1,315 @@
+"""find, getMore, killCursors, count, distinct. Facts: sections 6 and 8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from bson.int64 import Int64
+
+from armillary.api.mongo.aggregate.stages import sort as sort_stage
+from armillary.api.mongo.call import Call
+from armillary.api.mongo.data import cursors
+from armillary.api.mongo.data.collections import Collection, check_collection_name
+from armillary.api.mongo.data.cursors import CursorState
+from armillary.api.mongo.data.reads import PAGE_ITEMS, Target, read_page, target_of
+from armillary.api.mongo.errors import MongoError, bad_value, wrong_type
+from armillary.api.mongo.language import MISSING, Language
+from armillary.api.mongo.match.compiled import compile_filter
+from armillary.api.mongo.match.geo import near_of
+from armillary.api.mongo.match.operators import Filter
+from armillary.api.mongo.match.paths import leaves
+from armillary.api.mongo.projection import Project, compile_projection
+from armillary.api.mongo.sorting import parse_sort
+from armillary.encoding.bson_values import Document, encode, sort_key, type_name
+from armillary.limits import MONGO_FIRST_BATCH, MONGO_REPLY_BYTES_MAX
+
+FIND_FIELDS: Final = (
+    "filter sort projection hint skip limit batchSize singleBatch collation let returnKey "
+    "showRecordId allowDiskUse min max noCursorTimeout tailable awaitData allowPartialResults "
+    "oplogReplay ntoreturn includeQueryStatsMetrics term"
+)
+UNLIMITED: Final = 1 << 40
+
+
+def collation_free(call: Call) -> None:
+    """Collations are accepted and have no effect but the simple one; strict refuses them."""
+    given = call.command.get("collation")
+    if given is not None and not isinstance(given, dict):
+        raise wrong_type(f"{call.name}.collation", type_name(given), "object")
+
+
+@dataclass(slots=True)
+class Finding:
+    """A find, compiled: what a scan cursor needs to go on."""
+
+    collection: Collection
+    query: Document
+    test: Filter
+    project: Project | None
+    target: Target
+
+    def wanted(self, rows: Iterable[Document]) -> Iterator[bytes]:
+        project = self.project
+        for document in rows:
+            if self.test(document):
+                yield encode(document if project is None else project(document))
+
+
+def finding(
+    collection: Collection, query: Document, projection: Document, language: Language
+) -> Finding:
+    return Finding(
+        collection,
+        query,
+        compile_filter(query, language),
+        compile_projection(projection, language, query=query) if projection else None,
+        target_of(collection, query),
+    )
+
+
+def find(call: Call) -> Document:
+    name = call.collection_name()
+    query, projection, sort = (
+        call.document("filter"),
+        call.document("projection"),
+        call.document("sort"),
+    )
+    skip, limit = call.whole("skip"), call.whole("limit", least=None)
+    size = call.whole("batchSize", MONGO_FIRST_BATCH)
+    single = call.flag("singleBatch")
+    if limit < 0:
+        limit, single = -limit, True
+    collation_free(call)
+    language = call.language()
+    namespace = f"{call.database}.{name}"
+    spec = parse_sort(sort) if sort and "$natural" not in sort else []
+    if not call.collection():
+        compile_filter(query, language)
+        if projection:
+            compile_projection(projection, language, query=query)
+        return cursor_reply(namespace, 0, [])
+    collection = call.collection()
+    assert collection is not None
+    made = finding(collection, query, projection, language)
+    near = near_of(query)
+    if spec:
+        check_sort(call, collection, sort)
+    backwards = "$natural" in sort and sort["$natural"] == -1
+    if spec or near is not None or backwards or call.transaction is not None:
+        rows = (row.document for row in call.rows(collection, query))
+        matched = (one for one in rows if made.test(one))
+        if spec:
+            stage = sort_stage(sort, language, skip + limit if limit else None)
+            ordered: Iterable[Document] = stage(matched)
+        elif near is not None:
+            ordered = sorted(matched, key=near.distance)
+        else:
+            ordered = list(matched)[::-1] if backwards else matched
+        chosen = islice(ordered, skip, skip + limit if limit else None)
+        project = made.project
+        found = [encode(one if project is None else project(one)) for one in chosen]
+        return rows_reply(call, namespace, found, size, single=single)
+    state: Document = {
+        "filter": query,
+        "projection": projection,
+        "let": call.document("let"),
+        "skip": Int64(skip),
+        "limit": Int64(limit or UNLIMITED),
+        "position": None,
+        "done": False,
+    }
+    cursor = CursorState("scan", namespace, call.session, state, [])
+    batch = scan_batch(call, made, cursor, size)
+    finished = single or (state["done"] and not cursor.buffer)
+    if finished:
+        return cursor_reply(namespace, 0, batch)
+    number = cursors.new_id()
+    cursors.save(call.service.engine, number, cursor)
+    return cursor_reply(namespace, number, batch)
+
+
+def check_sort(call: Call, collection: Collection, sort: Document) -> None:
+    """Strict: a sort needs an index, as in Azure Cosmos DB."""
+    if not call.service.settings.strict:
+        return
+    names = list(sort)
+    if len(names) == 1:
+        for index in collection.indexes:
+            key = list(index["key"])
+            if key == names or "$**" in key:
+                return
+        raise bad_value(
+            "Error=2, Details='Response status code does not indicate success: BadRequest (400); "
+            "The index path corresponding to the specified order-by item is excluded."
+        )
+    signs = [sort[one] for one in names]
+    for index in collection.indexes:
+        key: Document = index["key"]
+        orders = list(key.values())
+        if list(key) == names and (orders == signs or orders == [-one for one in signs]):
+            return
+    raise bad_value(
+        "Error=2, Details='Response status code does not indicate success: BadRequest (400); The "
+        "order by query does not have a corresponding composite index that it can be served from."
+    )
+
+
+def scan_batch(call: Call, made: Finding, cursor: CursorState, size: int) -> list[bytes]:
+    """The next documents of a scan; what was read beyond them stays in the buffer."""
+    state = cursor.state
+    held = sum(map(len, cursor.buffer))
+    while not state["done"] and len(cursor.buffer) < size and held < MONGO_REPLY_BYTES_MAX:
+        skip, limit = int(state["skip"]), int(state["limit"])
+        ask = PAGE_ITEMS
+        if not made.query:
+            ask = max(1, min(PAGE_ITEMS, limit + skip, size + skip))
+        page = read_page(made.collection, made.target, state["position"], ask)
+        call.charge(page.charge_ru)
+        call.budget.spend(len(page.rows) + 1)
+        for data in made.wanted(row.document for row in page.rows):
+            if skip:
+                skip -= 1
+            elif limit:
+                limit -= 1
+                cursor.buffer.append(data)
+                held += len(data)
+            else:
+                break
+        state["skip"], state["limit"] = Int64(skip), Int64(limit)
+        state["position"] = page.position
+        state["done"] = page.position is None or not limit
+    batch, cursor.buffer = cursors.take(cursor.buffer, size)
+    return batch
+
+
+def cursor_reply(
+    namespace: str, number: int, batch: list[bytes], key: str = "firstBatch"
+) -> Document:
+    return {
+        "cursor": {key: cursors.array_of(batch), "id": Int64(number), "ns": namespace},
+        "ok": 1.0,
+    }
+
+
+def rows_reply(
+    call: Call, namespace: str, found: list[bytes], size: int, *, single: bool = False
+) -> Document:
+    """The first batch of a result that is known whole."""
+    batch, rest = cursors.take(found, size)
+    if single or not rest:
+        if not (size == 0 and found and not single):
+            return cursor_reply(namespace, 0, batch)
+    number = cursors.new_id()
+    cursors.save(
+        call.service.engine, number, CursorState("rows", namespace, call.session, {}, rest)
+    )
+    return cursor_reply(namespace, number, batch)
+
+
+# --- cursors --------------------------------------------------------------------------------------
+
+
+def get_more(call: Call) -> Document:
+    number = call.command["getMore"]
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise wrong_type("getMore.getMore", type_name(number), "long")
+    name = call.command.get("collection")
+    if not isinstance(name, str):
+        raise MongoError(73, "collection name has invalid type")
+    size = call.whole("batchSize", 0) or UNLIMITED
+    engine = call.service.engine
+    cursor = cursors.load(engine, number)
+    namespace = f"{call.database}.{name}"
+    if cursor.namespace != namespace:
+        raise MongoError(
+            13,
+            f"Requested getMore on namespace '{namespace}', but cursor belongs to a different "
+            f"namespace {cursor.namespace}",
+        )
+    if cursor.kind == "change":
+        from armillary.api.mongo.commands.changes import more_changes
+
+        return more_changes(call, number, cursor, size)
+    gone: list[bytes] = []
+    if cursor.kind == "scan":
+        collection = call.service.collections.find(call.database, name)
+        if collection is None:
+            cursors.remove(engine, [number])
+            raise MongoError(43, f"cursor id {number} not found")
+        language = call.service.language(cursor.state["let"], call.budget)
+        made = finding(collection, cursor.state["filter"], cursor.state["projection"], language)
+        batch = scan_batch(call, made, cursor, size)
+        finished = cursor.state["done"] and not cursor.buffer
+    else:
+        while len(cursor.buffer) < size and sum(map(len, cursor.buffer)) < MONGO_REPLY_BYTES_MAX:
+            key = cursors.next_piece(engine, number, cursor)
+            if key is None:
+                break
+            gone.append(key)
+        batch, cursor.buffer = cursors.take(cursor.buffer, size)
+        finished = not cursor.buffer and not cursor.state.get("pieces")
+    if finished:
+        cursors.remove(engine, [number])
+        return cursor_reply(namespace, 0, batch, "nextBatch")
+    cursors.update(engine, number, cursor, gone)
+    return cursor_reply(namespace, number, batch, "nextBatch")
+
+
+def kill_cursors(call: Call) -> Document:
+    numbers = call.array("cursors")
+    if not numbers:
+        raise bad_value("Must specify at least one cursor id in: killCursors")
+    for at, one in enumerate(numbers):
+        if not isinstance(one, int) or isinstance(one, bool):
+            raise wrong_type(f"killCursors.cursors.{at}", type_name(one), "long")
+    found = cursors.remove(call.service.engine, [int(one) for one in numbers])
+    killed = [one for one, was in zip(numbers, found, strict=True) if was]
+    missing = [one for one, was in zip(numbers, found, strict=True) if not was]
+    return {
+        "cursorsKilled": killed,
+        "cursorsNotFound": missing,
+        "cursorsAlive": [],
+        "cursorsUnknown": [],
+    }
+
+
+# --- counting -------------------------------------------------------------------------------------
+
+
+def count(call: Call) -> Document:
+    query = call.document("query")
+    skip, limit = call.whole("skip"), abs(call.whole("limit", least=None))
+    collation_free(call)
+    test = compile_filter(query, call.language())
+    collection = call.collection()
+    if collection is None:
+        return {"n": 0}
+    total = sum(1 for row in call.rows(collection, query) if test(row.document))
+    total = max(0, total - skip)
+    return {"n": min(total, limit) if limit else total}
+
+
+def distinct(call: Call) -> Document:
+    key = call.get("key", (str,), None, "string")
+    if key is None:
+        raise MongoError(40414, "BSON field 'distinct.key' is missing but a required field")
+    query = call.document("query")
+    collation_free(call)
+    test = compile_filter(query, call.language())
+    name = call.collection_name()
+    check_collection_name(call.database, name)
+    collection = call.collection()
+    values: dict[Any, Any] = {}
+    if collection is not None:
+        parts = tuple(key.split("."))
+        for row in call.rows(collection, query):
+            if not test(row.document):
+                continue
+            for leaf in leaves(row.document, parts):
+                for one in leaf if isinstance(leaf, list) else [leaf]:
+                    if one is not MISSING:
+                        values.setdefault(sort_key(one), one)
+    return {"values": [values[one] for one in sorted(values)]}

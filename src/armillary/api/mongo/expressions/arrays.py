@@ -1,0 +1,374 @@
+"""Arrays and objects."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from armillary.api.mongo.errors import MongoError
+from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple, named
+from armillary.api.mongo.expressions.values import INT, get_path, is_nothing, is_true, number, whole
+from armillary.api.mongo.language import MISSING
+from armillary.encoding.bson_values import is_number, sort_key, type_name
+
+
+def _array(name: str, value: Any, code: int) -> list[Any]:
+    if not isinstance(value, list):
+        raise MongoError(code, f"{name}'s argument must be an array, but is {type_name(value)}")
+    return value
+
+
+def _int(name: str, value: Any, code: int) -> int:
+    return whole(value, MongoError(code, f"{name} requires an integral argument, found: {value}"))
+
+
+def _elem_at(array: Any, index: Any) -> Any:
+    if not isinstance(array, list):
+        raise MongoError(
+            28689, f"$arrayElemAt's first argument must be an array, but is {type_name(array)}"
+        )
+    if not is_number(index):
+        raise MongoError(
+            28690,
+            f"$arrayElemAt's second argument must be a numeric value, but is {type_name(index)}",
+        )
+    at = _int("$arrayElemAt", index, 28691)
+    return array[at] if -len(array) <= at < len(array) else MISSING
+
+
+def _first(value: Any) -> Any:
+    found = _array("$first", value, 28689)
+    return found[0] if found else MISSING
+
+
+def _last(value: Any) -> Any:
+    found = _array("$last", value, 28689)
+    return found[-1] if found else MISSING
+
+
+def _to_object(value: Any) -> Any:
+    made: dict[str, Any] = {}
+    for one in _array("$arrayToObject", value, 40386):
+        if isinstance(one, dict) and set(one) == {"k", "v"}:
+            key, inner = one["k"], one["v"]
+        elif isinstance(one, list) and len(one) == 2:
+            key, inner = one
+        else:
+            raise MongoError(40398, "Unrecognised input type format for $arrayToObject")
+        if not isinstance(key, str):
+            raise MongoError(40394, "$arrayToObject requires an object keys of type string")
+        made[key] = inner
+    return made
+
+
+def _from_object(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise MongoError(
+            40390, f"$objectToArray requires a document input, found: {type_name(value)}"
+        )
+    return [{"k": name, "v": one} for name, one in value.items()]
+
+
+def _concat(*values: Any) -> Any:
+    made: list[Any] = []
+    for one in values:
+        if not isinstance(one, list):
+            raise MongoError(28664, f"$concatArrays only supports arrays, not {type_name(one)}")
+        made += one
+    return made
+
+
+def _filter(name: str, argument: Any, inner: Inner) -> Expression:
+    if not isinstance(argument, dict):
+        raise MongoError(28646, "$filter only supports an object as its argument")
+    unknown = set(argument) - {"input", "as", "cond", "limit"}
+    if unknown:
+        raise MongoError(28647, f"Unrecognized parameter to $filter: {unknown.pop()}")
+    for code, one in ((28648, "input"), (28650, "cond")):
+        if one not in argument:
+            raise MongoError(code, f"Missing '{one}' parameter to $filter")
+    variable = argument.get("as", "this")
+    source = inner(argument["input"])
+    holds = inner(argument["cond"], frozenset({variable}))
+    limit = inner(argument["limit"]) if "limit" in argument else None
+
+    def run(document: Any, variables: Any) -> Any:
+        value = source(document, variables)
+        if is_nothing(value):
+            return None
+        if not isinstance(value, list):
+            raise MongoError(28651, f"input to $filter must be an array not {type_name(value)}")
+        found = [one for one in value if is_true(holds(document, {**variables, variable: one}))]
+        if limit is not None:
+            most = limit(document, variables)
+            if not is_nothing(most):
+                found = found[: _int("$filter", most, 327391)]
+        return found
+
+    return run
+
+
+def _map(name: str, argument: Any, inner: Inner) -> Expression:
+    if not isinstance(argument, dict):
+        raise MongoError(16878, "$map only supports an object as its argument")
+    unknown = set(argument) - {"input", "as", "in"}
+    if unknown:
+        raise MongoError(16879, f"Unrecognized parameter to $map: {unknown.pop()}")
+    for code, one in ((16880, "input"), (16882, "in")):
+        if one not in argument:
+            raise MongoError(code, f"Missing '{one}' parameter to $map")
+    variable = argument.get("as", "this")
+    source = inner(argument["input"])
+    each = inner(argument["in"], frozenset({variable}))
+
+    def run(document: Any, variables: Any) -> Any:
+        value = source(document, variables)
+        if is_nothing(value):
+            return None
+        if not isinstance(value, list):
+            raise MongoError(16883, f"input to $map must be an array not {type_name(value)}")
+        found = (each(document, {**variables, variable: one}) for one in value)
+        return [None if one is MISSING else one for one in found]
+
+    return run
+
+
+def _reduce(name: str, argument: Any, inner: Inner) -> Expression:
+    parts = named(
+        name,
+        {k: v for k, v in argument.items() if k != "in"}
+        if isinstance(argument, dict)
+        else argument,
+        inner,
+        ("input", "initialValue"),
+        (),
+        40076,
+    )
+    if "in" not in argument:
+        raise MongoError(40079, "Missing 'in' parameter to $reduce")
+    each = inner(argument["in"], frozenset({"value", "this"}))
+
+    def run(document: Any, variables: Any) -> Any:
+        items = parts["input"](document, variables)
+        if is_nothing(items):
+            return None
+        if not isinstance(items, list):
+            raise MongoError(
+                40080, f"$reduce requires that 'input' be an array, found: {type_name(items)}"
+            )
+        value = parts["initialValue"](document, variables)
+        for one in items:
+            value = each(document, {**variables, "value": value, "this": one})
+        return value
+
+    return run
+
+
+def _index_of(array: Any, wanted: Any, *bounds: Any) -> Any:
+    if is_nothing(array):
+        return None
+    if not isinstance(array, list):
+        raise MongoError(
+            40090, f"$indexOfArray requires an array as a first argument, found: {type_name(array)}"
+        )
+    start, end = 0, len(array)
+    if bounds:
+        start = _bound("$indexOfArray", bounds[0])
+    if len(bounds) > 1:
+        end = min(end, _bound("$indexOfArray", bounds[1]))
+    key = None if wanted is MISSING else sort_key(wanted)
+    return next((at for at in range(start, end) if sort_key(array[at]) == key), -1)
+
+
+def _bound(name: str, value: Any) -> int:
+    found = _int(name, value, 40096)
+    if found < 0:
+        raise MongoError(40097, f"{name} requires a nonnegative start and end, found: {found}")
+    return found
+
+
+def _range(start: Any, end: Any, step: Any = 1) -> Any:
+    names = (("start", start, 34443), ("ending", end, 34445), ("step", step, 34447))
+    low, high, by = (
+        whole(
+            value,
+            MongoError(
+                code,
+                f"$range requires a numeric {what} value, found value of type: {type_name(value)}",
+            ),
+        )
+        for what, value, code in names
+    )
+    if by == 0:
+        raise MongoError(34449, "$range requires a non-zero step value")
+    if abs((high - low) // by) > 1_000_000:
+        raise MongoError(146, "$range would use too much memory")
+    return [number(INT, one) for one in range(low, high, by)]
+
+
+def _reverse(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise MongoError(
+            34435,
+            f"The argument to $reverseArray must be an array, but was of type: {type_name(value)}",
+        )
+    return value[::-1]
+
+
+def _size(value: Any) -> Any:
+    if not isinstance(value, list):
+        raise MongoError(
+            17124,
+            f"The argument to $size must be an array, but was of type: {'missing' if value is MISSING else type_name(value)}",
+        )
+    return len(value)
+
+
+def _slice(array: Any, first: Any, second: Any = None) -> Any:
+    if not isinstance(array, list):
+        raise MongoError(
+            28724, f"First argument to $slice must be an array, but is of type: {type_name(array)}"
+        )
+    one = _int("$slice", first, 28725)
+    if second is None:
+        return array[:one] if one >= 0 else array[one:]
+    count = _int("$slice", second, 28727)
+    if count <= 0:
+        raise MongoError(28729, f"Third argument to $slice must be positive: {count}")
+    start = one if one >= 0 else max(0, len(array) + one)
+    return array[start : start + count]
+
+
+def _zip(name: str, argument: Any, inner: Inner) -> Expression:
+    if not isinstance(argument, dict):
+        raise MongoError(34460, "$zip only supports an object as an argument")
+    unknown = set(argument) - {"inputs", "useLongestLength", "defaults"}
+    if unknown:
+        raise MongoError(34464, f"$zip found an unknown argument: {unknown.pop()}")
+    inputs = inner(argument.get("inputs"))
+    longest = argument.get("useLongestLength", False)
+    if not isinstance(longest, bool):
+        raise MongoError(34463, "useLongestLength must be a bool")
+    defaults = inner(argument["defaults"]) if "defaults" in argument else None
+
+    def run(document: Any, variables: Any) -> Any:
+        lists = inputs(document, variables)
+        if not isinstance(lists, list) or not lists:
+            raise MongoError(34461, "inputs must be an array of expressions")
+        if any(map(is_nothing, lists)):
+            return None
+        if not all(isinstance(one, list) for one in lists):
+            raise MongoError(34468, "$zip found a non-array expression in input")
+        fill = [None] * len(lists) if defaults is None else defaults(document, variables)
+        length = (max if longest else min)(map(len, lists))
+        return [
+            [one[at] if at < len(one) else fill[place] for place, one in enumerate(lists)]
+            for at in range(length)
+        ]
+
+    return run
+
+
+def _in(value: Any, array: Any) -> bool:
+    if not isinstance(array, list):
+        raise MongoError(
+            40081,
+            f"$in requires an array as a second argument, found: {'missing' if array is MISSING else type_name(array)}",
+        )
+    if value is MISSING:
+        return False
+    key = sort_key(value)
+    return any(sort_key(one) == key for one in array)
+
+
+def _merge_objects(*values: Any) -> Any:
+    given = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+    made: dict[str, Any] = {}
+    for one in given:
+        if is_nothing(one):
+            continue
+        if not isinstance(one, dict):
+            raise MongoError(
+                40400,
+                f"$mergeObjects requires object inputs, but input {one} is of type {type_name(one)}",
+            )
+        made |= one
+    return made
+
+
+def sort_by(specification: Any) -> Any:
+    """The key function and direction of `sortBy`, of `$sortArray` and `$push`."""
+    if isinstance(specification, dict):
+        fields = [(tuple(name.split(".")), order) for name, order in specification.items()]
+
+        def sorted_by_fields(values: list[Any]) -> list[Any]:
+            for path, order in reversed(fields):
+                values = sorted(values, key=lambda one: _element_key(one, path), reverse=order < 0)
+            return values
+
+        return sorted_by_fields
+    return lambda values: sorted(values, key=sort_key, reverse=specification < 0)
+
+
+def _element_key(one: Any, path: tuple[str, ...]) -> Any:
+    found = get_path(one, path) if isinstance(one, dict) else MISSING
+    return sort_key(None if found is MISSING else found)
+
+
+def _sort_array(name: str, argument: Any, inner: Inner) -> Expression:
+    if not isinstance(argument, dict) or "input" not in argument or "sortBy" not in argument:
+        raise MongoError(2942502, "$sortArray requires 'input' and 'sortBy' to be specified")
+    source, order = inner(argument["input"]), sort_by(argument["sortBy"])
+
+    def run(document: Any, variables: Any) -> Any:
+        value = source(document, variables)
+        if is_nothing(value):
+            return None
+        return order(_array(name, value, 2942504))
+
+    return run
+
+
+def _some(name: str, argument: Any, inner: Inner) -> Expression:
+    """`$firstN`, `$lastN`, `$minN`, `$maxN` of an array."""
+    parts = named(name, argument, inner, ("n", "input"))
+
+    def run(document: Any, variables: Any) -> Any:
+        count = _int(name, parts["n"](document, variables), 5787902)
+        if count < 1:
+            raise MongoError(5787908, f"'n' must be greater than 0, found {count}")
+        value = _array(name, parts["input"](document, variables), 5788200)
+        if name == "$firstN":
+            return value[:count]
+        if name == "$lastN":
+            return value[-count:]
+        known = [one for one in value if one is not None]
+        return sorted(known, key=sort_key, reverse=name == "$maxN")[:count]
+
+    return run
+
+
+OPERATORS: Final[dict[str, Operator]] = {
+    "$arrayElemAt": Simple(_elem_at, 2, 2),
+    "$arrayToObject": Simple(_to_object),
+    "$concatArrays": Simple(_concat, 0, None),
+    "$filter": _filter,
+    "$first": Simple(_first),
+    "$last": Simple(_last),
+    "$firstN": _some,
+    "$lastN": _some,
+    "$minN": _some,
+    "$maxN": _some,
+    "$in": Simple(_in, 2, 2, nothing=False),
+    "$indexOfArray": Simple(_index_of, 2, 4, nothing=False),
+    "$isArray": Simple(lambda value: isinstance(value, list), nothing=False),
+    "$map": _map,
+    "$mergeObjects": Simple(_merge_objects, 0, None, nothing=False),
+    "$objectToArray": Simple(_from_object),
+    "$range": Simple(_range, 2, 3, nothing=False),
+    "$reduce": _reduce,
+    "$reverseArray": Simple(_reverse),
+    "$size": Simple(_size, nothing=False),
+    "$slice": Simple(_slice, 2, 3),
+    "$sortArray": _sort_array,
+    "$zip": _zip,
+}

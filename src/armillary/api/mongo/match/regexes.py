@@ -1,0 +1,61 @@
+"""Regular expressions of queries, with a bound on the time of one match."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import regex
+from bson.regex import Regex
+
+from armillary.api.mongo.errors import MongoError, bad_value
+from armillary.limits import REGEX_SECONDS_MAX
+
+FLAGS: Final = {
+    "i": regex.IGNORECASE,
+    "m": regex.MULTILINE,
+    "x": regex.VERBOSE,
+    "s": regex.DOTALL,
+    "u": 0,
+    "l": 0,
+}
+_NUMBERS: Final = {2: "i", 8: "m", 16: "s", 32: "u", 64: "x", 4: "l"}
+
+
+def options_of(value: Regex[Any]) -> str:
+    return "".join(letter for number, letter in _NUMBERS.items() if value.flags & number)
+
+
+@lru_cache(maxsize=256)
+def compiled(pattern: str, options: str = "") -> regex.Pattern[str]:
+    if "\x00" in pattern:
+        raise bad_value("Regular expression cannot contain an embedded null byte")
+    flags = 0
+    for letter in options:
+        if letter not in FLAGS:
+            raise MongoError(51108, f"invalid flag in regex options: {letter}")
+        flags |= FLAGS[letter]
+    try:
+        return regex.compile(pattern, flags)
+    except regex.error as error:
+        raise MongoError(51091, f"Regular expression is invalid: {error}") from error
+
+
+def search(pattern: regex.Pattern[str], text: str, at: int = 0) -> regex.Match[str] | None:
+    try:
+        return pattern.search(text, at, timeout=REGEX_SECONDS_MAX)
+    except TimeoutError as error:
+        raise MongoError(50, "A regular expression took too long.") from error
+
+
+def parse(value: Any, options: Any = None) -> regex.Pattern[str]:
+    """Of `$regex`: a text or a regular expression, and `$options`."""
+    if options is not None and not isinstance(options, str):
+        raise bad_value("$options has to be a string")
+    if isinstance(value, Regex):
+        if options is not None and value.flags:
+            raise MongoError(51075, "options set in both $regex and $options")
+        return compiled(str(value.pattern), options or options_of(value))
+    if not isinstance(value, str):
+        raise bad_value("$regex has to be a string")
+    return compiled(value, options or "")

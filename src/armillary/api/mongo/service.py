@@ -1,0 +1,177 @@
+"""The MongoDB API in one worker: what its sessions share, and the way from a request to a reply.
+
+1  which command, does it exist        commands/
+2  has the client logged in, may it write
+3  faults that a test asked for
+4  the handler, within its time        60 s, or maxTimeMS
+5  errors of the store get their codes api/errors.py
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from random import Random
+from typing import Final
+
+from bson.datetime_ms import DatetimeMS
+from bson.objectid import ObjectId
+
+from armillary.api.core.faults import strike
+from armillary.api.core.gateway import Gateway
+from armillary.api.core.streams import Peer, Session, StreamService
+from armillary.api.mongo.call import Call, Client
+from armillary.api.mongo.commands.table import COMMANDS, UNSUPPORTED
+from armillary.api.mongo.data.collections import Collections
+from armillary.api.mongo.errors import TRANSIENT, MongoError, mongo_error
+from armillary.api.mongo.language import Language
+from armillary.api.mongo.login import Credentials
+from armillary.api.mongo.settings import Settings
+from armillary.api.mongo.wire.messages import Request
+from armillary.budget import Budget
+from armillary.config import Settings as ServerSettings
+from armillary.encoding.bson_values import Document, is_number, number_of
+from armillary.errors import DbError, Throttled
+from armillary.limits import MONGO_MEMORY_BYTES_MAX, MONGO_OPERATION_SECONDS
+
+log = logging.getLogger("armillary.mongo")
+
+THROTTLED_ROUNDS: Final = 60
+
+
+class Service:
+    def __init__(self, gateway: Gateway, settings: Settings) -> None:
+        self.gateway = gateway
+        self.engine = gateway.engine
+        self.settings = settings
+        self.collections = Collections(gateway)
+        self.credentials = Credentials(
+            frozenset({settings.account, gateway.settings.account}),
+            gateway.settings.keys,
+            gateway.settings.read_only_keys,
+            settings.scram_iterations,
+        )
+        self.random = Random()
+        self.process_id = ObjectId()
+        self._connections = itertools.count(1)
+        self.closing = False
+
+    def open(self, peer: Peer) -> Session:
+        from armillary.api.mongo.session import MongoSession
+
+        return MongoSession(self, peer, next(self._connections))
+
+    def close(self) -> None:
+        self.closing = True
+
+    def language(self, variables: Document | None = None, budget: Budget | None = None) -> Language:
+        return Language(
+            DatetimeMS(self.engine.now_ms()),
+            variables or {},
+            self.settings.strict,
+            budget or Budget(),
+            self.random.random,
+            ObjectId,
+        )
+
+    # --- one command ---
+
+    def run(self, client: Client, request: Request) -> Document:
+        """The reply, errors included. Never raises for what a client sent."""
+        started = time.perf_counter()
+        call: Call | None = None
+        name = request.name
+        try:
+            call = self._call(client, request)
+            reply = self._answer(call)
+        except MongoError as error:
+            reply = error.reply()
+        except DbError as error:
+            reply = mongo_error(error).reply()
+        except RecursionError:
+            reply = MongoError(15, "The command is nested too deeply.").reply()
+        except Exception:
+            log.exception("mongo command %s failed", name)
+            reply = MongoError(1, "An internal error occurred; the server's log has it.").reply()
+        if call is not None and name != "getLastRequestStatistics" and call.spec.counts:
+            elapsed_ms = (time.perf_counter() - started) * 1000
+            client.statistics = (name, call.charge_ru, elapsed_ms)
+        if "ok" not in reply:
+            reply["ok"] = 1.0
+        if call is not None and call.in_transaction and reply.get("ok") == 0.0:
+            self._abort(call, reply)
+        return reply
+
+    def _call(self, client: Client, request: Request) -> Call:
+        name = request.name
+        spec = COMMANDS.get(name)
+        if request.legacy and name not in ("ismaster", "isMaster", "hello"):
+            raise MongoError(
+                352,
+                f"Unsupported OP_QUERY command: {name}. The client driver may require an upgrade. "
+                "For more details see https://dochub.mongodb.org/core/legacy-opcode-removal",
+            )
+        if spec is None:
+            if name in UNSUPPORTED:
+                raise MongoError(115, f"Command {name} not supported.")
+            raise MongoError(59, f"no such command: '{name}'")
+        if spec.login and self.settings.require_login and client.may_write is None:
+            raise MongoError(13, f"command {name} requires authentication")
+        if not request.database:
+            raise MongoError(40414, f"BSON field '{name}.$db' is missing but a required field")
+        budget = Budget(
+            deadline=time.monotonic() + _seconds(request.command),
+            bytes_max=MONGO_MEMORY_BYTES_MAX,
+        )
+        client.budget = budget
+        return Call(self, client, request, spec, budget)
+
+    def _answer(self, call: Call) -> Document:
+        spec = call.spec
+        if spec.writes and call.client.may_write is False:
+            raise MongoError(
+                13, f"not authorized on {call.database} to execute command {call.request.name}"
+            )
+        call.check_fields()
+        call.enter_transaction()
+        if spec.operation is not None:
+            strike(self.gateway.shared, spec.operation, call.container_names)
+        for _ in range(THROTTLED_ROUNDS):
+            try:
+                return spec.run(call)
+            except Throttled as error:
+                if not self.settings.retry_throttled:
+                    raise
+                time.sleep(min(1.0, error.facts.get("retry_after_ms", 10) / 1000))
+        return spec.run(call)
+
+    def _abort(self, call: Call, reply: Document) -> None:
+        """An error ends a transaction; most clients then begin it again."""
+        call.abort_transaction()
+        if reply.get("code") in (112, 251, 16500) and TRANSIENT not in reply.get("errorLabels", []):
+            reply["errorLabels"] = [*reply.get("errorLabels", []), TRANSIENT]
+
+
+def _seconds(command: Document) -> float:
+    most = command.get("maxTimeMS")
+    if most is None or not is_number(most):
+        return MONGO_OPERATION_SECONDS
+    ms = number_of(most)
+    if command.get("awaitData") or next(iter(command)) == "getMore":
+        return MONGO_OPERATION_SECONDS
+    return MONGO_OPERATION_SECONDS if ms == 0 else min(MONGO_OPERATION_SECONDS, float(ms) / 1000)
+
+
+def make_streams(gateway: Gateway, settings: ServerSettings) -> StreamService:
+    own = settings.mongo
+    return Service(
+        gateway,
+        Settings(
+            account=gateway.settings.login,
+            advertise=own.advertise or None,
+            region=gateway.settings.region,
+            strict=own.strict,
+            retry_throttled=own.retry_throttled,
+        ),
+    )

@@ -1,0 +1,85 @@
+"""One client: bytes in, events out. Frames are taken apart here; commands run in threads, point
+finds and single inserts on the event loop (`hot`)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from armillary.api.core.streams import Answer, Event, Hangup, Peer, Send, Work
+from armillary.api.mongo.call import Client
+from armillary.api.mongo.commands.table import INLINE
+from armillary.api.mongo.errors import MongoError
+from armillary.api.mongo.hot import hot_event
+from armillary.api.mongo.wire.frames import Frame, FrameReader, ProtocolError
+from armillary.api.mongo.wire.messages import Request, parse, reply_bytes
+from armillary.errors import BadInput
+
+if TYPE_CHECKING:
+    from armillary.api.mongo.service import Service
+
+
+class MongoSession:
+    def __init__(self, service: Service, peer: Peer, number: int) -> None:
+        self._service = service
+        self._client = Client(peer, number)
+        self._frames = FrameReader()
+        self._replies = itertools.count(1)
+        self._ended = False
+
+    @property
+    def busy(self) -> bool:
+        return self._frames.has_part
+
+    def receive(self, data: bytes) -> Sequence[Event]:
+        if self._ended:
+            return ()
+        try:
+            frames = self._frames.receive(data)
+        except ProtocolError:
+            return [self._hang_up()]
+        events: list[Event] = []
+        for frame in frames:
+            event = self._event(frame)
+            if event is not None:
+                events.append(event)
+            if isinstance(event, Hangup):
+                break
+        return events
+
+    def tick(self) -> Sequence[Event]:
+        return ()
+
+    def close(self) -> None:
+        self._ended = True
+        self._client.gone = True
+        if self._client.budget is not None:
+            self._client.budget.cancel()
+
+    def _hang_up(self) -> Hangup:
+        self._ended = True
+        return Hangup()
+
+    def _event(self, frame: Frame) -> Event | None:
+        try:
+            request = parse(frame)
+        except ProtocolError:
+            return self._hang_up()
+        except BadInput as error:  # the frame is sound: the connection stays
+            broken = Request(frame.request_id, {}, b"")
+            reply = MongoError(22, error.message).reply()
+            return Answer(reply_bytes(broken, reply, next(self._replies)))
+        if request.name in INLINE and request.wants_reply:
+            return Answer(self._reply(request))
+        work = Work(lambda send: self._run(request, send), len(frame.body))
+        return hot_event(self._service, self._client, request, work, self._replies) or work
+
+    def _run(self, request: Request, send: Send) -> None:
+        data = self._reply(request)
+        if request.wants_reply:
+            send(data)
+
+    def _reply(self, request: Request) -> bytes:
+        reply = self._service.run(self._client, request)
+        return reply_bytes(request, reply, next(self._replies))

@@ -1,0 +1,243 @@
+"""Requests out of frames, replies into frames.
+
+    OP_MSG         flags, sections: one command document, and arrays of documents beside it
+    OP_QUERY       only the handshake of older drivers; answered by OP_REPLY
+    OP_COMPRESSED  either of them, packed
+
+The documents of an array section stay bytes: those of an insert are decoded one by one, exactly.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final
+
+from armillary.api.mongo.wire.frames import (
+    OP_COMPRESSED,
+    OP_MSG,
+    OP_QUERY,
+    OP_REPLY,
+    Frame,
+    ProtocolError,
+    pack,
+)
+from armillary.encoding.bson_values import Document, decode, encode
+from armillary.limits import MONGO_MESSAGE_BYTES_MAX
+
+CHECKSUM, MORE_TO_COME, EXHAUST_ALLOWED = 1, 2, 1 << 16
+KNOWN_FLAGS: Final = CHECKSUM | MORE_TO_COME
+_INT32: Final = struct.Struct("<i")
+_UINT32: Final = struct.Struct("<I")
+_COMPRESSED: Final = struct.Struct("<iiB")
+_REPLY_HEAD: Final = struct.Struct("<iqii")
+#: Never packed, whatever the request was (reference, section 2).
+UNPACKED: Final = frozenset(
+    [
+        "hello",
+        "isMaster",
+        "ismaster",
+        "saslStart",
+        "saslContinue",
+        "getnonce",
+        "authenticate",
+        "createUser",
+        "updateUser",
+    ]
+)
+
+
+@dataclass(slots=True)
+class Request:
+    request_id: int
+    command: Document
+    raw: bytes
+    """The command document as it came."""
+    arrays: dict[str, list[bytes]] = field(default_factory=dict)
+    wants_reply: bool = True
+    legacy: bool = False
+    """It came as OP_QUERY and is answered by OP_REPLY."""
+    compressor: int | None = None
+
+    @property
+    def name(self) -> str:
+        return next(iter(self.command), "")
+
+    @property
+    def database(self) -> str:
+        found = self.command.get("$db", "")
+        return found if isinstance(found, str) else ""
+
+
+# --- compression ----------------------------------------------------------------------------------
+
+
+def _zlib_unpack(data: bytes, size: int) -> bytes:
+    unpacker = zlib.decompressobj()
+    found = unpacker.decompress(data, size)
+    if not unpacker.eof and unpacker.decompress(unpacker.unconsumed_tail, 1):
+        raise ProtocolError("a message that is longer than it says")
+    return found
+
+
+def _optional(module: str, pack_name: str, unpack_name: str) -> tuple[Any, Any] | None:
+    try:
+        found = import_module(module)
+    except ImportError:
+        return None
+    return getattr(found, pack_name), getattr(found, unpack_name)
+
+
+_SNAPPY: Final = _optional("snappy", "compress", "uncompress")
+_ZSTD: Final = _optional("zstandard", "compress", "decompress")
+
+COMPRESSORS: dict[str, int] = {"zlib": 2}
+_PACK: dict[int, Callable[[bytes], bytes]] = {0: lambda data: data, 2: zlib.compress}
+_UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
+    0: lambda data, size: data,
+    2: _zlib_unpack,
+}
+for _name, _number, _pair in (("snappy", 1, _SNAPPY), ("zstd", 3, _ZSTD)):
+    if _pair is not None:
+        COMPRESSORS[_name] = _number
+        _PACK[_number] = _pair[0]
+        _UNPACK[_number] = lambda data, size, unpack=_pair[1]: unpack(data)
+
+
+def _unpacked(frame: Frame) -> tuple[Frame, int]:
+    if len(frame.body) < _COMPRESSED.size:
+        raise ProtocolError("a compressed message that ends too early")
+    opcode, size, compressor = _COMPRESSED.unpack_from(frame.body)
+    if not 0 <= size <= MONGO_MESSAGE_BYTES_MAX:
+        raise ProtocolError(f"a message of {size} bytes; allowed are {MONGO_MESSAGE_BYTES_MAX}")
+    unpack = _UNPACK.get(compressor)
+    if unpack is None or opcode == OP_COMPRESSED:
+        raise ProtocolError(f"the compressor {compressor} was not agreed on")
+    try:
+        body = unpack(frame.body[_COMPRESSED.size :], size)
+    except ProtocolError:
+        raise
+    except Exception as error:  # each library has its own
+        raise ProtocolError(f"a compressed message that can't be unpacked: {error}") from error
+    if len(body) != size:
+        raise ProtocolError("a compressed message that has another size than it says")
+    return Frame(frame.request_id, opcode, body), compressor
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def parse(frame: Frame) -> Request:
+    """ProtocolError: hang up. BadInput: the document is not BSON, the frame is sound."""
+    compressor: int | None = None
+    if frame.opcode == OP_COMPRESSED:
+        frame, compressor = _unpacked(frame)
+    if frame.opcode == OP_MSG:
+        request = _parse_msg(frame)
+    elif frame.opcode == OP_QUERY:
+        request = _parse_query(frame)
+    else:
+        raise ProtocolError(f"the opcode {frame.opcode}")
+    request.compressor = compressor
+    return request
+
+
+def _parse_msg(frame: Frame) -> Request:
+    body = frame.body
+    if len(body) < 5:
+        raise ProtocolError("a message without sections")
+    (flags,) = _UINT32.unpack_from(body)
+    if flags & 0xFFFF & ~KNOWN_FLAGS:
+        raise ProtocolError(f"the flags {flags:#x}")
+    end = len(body) - 4 if flags & CHECKSUM else len(body)
+    at = 4
+    command: bytes | None = None
+    arrays: dict[str, list[bytes]] = {}
+    while at < end:
+        kind = body[at]
+        at += 1
+        size = _size(body, at, end)
+        if kind == 0:
+            if command is not None:
+                raise ProtocolError("two command documents")
+            command = body[at : at + size]
+        elif kind == 1:
+            name, documents = _array(body, at + 4, at + size)
+            if name in arrays:
+                raise ProtocolError(f"two sections '{name}'")
+            arrays[name] = documents
+        else:
+            raise ProtocolError(f"a section of kind {kind}")
+        at += size
+    if command is None:
+        raise ProtocolError("no command document")
+    wants_reply = not flags & MORE_TO_COME
+    return Request(frame.request_id, decode(command), command, arrays, wants_reply)
+
+
+def _size(body: bytes, at: int, end: int) -> int:
+    if at + 4 > end:
+        raise ProtocolError("a section that ends too early")
+    (size,) = _INT32.unpack_from(body, at)
+    if size < 5 or at + size > end:
+        raise ProtocolError(f"a section of {size} bytes")
+    return int(size)
+
+
+def _array(body: bytes, at: int, end: int) -> tuple[str, list[bytes]]:
+    stop = body.find(b"\x00", at, end)
+    if stop < 0:
+        raise ProtocolError("a section without a name")
+    try:
+        name = body[at:stop].decode()
+    except UnicodeDecodeError as error:
+        raise ProtocolError("a section with a name that is not UTF-8") from error
+    at = stop + 1
+    documents: list[bytes] = []
+    while at < end:
+        size = _size(body, at, end)
+        documents.append(body[at : at + size])
+        at += size
+    return name, documents
+
+
+def _parse_query(frame: Frame) -> Request:
+    body = frame.body
+    stop = body.find(b"\x00", 4)
+    if stop < 0 or stop + 13 > len(body):
+        raise ProtocolError("a query that ends too early")
+    collection = body[4:stop].decode("utf-8", "replace")
+    at = stop + 9
+    size = _size(body, at, len(body))
+    raw = body[at : at + size]
+    command = decode(raw)
+    wrapped = command.get("$query", command.get("query"))
+    if isinstance(wrapped, dict) and next(iter(command)) in ("$query", "query"):
+        command = wrapped
+    if collection.endswith(".$cmd"):
+        command.setdefault("$db", collection.removesuffix(".$cmd"))
+    return Request(frame.request_id, command, raw, legacy=True)
+
+
+# --- replies --------------------------------------------------------------------------------------
+
+_NO_FLAGS: Final = b"\x00\x00\x00\x00\x00"
+
+
+def reply_bytes(request: Request, reply: Document, reply_id: int) -> bytes:
+    return raw_reply(request, encode(reply), reply_id)
+
+
+def raw_reply(request: Request, document: bytes, reply_id: int) -> bytes:
+    if request.legacy:
+        body = _REPLY_HEAD.pack(8, 0, 0, 1) + document
+        return pack(reply_id, request.request_id, OP_REPLY, body)
+    body = _NO_FLAGS + document
+    if request.compressor is None or request.name in UNPACKED:
+        return pack(reply_id, request.request_id, OP_MSG, body)
+    head = _COMPRESSED.pack(OP_MSG, len(body), request.compressor)
+    packed = head + _PACK[request.compressor](body)
+    return pack(reply_id, request.request_id, OP_COMPRESSED, packed)

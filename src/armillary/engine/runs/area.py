@@ -1,0 +1,113 @@
+"""The rows of one space inside one LMDB transaction, as the modules of this folder use them.
+
+One cursor that seeks for each step: blocks are read page by page, so a seek (1 µs) is little, and
+several scans may be under way at once without being in each other's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import lmdb
+
+from armillary.engine.base import Row
+from armillary.engine.runs.blocks import DIRECTORY_KEY
+from armillary.engine.runs.directory import Directory, pack_directory, unpack_directory
+
+LMDB_KEY_BYTES = 511
+
+
+class Area:
+    __slots__ = ("_cursor", "_db", "_prefix", "_txn")
+
+    def __init__(self, transaction: lmdb.Transaction[bytes], db: Any, prefix: bytes) -> None:
+        self._txn = transaction
+        self._db = db
+        self._prefix = prefix
+        self._cursor = transaction.cursor(db)
+
+    def directory_row(self) -> bytes | None:
+        return self._txn.get(self._prefix + DIRECTORY_KEY, None, self._db)
+
+    def directory(self) -> Directory:
+        return unpack_directory(self.directory_row())
+
+    def save(self, directory: Directory) -> None:
+        self.put(DIRECTORY_KEY, pack_directory(directory))
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._txn.get(self._prefix + key, None, self._db)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._txn.put(self._prefix + key, value, True, True, False, self._db)
+
+    def put_sorted(self, rows: list[Row]) -> None:
+        if self._prefix:
+            rows = [(self._prefix + key, value) for key, value in rows]
+        self._cursor.putmulti(rows)
+
+    def delete(self, key: bytes) -> None:
+        self._txn.delete(self._prefix + key, b"", self._db)
+
+    def first_from(self, key: bytes, prefix: bytes) -> bytes | None:
+        """The first key >= `key` that begins with `prefix`; the cursor is there."""
+        if not self._cursor.set_range(self._prefix + key):
+            return None
+        return self._here(prefix)
+
+    def last_below(self, key: bytes, prefix: bytes) -> bytes | None:
+        """The last key < `key` that begins with `prefix`; the cursor is there."""
+        cursor = self._cursor
+        found = cursor.prev() if cursor.set_range(self._prefix + key) else cursor.last()
+        return self._here(prefix) if found else None
+
+    def value(self) -> bytes:
+        """Of the row that the search just found."""
+        return self._cursor.value()
+
+    def rows(self, start: bytes, end: bytes, limit: int) -> list[Row]:
+        """At most `limit` rows of the tree with start <= key < end."""
+        skip = len(self._prefix)
+        cursor = self._txn.cursor(self._db)
+        found: list[Row] = []
+        low, high = self._prefix + start, self._prefix + end
+        there = cursor.set_range(low[:LMDB_KEY_BYTES])
+        while there and cursor.key() < low:  # a longer bound than LMDB takes was cut
+            there = cursor.next()
+        if there:
+            for key, value in islice(cursor.iternext(), limit):
+                if key >= high:
+                    break
+                found.append((key[skip:], value))
+        return found
+
+    def rows_below(self, start: bytes, end: bytes, limit: int) -> list[Row]:
+        """At most `limit` rows of the tree, the last ones with start <= key < end, ascending."""
+        skip = len(self._prefix)
+        cursor = self._txn.cursor(self._db)
+        found: list[Row] = []
+        high, low = self._prefix + end, self._prefix + start
+        if cursor.set_range(high[:LMDB_KEY_BYTES]):
+            there = cursor.key() < high or cursor.prev()
+        else:
+            there = cursor.last()
+        if there:
+            for key, value in islice(cursor.iterprev(), limit):
+                if key < low:
+                    break
+                found.append((key[skip:], value))
+        found.reverse()
+        return found
+
+    def keys_of(self, prefix: bytes) -> Iterator[bytes]:
+        key = self.first_from(prefix, prefix)
+        while key is not None:
+            yield key
+            key = self.first_from(key + b"\x00", prefix)
+
+    def _here(self, prefix: bytes) -> bytes | None:
+        key = self._cursor.key()
+        skip = len(self._prefix)
+        return key[skip:] if key.startswith(self._prefix + prefix) else None

@@ -1,0 +1,47 @@
+"""Decoded blocks of this process: bounded by bytes, the least recently used go first.
+
+A block never changes under its name (the nonce of its run and its key) once it is committed, so
+nothing is ever invalidated. Only snapshots of committed data may fill it: a transaction that is
+aborted may be followed by one with other bytes under the same name.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from armillary.engine.runs.blocks import Entries
+from armillary.limits import BLOCK_CACHE_BYTES
+
+#: Python objects of a decoded block against its bytes on disk.
+EXPANSION = 4
+
+
+class BlockCache:
+    """Two generations: what is asked for moves to the young one; when that is full it becomes the
+    old one and the old one goes. No list to keep in order, no lock on the way of a hit."""
+
+    def __init__(self, bytes_max: int = BLOCK_CACHE_BYTES) -> None:
+        self._bytes_max = bytes_max // 2 // EXPANSION
+        self._young: dict[bytes, Entries] = {}
+        self._old: dict[bytes, Entries] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, name: bytes) -> Entries | None:
+        found = self._young.get(name)
+        if found is None:
+            found = self._old.get(name)
+            if found is not None:
+                self.put(name, found, 4_096)
+        return found
+
+    def put(self, name: bytes, entries: Entries, stored_bytes: int) -> None:
+        with self._lock:
+            if self._bytes + stored_bytes > self._bytes_max:
+                self._old, self._young, self._bytes = self._young, {}, 0
+            self._young[name] = entries
+            self._bytes += stored_bytes
+
+
+CACHE = BlockCache()
+"""One for the whole process, however many spaces and folders it has open."""

@@ -1,0 +1,223 @@
+"""Reading over runs and tree: the newest word on a key counts.
+
+    source: (run, from, up to)     chunks of entries in order, a block at a time
+    merged: from every source a chunk; up to the least of their last keys everything is known,
+            so that part is put together (older first, newer over it), sorted and given out
+
+Chunks are lists and are put together by dict and sort, so that no Python code runs per row.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
+
+from armillary.engine.base import Row
+from armillary.engine.runs.area import Area
+from armillary.engine.runs.blocks import (
+    Entries,
+    decode_block,
+    run_prefix,
+    seek_key,
+    seek_key_below,
+)
+from armillary.engine.runs.cache import BlockCache
+from armillary.engine.runs.directory import Directory, Run
+
+Part: TypeAlias = tuple[Run, bytes, bytes]
+Chunks: TypeAlias = Iterator[Entries]
+
+TREE_ROWS: Final = 64  # of the tree, in one chunk
+
+
+class RunReader:
+    """Runs of one space in one snapshot. `cache` only for snapshots of what is committed."""
+
+    __slots__ = ("area", "cache", "directory", "parts")
+
+    def __init__(self, area: Area, directory: Directory, cache: BlockCache | None) -> None:
+        self.area = area
+        self.directory = directory
+        self.parts = directory.parts()
+        self.cache = cache
+
+    def get(self, key: bytes) -> bytes | None:
+        for run, low, high in self.parts:
+            if low <= key < high:
+                found = self._block_from(run, key)
+                while found is not None:
+                    where, (keys, values) = found
+                    if keys[-1] >= key:
+                        at = bisect_left(keys, key)
+                        if keys[at] == key:
+                            return values[at]
+                        break
+                    found = self._block_after(run, where)
+        return self.area.get(key) if self.directory.tree else None
+
+    def chunks(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
+        """Rows of packed kinds from `start` to before `end`, in lists."""
+        sources: list[Chunks] = []
+        for run, low, high in self.parts:
+            first, last = max(start, low), min(end, high)
+            if first < last:
+                walk = self._descending if reverse else self._ascending
+                sources.append(walk(run, first, last))
+        if self.directory.tree:
+            sources.append(self._tree(start, end, reverse))
+        return merged(sources, reverse)
+
+    # HOT: every short query.
+    def few(self, start: bytes, end: bytes, limit: int) -> list[bytes] | None:
+        """The keys from `start` to before `end`; None when there may be `limit` or more."""
+        found: dict[bytes, bytes | None] = {}
+        if self.directory.tree:
+            rows = self.area.rows(start, end, limit)
+            if len(rows) >= limit:
+                return None
+            found.update(rows)
+        for run, low, high in reversed(self.parts):
+            first = start if start > low else low
+            last = end if end < high else high
+            if first >= last:
+                continue
+            for keys, values in self._ascending(run, first, last):
+                if len(keys) >= limit:
+                    return None
+                found.update(zip(keys, values, strict=True))
+                if len(found) >= 2 * limit:
+                    return None
+        alive = [key for key, value in found.items() if value is not None]
+        return alive if len(alive) < limit else None
+
+    # --- one run -----------------------------------------------------------------------------
+
+    def _ascending(self, run: Run, start: bytes, end: bytes) -> Chunks:
+        found = self._block_from(run, start)
+        while found is not None:
+            where, (keys, values) = found
+            over = keys[-1] >= end
+            first = bisect_left(keys, start) if keys[0] < start else 0
+            last = bisect_left(keys, end) if over else len(keys)
+            if first < last:
+                yield keys[first:last], values[first:last]
+            if over:
+                return
+            found = self._block_after(run, where)
+
+    def _descending(self, run: Run, start: bytes, end: bytes) -> Chunks:
+        """Chunks from the last to the first; each is ascending in itself."""
+        area, prefix = self.area, run_prefix(run.number)
+        where = area.first_from(seek_key_below(run.number, end), prefix)
+        if where is None:
+            where = area.last_below(run_prefix(run.number + 1), prefix)
+        while where is not None:
+            keys, values = self._load(run, where)
+            first = bisect_left(keys, start)
+            last = bisect_left(keys, end)
+            if first < last:
+                yield keys[first:last], values[first:last]
+            if first > 0:
+                return
+            where = area.last_below(where, prefix)
+
+    def _block_from(self, run: Run, key: bytes) -> tuple[bytes, Entries] | None:
+        where = self.area.first_from(seek_key(run.number, key), run_prefix(run.number))
+        return None if where is None else (where, self._load(run, where))
+
+    def _block_after(self, run: Run, where: bytes) -> tuple[bytes, Entries] | None:
+        following = self.area.first_from(where + b"\x00", run_prefix(run.number))
+        return None if following is None else (following, self._load(run, following))
+
+    def _load(self, run: Run, where: bytes) -> Entries:
+        """The block under the cursor, which stands at `where`."""
+        if self.cache is None:
+            return decode_block(self.area.value(), where)
+        name = run.nonce + where
+        known = self.cache.get(name)
+        if known is None:
+            value = self.area.value()
+            known = decode_block(value, where)
+            self.cache.put(name, known, len(value))
+        return known
+
+    def _tree(self, start: bytes, end: bytes, reverse: bool) -> Chunks:
+        while start < end:
+            if reverse:
+                rows = self.area.rows_below(start, end, TREE_ROWS)
+            else:
+                rows = self.area.rows(start, end, TREE_ROWS)
+            if not rows:
+                return
+            yield [key for key, _ in rows], [value for _, value in rows]
+            if len(rows) < TREE_ROWS:
+                return
+            if reverse:
+                end = rows[0][0]
+            else:
+                start = rows[-1][0] + b"\x00"
+
+
+def merged(sources: Sequence[Chunks], reverse: bool) -> Iterator[list[Row]]:
+    """`sources` from the newest to the oldest; each gives chunks in scan order."""
+    if len(sources) == 1:
+        for keys, values in sources[0]:
+            yield from _alive(keys, values, reverse)
+        return
+    step = _lower_part if reverse else _upper_part
+    held: list[tuple[Chunks, Entries]] = []
+    for source in sources:
+        chunk = next(source, None)
+        if chunk is not None:
+            held.append((source, chunk))
+    while held:
+        if len(held) == 1:
+            source, (keys, values) = held[0]
+            yield from _alive(keys, values, reverse)
+            for keys, values in source:
+                yield from _alive(keys, values, reverse)
+            return
+        found, held = step(held)
+        keys = sorted(found)
+        yield from _alive(keys, [found[key] for key in keys], reverse)
+
+
+Held: TypeAlias = list[tuple[Chunks, Entries]]
+
+
+def _upper_part(held: Held) -> tuple[dict[bytes, bytes | None], Held]:
+    """Everything up to the least last key, and what is left."""
+    limit = min(entries[0][-1] for _, entries in held)
+    return _cut(held, lambda keys: (0, bisect_right(keys, limit)))
+
+
+def _lower_part(held: Held) -> tuple[dict[bytes, bytes | None], Held]:
+    limit = max(entries[0][0] for _, entries in held)
+    return _cut(held, lambda keys: (bisect_left(keys, limit), len(keys)))
+
+
+def _cut(
+    held: Held, part: Callable[[list[bytes]], tuple[int, int]]
+) -> tuple[dict[bytes, bytes | None], Held]:
+    found: dict[bytes, bytes | None] = {}
+    left: Held = []
+    for source, (keys, values) in reversed(held):  # oldest first: newer ones overwrite
+        first, last = part(keys)
+        found.update(zip(keys[first:last], values[first:last], strict=True))
+        rest: Entries | None = (keys[:first] + keys[last:], values[:first] + values[last:])
+        if not rest[0]:
+            rest = next(source, None)
+        if rest is not None:
+            left.append((source, rest))
+    left.reverse()
+    return found, left
+
+
+def _alive(keys: list[bytes], values: list[bytes | None], reverse: bool) -> Iterator[list[Row]]:
+    """The rows that are not tombstones, as one list in scan order; nothing when there is none."""
+    rows = [(key, value) for key, value in zip(keys, values, strict=True) if value is not None]
+    if rows:
+        if reverse:
+            rows.reverse()
+        yield rows

@@ -1,0 +1,230 @@
+"""The process that runs JavaScript. Started by file, it imports nothing of ours and reads frames.
+
+    'S' start     settings, text, arguments   ──▶ 'P' what the script wants next
+    'R' results   of its operations           ──▶ 'P' …
+    'F' functions their texts                 ──▶ 'P' ready, or what is wrong
+    'C' calls     a block of rows             ──▶ 'P' results
+    'X' end       of a run: the context goes, another is made while nothing waits
+
+A frame is its length in four bytes, a kind in one, and text. An answer has the CPU time used and
+the largest memory so far before its text. 'T' says that time ran out, 'M' that memory did, 'B' that
+the text does not compile. The engine never calls Python, so a script reaches this process only by
+the texts it returns. What it may use is bounded here by the engine, and by the parent's clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic, process_time
+from typing import Any
+
+import _quickjs
+
+HEAD = struct.Struct(">IB")
+USED = struct.Struct(">dI")
+ENTRY = "$entry"
+LINK = 0  # the descriptor of the socket to the parent
+
+
+class Ended(Exception):
+    """The parent has closed the link."""
+
+
+class Stopped(Exception):
+    """The run is over: 'T' or 'M', and the engine's words."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.text = str(error or "")
+        self.kind = "T" if error is None or is_interrupt(error) else "M"
+
+
+def is_interrupt(error: Exception) -> bool:
+    return str(error).startswith("InternalError: interrupted")
+
+
+def read_exactly(size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        part = os.read(LINK, min(size, 1 << 20))
+        if not part:
+            raise Ended
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def read_frame() -> tuple[str, bytes]:
+    size, kind = HEAD.unpack(read_exactly(HEAD.size))
+    return chr(kind), read_exactly(size)
+
+
+def write_frame(kind: str, text: str, began: float, rss_kb: int) -> None:
+    data = text.encode("utf-8", "surrogatepass")
+    used = USED.pack(process_time() - began, rss_kb)
+    view = memoryview(HEAD.pack(len(used) + len(data), ord(kind)) + used + data)
+    while view:
+        view = view[os.write(LINK, view) :]
+
+
+def rss_peak_kb() -> int:
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak // 1024 if sys.platform == "darwin" else peak
+
+
+def give_up_rights(address_space_bytes: int) -> None:
+    """What the system can take away from a process that only computes."""
+    try:
+        import resource
+    except ImportError:
+        return
+    wanted = {
+        "RLIMIT_AS": address_space_bytes,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_FSIZE": 0,
+        "RLIMIT_NOFILE": 3,
+        "RLIMIT_NPROC": 0,
+    }
+    for name, most in wanted.items():
+        kind = getattr(resource, name, None)
+        if kind is None:
+            continue
+        hard = resource.getrlimit(kind)[1]
+        low = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(kind, (low, low))
+
+
+class Machine:
+    """One context at a time, with its bounds."""
+
+    def __init__(self, sources: list[str], bounds: dict[str, float]) -> None:
+        self._errors, self._library, self._functions = sources
+        self._bounds = bounds
+        self._context: Any = None
+        self._make: Any = None
+        self._drive: Any = None
+        self.prepare()
+
+    def prepare(self) -> None:
+        """A context that no script has seen, before one is asked for."""
+        self._drive = self._make = self._context = None
+        context = _quickjs.Context()
+        context.set_memory_limit(int(self._bounds["heap_bytes"]))
+        context.set_max_stack_size(int(self._bounds["stack_bytes"]))
+        context.set_time_limit(self._bounds["seconds"])
+        context.eval(self._errors)
+        self._context = context
+        self._make = context.eval(self._library)
+
+    def start(self, data: bytes) -> tuple[str, str]:
+        setup, text, arguments = json.loads(data)
+        # Before the script's own text: the library takes what it needs while nothing is changed.
+        self._drive = self._made(self._make, json.dumps({**setup, "entry": ENTRY}))
+        wrong = self._compile(ENTRY, text)
+        if wrong is not None:
+            return "B", wrong
+        self._call("start", arguments)
+        self._pump()
+        return "P", self._text("poll")
+
+    def results(self, data: bytes) -> tuple[str, str]:
+        self._call("results", data.decode())
+        more = True
+        while more:
+            more = self._call("next")
+            self._pump()
+        return "P", self._text("poll")
+
+    def load(self, data: bytes) -> tuple[str, str]:
+        self._drive = self._made(self._context.eval(self._functions))
+        entries = []
+        for number, (name, text) in enumerate(json.loads(data)):
+            wrong = self._compile(ENTRY + str(number), text)
+            if wrong is not None:
+                return "B", json.dumps([name, wrong])
+            entries.append({"name": name, "entry": ENTRY + str(number)})
+        return "P", self._text("load", json.dumps(entries))
+
+    def calls(self, data: bytes) -> tuple[str, str]:
+        return "P", self._text("call", data.decode())
+
+    def _made(self, make: Any, *given: str) -> Any:
+        try:
+            return make(*given)
+        except _quickjs.JSException as error:
+            raise Stopped(error) from None
+
+    def _text(self, *given: str) -> str:
+        found = self._call(*given)
+        return found if isinstance(found, str) else "{}"  # a script has changed the library
+
+    def _call(self, *given: str) -> Any:
+        try:
+            return self._drive(*given)
+        except _quickjs.JSException as error:
+            raise Stopped(error) from None
+
+    def _pump(self) -> None:
+        """Promise jobs, until there are none. A chain without an end is cut by the clock."""
+        until = monotonic() + self._bounds["seconds"]
+        try:
+            while self._context.execute_pending_job():
+                if monotonic() > until:
+                    raise Stopped
+        except _quickjs.JSException as error:
+            raise Stopped(error) from None
+
+    def _compile(self, name: str, text: str) -> str | None:
+        """None, or why it does not compile. Defines a global that `drive` takes away again."""
+        try:
+            self._context.eval("var " + name + " = " + text)
+        except _quickjs.JSException as error:
+            if is_interrupt(error):
+                raise Stopped from None
+            return str(error)
+        return None
+
+
+def serve(machine: Machine) -> None:
+    work: dict[str, Callable[[bytes], tuple[str, str]]] = {
+        "S": machine.start,
+        "R": machine.results,
+        "F": machine.load,
+        "C": machine.calls,
+    }
+    while True:
+        kind, data = read_frame()
+        if kind == "X":
+            machine.prepare()
+            continue
+        began = process_time()
+        try:
+            kind, text = work[kind](data)
+        except Stopped as stopped:
+            kind, text = stopped.kind, stopped.text
+        except (MemoryError, _quickjs.JSException):
+            kind, text = "M", ""
+        write_frame(kind, text, began, rss_peak_kb())
+
+
+def main() -> None:
+    _, data = read_frame()
+    hello = json.loads(data)
+    rss_peak_kb()  # imports what it needs while files may still be opened
+    give_up_rights(hello["address_space_bytes"])
+    serve(Machine(hello["sources"], hello["bounds"]))
+
+
+if __name__ == "__main__":
+    with suppress(Ended, OSError, KeyboardInterrupt):
+        main()
+    os._exit(0)

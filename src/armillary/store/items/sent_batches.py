@@ -1,0 +1,79 @@
+"""Batches on their way to the writer: as `ContainerStore.batch`, without waiting, and without the
+bounds that a request over HTTP has.
+
+    operations ─▶ prepared ─▶ one command to the owner's space ─▶ SentBatch ─▶ results, or Failed
+
+Several may be under way at once, each for its own logical partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from armillary.encoding.partition_key import KeyValues
+from armillary.engine.base import Command, SpaceGone
+from armillary.errors import Fenced, Stale
+from armillary.partition.ranges import Range
+from armillary.store.catalog.state import ContainerState
+from armillary.store.items.containers import ContainerStore, Submit, key_in
+from armillary.store.items.preparation import Operation, prepare
+from armillary.store.items.requests import Done, Failed, Key
+from armillary.store.throughput.gate import Gate
+
+_NO_CHANCE: Final = Random(0)  # only synthetic keys draw
+
+
+class SentBatch(NamedTuple):
+    future: Future[Any]
+    gate: Gate
+
+
+def start_batch(
+    store: ContainerStore,
+    operations: Sequence[Operation],
+    key: KeyValues,
+    submit: Submit | None = None,
+) -> SentBatch:
+    state = store.state
+    epk, made = key_in(state, key)
+    return _send(store, state, state.table.find(epk), made, operations, key, submit)
+
+
+def _send(
+    store: ContainerStore,
+    state: ContainerState,
+    owner: Range,
+    key: Key,
+    operations: Sequence[Operation],
+    given: KeyValues,
+    submit: Submit | None,
+) -> SentBatch:
+    ops = [prepare(state, one, given, _NO_CHANCE).op for one in operations]
+    gate = Gate(store.meter, state, owner, key.json, "batch")
+    gate.admit()
+    data = (store.context(state, owner), key, ops)
+    command = Command("items.batch", data)
+    return SentBatch((submit or store.engine.submit)(owner.space, command), gate)
+
+
+def finish_batch(sent: SentBatch) -> list[Done] | Failed | None:
+    """None: the range has moved and nothing has happened; run it again."""
+    try:
+        result: list[Done] | Failed = sent.future.result()
+    except (Fenced, SpaceGone, Stale):
+        return None
+    return result if isinstance(result, Failed) else sent.gate.passed_all(result)
+
+
+def run_batch(
+    store: ContainerStore, operations: Sequence[Operation], key: KeyValues
+) -> list[Done] | Failed:
+    def attempt(state: ContainerState, owner: Range, made: Key) -> list[Done] | Failed:
+        sent = _send(store, state, owner, made, operations, key, None)
+        result: list[Done] | Failed = sent.future.result()
+        return result if isinstance(result, Failed) else sent.gate.passed_all(result)
+
+    return store.retrying_key(key, attempt)

@@ -1,0 +1,197 @@
+"""Second opinions: TinkerGraph 3.4 on the same graphs and traversals, and TinkerPop scenarios.
+They need Java and Maven, so they run in `make conformance` only.
+
+Documented differences (docs/gremlin.md) that the traversals here do not meet: comparison across
+types, ids that are no strings, the same property twice in one addV(), what a lazy step has stored
+when a later one stops early.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from tests.support.gremlin_graphs import evaluate
+from tests.support.gremlin_memory import MemoryGraph
+from tests.support.gremlin_opinion import LACKS, Opinion, Refused, build, scenarios_jar
+from tests.support.gremlin_scenarios import MODERN, Scenario, Unreadable, expected, read
+from tests.support.gremlin_strategies import GraphMade, graphs, is_ordered, traversals
+from tests.support.gremlin_text import text_of
+
+from armillary.api.gremlin.errors import ScriptError
+from armillary.errors import DbError
+
+PAIRS = int(os.environ.get("ARMILLARY_GREMLIN_PAIRS", "5000"))
+TEXTS = 40
+#: Hidden by its name: the graphs of TinkerPop have no partition key.
+HIDDEN = "_rid"
+pytestmark = [
+    pytest.mark.skipif(
+        not os.environ.get("ARMILLARY_CONFORMANCE"), reason="compiles: only in `make conformance`"
+    ),
+    pytest.mark.skipif(bool(LACKS), reason=f"not installed: {', '.join(LACKS)}"),
+    pytest.mark.timeout(3600),
+]
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
+
+
+@pytest.fixture(scope="module")
+def opinion(folder: Path) -> Iterator[Opinion]:
+    with Opinion(build(folder)) as made:
+        yield made
+
+
+def ours(graph: MemoryGraph, text: str) -> list[str] | str:
+    try:
+        found = [text_of(one) for one in evaluate(graph, text, strict=False)]
+    except (ScriptError, DbError) as error:
+        return f"error: {error}"
+    return found if is_ordered(text) else sorted(found)
+
+
+def theirs(opinion: Opinion, text: str) -> list[str] | str:
+    try:
+        found = opinion.results(text)
+    except Refused as error:
+        return f"error: {error}"
+    return found if is_ordered(text) else sorted(found)
+
+
+def same(one: list[str] | str, other: list[str] | str) -> bool:
+    return one == other or (isinstance(one, str) and isinstance(other, str))
+
+
+def test_traversals_made_by_chance(opinion: Opinion, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs = errors = 0
+    wrong: list[str] = []
+
+    @settings(
+        max_examples=2 * PAIRS // TEXTS,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+        database=None,
+    )
+    @given(made=graphs(), texts=st.lists(traversals(), min_size=TEXTS, max_size=TEXTS))
+    def compare(made: GraphMade, texts: list[str]) -> None:
+        nonlocal pairs, errors
+        if pairs >= PAIRS:
+            return
+        memory = MemoryGraph()
+        for script in made.scripts():
+            evaluate(memory, script)
+        opinion.fill(made)
+        for text in dict.fromkeys(texts):
+            one, other = ours(memory, text), theirs(opinion, text)
+            pairs += 1
+            errors += isinstance(one, str)
+            if not same(one, other):
+                wrong.append(f"{text}\n  ours    {one}\n  theirs  {other}\n  {made}")
+
+    compare()
+    with capsys.disabled():
+        print(
+            f"\nTinkerGraph 3.4: {pairs} pairs, {len(wrong)} differ, {errors} errors on both sides"
+        )
+    assert not wrong, "\n".join(wrong[:10])
+    assert pairs >= PAIRS
+
+
+def test_scenarios_of_tinkerpop(
+    opinion: Opinion, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that use listed steps only. A scenario that TinkerGraph 3.4 itself does not meet has
+    changed since then (the files are of 3.7)."""
+    outcome: Counter[str] = Counter()
+    wrong: list[str] = []
+    for scenario in read(scenarios_jar(folder)):
+        if not scenario.only_listed_steps:
+            outcome["other steps"] += 1
+            continue
+        try:
+            verdict, detail = _judged(opinion, scenario)
+        except Unreadable as error:
+            verdict, detail = f"not text: {error}", ""
+        outcome[verdict] += 1
+        if verdict == "failed":
+            wrong.append(f"{scenario.name}\n  {scenario.script}\n  {detail}")
+    ran = outcome["passed"] + outcome["failed"]
+    with capsys.disabled():
+        print(f"\nscenarios: {outcome['passed']} of {ran} passed; {dict(outcome.most_common())}")
+        print("\n".join(wrong))
+    assert ran > 400
+    assert outcome["passed"] >= 0.95 * ran
+
+
+def _judged(opinion: Opinion, scenario: Scenario) -> tuple[str, str]:
+    if scenario.graph not in ("modern", "empty"):
+        return f"the {scenario.graph} graph", ""
+    memory = MemoryGraph(HIDDEN)
+    made = MODERN if scenario.graph == "modern" else GraphMade((), ())
+    opinion.fill(made)
+    _fill(memory, made)
+    if scenario.initial is not None:
+        initial = scenario.inlined(scenario.initial)
+        try:
+            opinion.results(initial + ".iterate()")
+        except Refused:
+            return "changed since 3.4", ""
+        try:
+            evaluate(memory, initial, strict=False)
+        except (ScriptError, DbError) as error:
+            return "failed", f"initializer: {error}"
+    script = scenario.inlined()
+    other = theirs(opinion, script)
+    if isinstance(other, str) or not _meets(scenario, other):
+        return "changed since 3.4", ""
+    one = ours(memory, script)
+    if isinstance(one, str):
+        return "failed", one
+    if not _meets(scenario, one):
+        return "failed", f"ours {one}, expected {scenario.then} {scenario.table}"
+    for count, query in scenario.counts:
+        text = scenario.inlined(query)
+        if len(theirs(opinion, text)) != count:
+            return "changed since 3.4", ""
+        if len(ours(memory, text)) != count:
+            return "failed", f"{query}: {ours(memory, text)}, expected {count}"
+    return "passed", ""
+
+
+def _meets(scenario: Scenario, found: list[str]) -> bool:
+    then = scenario.then
+    if "empty" in then:
+        return not found
+    if "have a count of" in then:
+        return len(found) == int(then.rsplit(" ", 1)[1])
+    wanted = list(map(expected, scenario.table))
+    if "of" in then.split():
+        return set(found) <= set(wanted) and bool(found) == bool(wanted)
+    if "unordered" in then or not is_ordered(scenario.script):
+        return sorted(found) == sorted(wanted)
+    return found == wanted
+
+
+def _fill(memory: MemoryGraph, made: GraphMade) -> None:
+    memory.hides_key = True
+    for one in made.vertices:
+        rest = "".join(f".property('{k}', {v!r})" for k, v in one.properties)
+        evaluate(memory, f"g.addV('{one.label}').property('id','{one.id}'){rest}")
+    for edge in made.edges:
+        rest = "".join(f".property('{k}', {v!r})" for k, v in edge.properties)
+        evaluate(
+            memory,
+            f"g.V('{edge.source}').addE('{edge.label}').to(g.V('{edge.target}'))"
+            f".property('id','{edge.id}'){rest}",
+        )

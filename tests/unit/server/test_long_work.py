@@ -1,0 +1,153 @@
+"""Queries have threads of their own, shared between containers; a client that leaves ends its work,
+and so does the end of the server.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+import pytest
+from tests.support.raw_http import Answers, get
+from tests.support.waiting import until
+from tests.unit.server.conftest import Start
+
+from armillary.budget import Budget
+from armillary.server.long_work import LongWork
+
+Job = Callable[[], None]
+
+
+class Jobs:
+    """Jobs that say when they run and wait until they are let go."""
+
+    def __init__(self, threads: int) -> None:
+        self.work = LongWork(threads)
+        self.begun: list[str] = []
+        self.gate = threading.Event()
+        self._lock = threading.Lock()
+
+    def add(self, lane: str, name: str, *, waits: bool = True) -> Budget:
+        budget = Budget()
+
+        def job() -> None:
+            with self._lock:
+                self.begun.append(name)
+            if waits:
+                assert self.gate.wait(60)
+
+        self.work.submit(lane, budget, job)
+        return budget
+
+    def finish(self) -> None:
+        self.gate.set()
+        until(lambda: self.work.under_way == 0)
+
+
+def test_a_lane_has_at_most_half_of_the_threads() -> None:
+    jobs = Jobs(4)
+    for number in range(10):
+        jobs.add("busy", f"busy {number}")
+    jobs.add("other", "other 1")
+    jobs.add("other", "other 2")
+    until(lambda: len(jobs.begun) == 4)
+    assert sorted(jobs.begun) == ["busy 0", "busy 1", "other 1", "other 2"]
+    jobs.finish()
+    assert len(jobs.begun) == 12
+
+
+def test_lanes_take_turns() -> None:
+    jobs = Jobs(1)
+    jobs.add("a", "first")
+    until(lambda: jobs.begun == ["first"])
+    for lane, name in (("a", "a1"), ("a", "a2"), ("b", "b1"), ("a", "a3"), ("b", "b2")):
+        jobs.add(lane, name, waits=False)
+    jobs.finish()
+    assert jobs.begun == ["first", "a1", "b1", "a2", "b2", "a3"]
+
+
+def test_cancel_reaches_jobs_that_run_wait_and_come() -> None:
+    jobs = Jobs(2)
+    running, waiting = jobs.add("a", "1"), jobs.add("a", "2")
+    until(lambda: jobs.begun == ["1"])
+    jobs.work.cancel()
+    assert running.is_cancelled
+    assert waiting.is_cancelled
+    assert jobs.add("b", "3").is_cancelled
+    jobs.finish()
+
+
+def test_a_bug_in_a_job_does_not_end_its_thread(caplog: pytest.LogCaptureFixture) -> None:
+    jobs = Jobs(1)
+
+    def bug() -> None:
+        raise RuntimeError("planted")
+
+    jobs.work.submit("a", Budget(), bug)
+    jobs.add("a", "after", waits=False)
+    jobs.finish()
+    assert jobs.begun == ["after"]
+    assert "a bug: a long request" in caplog.text
+
+
+# --- in a server ----------------------------------------------------------------------------------
+
+
+def test_long_work_does_not_stand_in_the_way_of_other_requests(start: Start) -> None:
+    server = start(query_threads=2, threads=1)
+    with server.connect() as one, server.connect() as two, server.connect() as short:
+        one.sendall(get("/long/a"))
+        two.sendall(get("/long/b"))
+        until(lambda: len(server.service.requests) == 2)
+        short.sendall(get("/anything"))
+        assert Answers(short).get().status == 200
+        assert {name for name in server.service.threads if name == "query"}
+
+
+def test_a_deadline_ends_long_work_with_an_answer(start: Start) -> None:
+    server = start(query_s=0.05)
+    with server.connect() as client:
+        client.sendall(get("/long/a"))
+        assert Answers(client).get().status == 408
+    assert server.service.ended == ["OutOfTime"]
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_client_that_leaves_ends_its_work(start: Start, half: bool) -> None:
+    server = start()
+    client = server.connect()
+    client.sendall(get("/long/a"))
+    assert server.service.gate("long").wait(60)
+    if half:
+        client.shutdown(socket.SHUT_WR)
+        assert Answers(client).get().status == 408
+    client.close()
+    until(lambda: server.service.ended == ["Abandoned"])
+
+
+def test_work_that_waits_is_not_begun_for_clients_that_left(start: Start) -> None:
+    server = start(query_threads=1)
+    with server.connect() as first:
+        first.sendall(get("/long/a"))
+        assert server.service.gate("long").wait(60)
+        clients = [server.connect() for _ in range(20)]
+        for client in clients:
+            client.sendall(get("/long/a"))
+        until(lambda: server.hub.pool.long_work.under_way == 21)
+        for client in clients:
+            client.close()
+        until(lambda: server.peers() == 1)
+    until(lambda: server.hub.pool.long_work.under_way == 0)
+    assert len(server.service.requests) == 1
+    until(lambda: server.hub.pool.waiting == 0)
+
+
+def test_the_end_of_the_server_ends_long_work(start: Start) -> None:
+    server = start(query_drain_s=0.01)
+    with server.connect() as client:
+        client.sendall(get("/long/a"))
+        assert server.service.gate("long").wait(60)
+        server.stop()
+        assert Answers(client).get().status == 408
+    assert server.service.ended == ["Abandoned"]
