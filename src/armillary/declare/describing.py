@@ -14,8 +14,9 @@ from armillary.partition.provisioning.offers import RULES
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.definitions import parse_container
 from armillary.store.catalog.records import ContainerRecord, DatabaseRecord
+from armillary.store.catalog.tables import api_of
 from armillary.store.commands import HANDLERS
-from armillary.store.rows.layout import PACKED
+from armillary.store.rows.layout import PACKED, SEALED
 from armillary.store.throughput.provisioned import read_offer
 
 NOWHERE = Place("", 0)
@@ -25,7 +26,7 @@ def describe_address(address: str) -> tuple[DeclaredDatabase, ...]:
     """Of the account in a folder or a PostgreSQL database, which has to be there."""
     if not is_there(address):
         raise BadInput(f"There is no account in {address}.")
-    engine = open_engine(address, HANDLERS, packed=PACKED)
+    engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
     try:
         return describe(AccountStore(engine, random=new_random()))
     finally:
@@ -47,7 +48,13 @@ def _container(account: AccountStore, record: ContainerRecord) -> DeclaredContai
     throughput, autoscale_max = _offer(account, record.rid)
     body = essential(record.definition)
     return DeclaredContainer(
-        record.id, body, NOWHERE, throughput, autoscale_max, fixed=record.fixed
+        record.id,
+        body,
+        NOWHERE,
+        throughput,
+        autoscale_max,
+        fixed=record.fixed,
+        api=api_of(record),
     )
 
 

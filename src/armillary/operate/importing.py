@@ -5,19 +5,22 @@ many are done, and a second run goes on there. What is refused (no key, too larg
 reported with its place in the file; the rest goes in.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from armillary.declare.item_files import read_entries
 from armillary.errors import BadInput
 from armillary.operate.journal import Journal
 from armillary.operate.ports import Items
 
-GROUP_ITEMS = 500
+GROUP_ITEMS = 2_000
 REFUSALS_KEPT = 20
+LINES = (".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,12 @@ def import_items(
     target: Items,
     source: Path,
     *,
-    types: Mapping[str, str] | None = None,
     progress: Callable[[int], None] = lambda items: None,
+    total: Callable[[int], None] = lambda items: None,
+    entries: Callable[[Path], Iterator[dict[str, Any] | BadInput]] = read_entries,
 ) -> Imported:
-    """`progress` hears how many items of the file are done."""
+    """`progress` hears how many items of the file are done, `total` about how many there are: by
+    the size of the first ones, where the file says no more; `entries` reads them from it."""
     size = source.stat().st_size if source.is_file() else -1
     if size < 0:
         raise BadInput(f"There is no file {source}.")
@@ -57,17 +62,26 @@ def import_items(
     begin, refused = state["done"], state["refused"]
     done = begin
     refusals: list[Refusal] = []
-    entries = islice(read_entries(source, types), begin, None)
-    while group := list(islice(entries, GROUP_ITEMS)):
+    left = islice(entries(source), begin, None)
+    while group := list(islice(left, GROUP_ITEMS)):
         for number, why in _put(target, group, done):
             refused += 1
             if len(refusals) < REFUSALS_KEPT:
                 refusals.append(Refusal(number, why))
+        if done == begin and source.suffix in LINES:
+            total(begin + round(size * len(group) / max(1, _text_bytes(group))))
         done += len(group)
         journal.save(done=done, refused=refused)
         progress(done)
     journal.remove()
     return Imported(done - refused, refused, tuple(refusals), begin)
+
+
+def _text_bytes(group: list[Any]) -> int:
+    """About what they take in a file of lines."""
+    some = group[:: max(1, len(group) // 50)]
+    texts = [len(orjson.dumps(one)) + 1 for one in some if isinstance(one, dict)]
+    return sum(texts) * len(group) // max(1, len(texts))
 
 
 def _put(target: Items, group: list[Any], done: int) -> Iterator[tuple[int, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from armillary.container import Container
+from armillary.encoding.partition_key import PartitionKeyDefinition, parse_definition
 from armillary.errors import BadInput, DbError, Throttled
 from armillary.keys import SyntheticKey
 
@@ -21,6 +22,9 @@ class Items(Protocol):
     @property
     def identity(self) -> str:
         """Tells this container from every other one; a journal goes on only with the same."""
+
+    @property
+    def partition_key(self) -> PartitionKeyDefinition: ...
 
     def count(self) -> int | None:
         """About how many there are, for a progress bar."""
@@ -41,6 +45,10 @@ class LocalItems:
     def identity(self) -> str:
         return str(self._container.properties()["_rid"])
 
+    @property
+    def partition_key(self) -> PartitionKeyDefinition:
+        return parse_definition(self._container.properties()["partitionKey"])
+
     def count(self) -> int | None:
         return sum(one.items for one in self._container.partitions())
 
@@ -51,9 +59,7 @@ class LocalItems:
     def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
         key = keyed_by_chance(self._container.properties())
         keyed = [with_key(key, one) for one in items]
-        done = iter(
-            self._container.bulk(("upsert", (one,)) for one in keyed if isinstance(one, dict))
-        )
+        done = iter(self._container.upsert_all([one for one in keyed if isinstance(one, dict)]))
         answers = [next(done) if isinstance(one, dict) else one for one in keyed]
         throttled = next((one for one in answers if isinstance(one, Throttled)), None)
         if throttled is not None:

@@ -38,9 +38,9 @@ def open_store(
     serverless: bool = False,
     metadata: bool = False,
     profile: str = "default",
-    resources_max: int = DATABASES_AND_CONTAINERS,
     stopwatch: Callable[[], float] | None = None,
     wait: Callable[[float], None] = time.sleep,
+    resources_max: int = DATABASES_AND_CONTAINERS,
 ) -> Opened:
     """`metered`: count what is done, also where nothing is refused. `wait` passes the time of
     whoever waits for another process."""
@@ -56,7 +56,6 @@ def open_store(
             serverless=serverless,
             metadata=metadata,
             limits=limits,
-            profile=PROFILES[profile],
             stopwatch=stopwatch,
         )
     store = AccountStore(
@@ -64,9 +63,10 @@ def open_store(
         random=random,
         limits=limits,
         classic=profile == "classic",
+        profile=PROFILES[profile],
         serverless=serverless,
         meter=meter,
-        resources_max=resources_max,
         wait=wait,
+        resources_max=resources_max,
     )
     return Opened(store, ledger)

@@ -90,14 +90,14 @@ def test_the_journal_of_another_container_is_not_gone_on_with(
 
 def test_a_stopped_import_goes_on_where_it_was(shop: Database, tmp_path: Path) -> None:
     source = tmp_path / "items.jsonl"
-    source.write_bytes(b"".join(b'{"id": "%d", "pk": "a"}\n' % n for n in range(1200)))
+    source.write_bytes(b"".join(b'{"id": "%d", "pk": "a"}\n' % n for n in range(2400)))
     target = shop.create_container("target", "/pk")
     with pytest.raises(Stopped):
-        import_items(LocalItems(target), source, progress=stop_after(1000))  # type: ignore[arg-type]
+        import_items(LocalItems(target), source, progress=stop_after(2000))  # type: ignore[arg-type]
     target.delete_item("0", "a")  # not brought back: that part is done
     done = import_items(LocalItems(target), source)
-    assert done.resumed_at == 1000
-    assert sum(1 for _ in target.read_all_items()) == 1199
+    assert done.resumed_at == 2000
+    assert sum(1 for _ in target.read_all_items()) == 2399
     assert sorted(one.name for one in tmp_path.iterdir()) == ["items.jsonl"]
 
 

@@ -40,8 +40,8 @@ def open_gateway(
         serverless=throughput.serverless,
         metadata=throughput.metadata,
         profile=throughput.profile,
-        resources_max=settings.api.resources_max,
         stopwatch=perf_counter,
+        resources_max=settings.api.resources_max,
     )
     full, read_only = told_apart(keys)
     gateway = GatewaySettings(

@@ -111,7 +111,8 @@ def _prepare_body(
 
 
 def _key_of(body: Body, state: ContainerState, given: KeyValues | None) -> KeyValues:
-    key = key_of(body.item, state.definition.partition_key, state.model.key)
+    definition = state.definition.partition_key
+    key = check_key(key_of(body.item, definition, state.model.key), definition)
     if given is not None and not same_key(given, key) and not same_key(given, _nulls(key)):
         raise PartitionKeyMismatch
     return key
