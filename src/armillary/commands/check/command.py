@@ -37,7 +37,7 @@ def check(
     ),
     json: bool = typer.Option(False, "--json", help="Answer and errors as JSON."),
 ) -> None:
-    """Assert how a partition key behaves; exit code 0 if all holds, 1 if not, 2 if asked wrongly.
+    """Assert how a partition key behaves; exit code 0 if all holds, 1 if not, 2 for invalid usage.
 
     Examples:
       armillary check http://localhost:8081 --max-key-share 10% --max-fanout 1

@@ -13,7 +13,7 @@ def add_commands(app: typer.Typer) -> None:
 
 def demo(
     server: str | None = typer.Argument(
-        None, help="A running server: address or connection string. Without it: one of its own."
+        None, help="A running server: address or connection string. Default: starts its own server."
     ),
     items: int = typer.Option(
         None, min=100, max=200_000, help="Readings to write first (4,000; live 600)."
@@ -23,7 +23,7 @@ def demo(
     ),
     terminal: bool = typer.Option(False, "--terminal", help="Draw in the terminal: no server."),
     browser: bool = typer.Option(True, "--browser/--no-browser", help="Open the page."),
-    json: bool = typer.Option(False, "--json", help="What came of it as JSON, nothing else."),
+    json: bool = typer.Option(False, "--json", help="Results as JSON, nothing else."),
 ) -> None:
     """Watch one data set under a bad and a good partition key, side by side.
 

@@ -46,7 +46,7 @@ class GraphPage:
                     button.on_click(lambda text=example: self._take(text))
         self._answer = ui.column().classes("w-full gap-4")
         with self._answer, parts.card():
-            parts.empty("Nothing asked yet", "Ctrl-Enter runs the traversal.", "hub")
+            parts.empty("No traversal run yet", "Ctrl-Enter runs the traversal.", "hub")
         if "q" not in self._context.query:
             self._editor.restore(self._drafts.key)
         self._editor.focus()

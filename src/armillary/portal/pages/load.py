@@ -57,7 +57,7 @@ class _Controls:
             self._problem = ui.column().classes("w-full gap-0")
             self._button = ui.button("Start", icon="play_arrow", on_click=self._turn)
             self._button.props('no-caps unelevated data-testid="load-turn"').classes("w-full")
-        with parts.card("What came of it", "of this page's requests"):
+        with parts.card("Results", "of this page's requests"):
             with ui.grid(columns=4).classes("w-full gap-2"):
                 self._done = parts.stat("0", "done", "load-done")
                 self._refused = parts.stat("0", "429", "load-refused")

@@ -61,7 +61,7 @@ class QueryPage:
 
     def _invite(self) -> None:
         with parts.card():
-            parts.empty("Nothing asked yet", "Ctrl-Enter runs the text. To begin with:", "search")
+            parts.empty("No query run yet", "Ctrl-Enter runs the text. To begin with:", "search")
             with ui.row().classes("w-full justify-center gap-2 pb-6"):
                 for name, text in EXAMPLES:
                     button = ui.button(name).props("outline no-caps dense padding='4px 12px'")
@@ -119,7 +119,7 @@ class QueryPage:
         self._editor.set_marks(marks)
         self._answer.clear()
         with self._answer:
-            title = "This can't be asked"
+            title = "Invalid query"
             if refusal is not None and refusal.status != 400:
                 title = f"{refusal.status} {refusal.code}"
             parts.error("\n".join(_placed(text, one) for one in mistakes), title)

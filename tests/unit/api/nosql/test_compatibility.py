@@ -17,7 +17,7 @@ SOURCES = [
     for path in Path(package.__path__[0]).rglob("*.py")
     if path.name not in ("compatibility.py", "cors.py")
 ]
-HEADER = re.compile(r'"(x-ms-[a-z0-9-]+|x-forwarded-[a-z]+)"')
+HEADER = re.compile(r'"(x-ms-[a-z0-9-]+|x-forwarded-[a-z]+|x-armillary-[a-z-]+)"')
 
 
 def named_in_source() -> set[str]:
