@@ -134,8 +134,8 @@ def test_a_migration_waits_for_nobody_it_refuses_while_others_are_in(tmp_path: P
     assert (tmp_path / "migrated").exists()
     stamp = read_stamp(tmp_path)
     assert stamp is not None
-    assert stamp.format == 2
-    with pytest.raises(FormatMismatch, match="reads up to 1"), opening(tmp_path, "lmdb"):
+    assert stamp.format == FORMAT + 1
+    with pytest.raises(FormatMismatch, match=f"reads up to {FORMAT}"), opening(tmp_path, "lmdb"):
         pass
 
 

@@ -42,7 +42,7 @@ def received(theirs: Connection, count: int) -> list[int]:
     found: list[int] = []
     while len(found) < count:
         assert theirs.poll(WAIT_SECONDS)
-        found += receive(theirs) or []
+        found += [pickle.loads(one) for one in receive(theirs) or ()]
     return found
 
 
