@@ -1,7 +1,8 @@
 """Write the reference pages of docs/ from the tables in the source, so that they can't fall behind.
 
     limits.md ← limits.py · steps.md ← steps.py · settings.md ← config.py · errors.md ← errors.py
-    compatibility.md ← api/nosql/ · gremlin-steps.md ← api/gremlin/steps/
+    compatibility.md ← api/nosql/ · compatibility-table.md ← api/table/routes.py
+    mongodb-compatibility.md ← api/mongo/ · gremlin-steps.md ← api/gremlin/steps/
 
 `make docs` writes them; a test compares each page with what this would write.
 """
@@ -15,11 +16,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from armillary import limits
-from armillary.api.errors import WIRE, wire
+from armillary.api.errors import TABLE_PROBLEMS, WIRE, wire
 from armillary.api.gremlin.steps.base import Spec
 from armillary.api.gremlin.steps.table import MODULATORS, REFUSED, SOURCES
 from armillary.api.gremlin.steps.table import STEPS as GREMLIN_STEPS
+from armillary.api.mongo import compatibility as mongo_compatibility
 from armillary.api.nosql import compatibility
+from armillary.api.table import routes as table_routes
 from armillary.config import VARIABLES, Settings
 from armillary.server.command import FLAGS, SETTINGS
 from armillary.steps import STEPS
@@ -160,6 +163,44 @@ def compatibility_page() -> str:
     )
 
 
+def table_page() -> str:
+    routes = [(one.method, f"`{one.shown}`", one.name, one.note) for one in table_routes.ROUTES]
+    problems = sorted(
+        {
+            (f"`{code}`", str(status))
+            for row in TABLE_PROBLEMS.values()
+            for status, code in [(row.status, row.code)]
+            + ([] if row.storage is None else [(row.storage.status, row.storage.code)])
+        }
+    )
+    return _page(
+        [
+            "# Compatibility: API for Table",
+            "Every route of `src/armillary/api/table/routes.py`, and every error code that a "
+            "request can get beside those of the store. How to connect, and what is different from "
+            "Cosmos DB and Storage: [table.md](table.md).",
+            "## Routes",
+            _table(("method", "path", "what it does", "note"), routes),
+            "## Error codes",
+            _table(("code", "status"), problems),
+        ]
+    )
+
+
+def mongo_page() -> str:
+    return _page(
+        [
+            "# Compatibility: API for MongoDB",
+            "What drivers find here, from the tables that the program itself works with. How to "
+            "use it: [MongoDB](mongodb.md).",
+            "## Different from the original",
+            "\n".join(f"- {gap}" for gap in mongo_compatibility.GAPS),
+            "## What there is",
+            _table(("", "names"), mongo_compatibility.rows()),
+        ]
+    )
+
+
 def gremlin_steps_page() -> str:
     """Vertical bars in a cell would end it."""
 
@@ -198,12 +239,14 @@ def gremlin_steps_page() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "mongodb-compatibility.md": mongo_page,
     "gremlin-steps.md": gremlin_steps_page,
     "limits.md": limits_page,
     "steps.md": steps_page,
     "settings.md": settings_page,
     "errors.md": errors_page,
     "compatibility.md": compatibility_page,
+    "compatibility-table.md": table_page,
 }
 
 

@@ -236,6 +236,11 @@ QUERY_THREADS_MAX = 6  # of a worker, for queries; one container has at most hal
 QUERY_DRAIN_SECONDS = 1.0  # for queries under way when the server is told to stop
 WAITING_MAX = 4_096  # requests waiting for a thread; more are 503
 WAITING_BYTES_MAX = 256 * MB  # their bodies together
+SCREENED_BYTES = 64 * KB  # of a body that come in before its signature is checked
+LESSON_BYTES_MAX = 48 * KB  # of a request that others like it are recognised by, its body included
+TEMPLATE_HEAD_BYTES_MAX = 16 * KB  # of a head that a template reads; a longer one is parsed
+TEMPLATE_BYTES_MAX = 4 * KB  # of the pattern of a template
+TEMPLATE_HEADERS_MAX = 48
 RECEIVING_BYTES_MAX = 256 * MB  # bodies that are not whole yet, of all connections; then 503
 WORKERS_MAX = 256
 
@@ -293,7 +298,7 @@ MONGO_PIPELINE_STAGES_MAX = 1_000
 
 assert BATCH_BYTES_MAX >= ITEM_BYTES_MAX
 assert BODY_BYTES_MAX > BATCH_BYTES_MAX, "the API refuses before the server does"
-assert HEAD_BYTES_MAX > TARGET_BYTES_MAX
+assert HEAD_BYTES_MAX > TARGET_BYTES_MAX >= TEMPLATE_HEAD_BYTES_MAX
 assert SYNTHETIC_CANDIDATES_MAX >= SYNTHETIC_SUFFIXES_MAX, "one group must be readable"
 assert 1 + 8 + (1 + 2 * TERM_CUT_BYTES + 2 + 8) + 8 <= KEY_BYTES_MAX, "an index key must fit"
 assert LEDGER_SLOTS > PHYSICAL_PARTITIONS_MAX, "the largest container must fit the ledger"

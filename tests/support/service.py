@@ -43,6 +43,9 @@ class EchoService(Service):
     def lane(self, request: Request) -> str | None:
         return request.target.split("/")[2] if request.target.startswith("/long/") else None
 
+    def screen(self, request: Request) -> Response | None:
+        return Response(401, {}, b"") if request.target == "/stranger" else None
+
     def handle(self, request: Request) -> Response:
         self.requests.append(request)
         self.threads.add(threading.current_thread().name)
@@ -64,6 +67,8 @@ class EchoService(Service):
                 raise RuntimeError("planted")
             case ["split"]:
                 return Response(200, {"X": "a\r\nY: b"})
+            case ["later", "refused"]:
+                return Response(401, {}, b"")
             case ["status", status]:
                 return Response(int(status), {}, b"body")
         return Response(200, {"Content-Type": "application/json"}, echo(request))

@@ -16,6 +16,7 @@ import pytest
 from tests.support.gremlin_server import gremlin_server
 from tests.support.node import modules_for
 from tests.support.server_process import ServerProcess
+from tests.support.table_server import TableServer
 
 from armillary.server.command import parser
 
@@ -84,6 +85,18 @@ def test_javascript(endpoint: str) -> None:
     environ = _at(endpoint) | {"NODE_PATH": str(modules)}
     told = run(["node", "readings.js"], EXAMPLES / "javascript", environ)
     assert told == ["device3 at 2: 17 °C for 1 RU", "warm everywhere: 10"]
+
+
+def test_tables(tmp_path: Path) -> None:
+    modules = modules_for(ROOT / "tests" / "conformance" / "table" / "js")
+    with TableServer(tmp_path) as server:
+        environ = {"TABLE_CONNECTION": server.connection_string, "TABLE_ENDPOINT": server.url}
+        for _ in range(2):
+            told = run([sys.executable, "people.py"], EXAMPLES / "python", environ)
+            assert told == ["bob is 31", "older in oslo: eve", "moved: 2"]
+        environ["NODE_PATH"] = str(modules)
+        told = run(["node", "people.js"], EXAMPLES / "javascript", environ)
+        assert told == ["bob is 31", "older in oslo: eve"]
 
 
 def test_each_folder_is_on_the_page() -> None:

@@ -212,17 +212,21 @@ def _items(data: str, database: str | None, container: str | None, json: bool) -
     from armillary.commands.remote import Remote, is_remote
     from armillary.commands.remote_items import RemoteItems
     from armillary.commands.sources import pick
+    from armillary.operate.entities import Entities
     from armillary.operate.ports import LocalItems
+    from armillary.store.catalog.tables import TABLES_DB, is_table
 
     with complaining(json, "Stopped. The same command goes on where it was."):
         if is_remote(data):
             with Remote(data) as remote:
                 names = pick(remote, database, container)
             with RemoteItems(data, *names) as there:
-                yield there
+                yield Entities(there) if names[0] == TABLES_DB else there
             return
         with open_data(data) as account:
-            yield LocalItems(find_container(account, database, container))
+            found = find_container(account, database, container)
+            here = LocalItems(found)
+            yield Entities(here) if is_table(found.properties()) else here
 
 
 @contextmanager

@@ -52,14 +52,27 @@ def examine(address: str, progress: Callable[[str], None] = lambda what: None) -
         return
     try:
         account = AccountStore(engine, random=new_random())
-        for database in account.list_databases():
-            for record in account.list_containers(database.id):
-                name = f"{database.id}/{record.id}"
-                progress(name)
-                yield from _container(account, database.id, record, name)
+        try:
+            records = [
+                (database.id, record)
+                for database in account.list_databases()
+                for record in account.list_containers(database.id)
+            ]
+        except Exception as error:  # noqa: BLE001 - damage shows in as many ways as there are
+            yield Finding("catalog", False, _unreadable(error))
+            return
+        for database, record in records:
+            name = f"{database}/{record.id}"
+            progress(name)
+            yield from _container(account, database, record, name)
         yield Finding("spaces", True, f"{len(engine.spaces())} in all")
     finally:
         engine.close()
+
+
+def _unreadable(error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return f"It is damaged and can't be read ({text}). Restore a backup, or export what is left."
 
 
 def _folder(folder: Path) -> Iterator[Finding]:
@@ -112,3 +125,5 @@ def _space(
             return items, found
     except SpaceGone:
         return None
+    except Exception as error:  # noqa: BLE001 - damage shows in as many ways as there are
+        return 0, [_unreadable(error)]

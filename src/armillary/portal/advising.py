@@ -13,7 +13,6 @@ import asyncio
 import json
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ import orjson
 
 from armillary.portal.account import Items
 from armillary.portal.items import body_of
+from armillary.temporary import make_temporary
 
 COMMAND: Final = (sys.executable, "-m", "armillary", "advise")
 REPORTS_MAX: Final = 20
@@ -49,7 +49,7 @@ class Advice:
 class Workshop:
     """The folder of this process for samples and reports. Close it."""
 
-    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="armillary-advice-")))
+    folder: Path = field(default_factory=lambda: make_temporary("advice"))
     _reports: list[Path] = field(default_factory=list)
 
     def close(self) -> None:

@@ -34,6 +34,8 @@ class Bounds:
     waiting: int = limits.WAITING_MAX
     waiting_bytes: int = limits.WAITING_BYTES_MAX
     receiving_bytes: int = limits.RECEIVING_BYTES_MAX
+    screened_bytes: int = limits.SCREENED_BYTES
+    lesson_bytes: int = limits.LESSON_BYTES_MAX
 
     @property
     def sweep_s(self) -> float:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 from armillary.config import VARIABLES
@@ -24,6 +24,7 @@ from armillary.errors import BadInput
 from armillary.server.process.banner import JsonBanner, TextBanner, say_at_once
 from armillary.server.process.plan import KEY_VARIABLE, make_plan
 from armillary.server.process.run import EXIT_USAGE, run
+from armillary.temporary import make_temporary, remove_left_behind
 
 ABOUT = "Serve the account over its protocols, each on a port with and without TLS, until SIGTERM."
 EXAMPLES = """examples:
@@ -115,8 +116,9 @@ def main(words: Sequence[str]) -> int:
         if str(given.data) == MEMORY:
             # The certificate has to lie somewhere while the server runs.
             given.engine = given.engine or MEMORY
-            temporary = TemporaryDirectory(prefix="armillary-", ignore_cleanup_errors=True)
-            given.data = Path(stack.enter_context(temporary))
+            given.data = make_temporary("serve")
+            stack.callback(shutil.rmtree, given.data, ignore_errors=True)
+        remove_left_behind()
         return _serve(given)
 
 

@@ -16,6 +16,7 @@ from typing import Protocol
 from armillary.server.bounds import Bounds
 from armillary.server.http.answers import DateLine
 from armillary.server.long_work import LongWork
+from armillary.server.receiving import Receiving
 
 log = logging.getLogger("armillary.server")
 
@@ -53,7 +54,7 @@ class Pool:
         """Which protocols are up, and on which port."""
         self.waiting = 0
         self.waiting_bytes = 0
-        self.receiving_bytes = 0
+        self.receiving = Receiving(self.bounds.receiving_bytes)
         self.streams = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
@@ -74,11 +75,6 @@ class Pool:
     def end_wait(self, size: int) -> None:
         self.waiting -= 1
         self.waiting_bytes -= size
-
-    def hold(self, change_bytes: int) -> bool:
-        """Count bodies that are coming in. Whether there is room for them."""
-        self.receiving_bytes += change_bytes
-        return self.receiving_bytes <= self.bounds.receiving_bytes
 
     # --- peers ----------------------------------------------------------------------------------
 

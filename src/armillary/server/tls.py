@@ -5,8 +5,10 @@
     DATA/tls/cert.pem     the certificate alone, for those who are to trust it
     DATA/tls/about.json   its names and its end, so that a start need not parse it
 
-It is self-signed, for the names under which a local server is reached. It is made again when it is
-about to end, or when the names changed (another host name, another --allow-host). Making one needs
+It is self-signed, for the names under which a local server is reached, and it is no authority: who
+trusts it trusts this server, not what its key might sign. It is made again when it is about to end,
+when the names changed (another host name, another --allow-host), or when it is one of the
+authorities that earlier versions made. Making one needs
 `cryptography`, which costs memory and time to import: a server lets a child process do it.
 """
 
@@ -32,6 +34,11 @@ VALID_DAYS = 3650
 RENEW_DAYS = 30  # before the end
 DAY_SECONDS = 86_400
 MAKE_SECONDS_MAX = 30.0
+FORM = 2  # 1 was an authority that could sign for any name
+REPLACED_TEXT = (
+    "the certificate in %s could sign for any name and was replaced by one that can't: no longer "
+    "trust the old one, and trust %s in its place (armillary cert says how)"
+)
 log = logging.getLogger("armillary.server")
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
@@ -64,9 +71,16 @@ class Certificate:
             certificate = self.cert_pem.read_text("utf-8")
             whole = certificate in self.server_pem.read_text("utf-8")
             lasts = about["ends_s"] - now_s > RENEW_DAYS * DAY_SECONDS
-            return whole and lasts and about["names"] == list(names)
+            return whole and lasts and about["names"] == list(names) and about.get("form") == FORM
         except (OSError, ValueError, KeyError, TypeError):
             return False  # none yet, or half of one: make it again
+
+    def is_authority(self) -> bool:
+        """Made by an earlier version."""
+        try:
+            return self.server_pem.exists() and "form" not in json.loads(self.about.read_bytes())
+        except (OSError, ValueError):
+            return False
 
 
 def certificate_in(data: Path) -> Certificate:
@@ -84,10 +98,13 @@ def ensure(data: Path, names: list[str], *, in_child: bool = False) -> Certifica
     certificate = certificate_in(data)
     if certificate.is_good(names, time.time()):
         return certificate
+    replaced = certificate.is_authority()
     if in_child:
         _make_in_child(data, names)
     else:
         make(certificate, names, time.time())
+    if replaced:
+        log.warning(REPLACED_TEXT, certificate.folder, certificate.cert_pem)
     return certificate
 
 
@@ -137,11 +154,12 @@ def make(certificate: Certificate, names: list[str], now_s: float) -> None:
     """A new key and certificate. The file with the key is put in place last but one, whole; what
     describes it comes last, so a maker that was killed leaves something `is_good` refuses."""
     key_pem, cert_pem, ends_s = _make_pair(names, now_s)
-    certificate.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    certificate.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    certificate.folder.mkdir(exist_ok=True, mode=0o700)
     certificate.about.unlink(missing_ok=True)
     _write(certificate.cert_pem, cert_pem, 0o644)
     _write(certificate.server_pem, key_pem + cert_pem, 0o600)
-    about = {"names": names, "ends_s": ends_s}
+    about = {"names": names, "ends_s": ends_s, "form": FORM}
     _write(certificate.about, json.dumps(about).encode() + b"\n", 0o644)
 
 
@@ -160,7 +178,7 @@ def _make_pair(names: list[str], now_s: float) -> tuple[bytes, bytes, int]:
     end = start + timedelta(days=VALID_DAYS)
     usage = x509.KeyUsage(
         digital_signature=True,
-        key_cert_sign=True,
+        key_cert_sign=False,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
@@ -178,8 +196,7 @@ def _make_pair(names: list[str], now_s: float) -> tuple[bytes, bytes, int]:
         .not_valid_before(start)
         .not_valid_after(end)
         .add_extension(x509.SubjectAlternativeName([_general(one) for one in names]), False)
-        # Its own authority, so that trusting it is importing one file; it can sign no other.
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         .add_extension(usage, True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)

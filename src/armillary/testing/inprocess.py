@@ -35,6 +35,8 @@ from armillary.store.throughput.meter import Enforce
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
     from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
+    from azure.data.tables import TableServiceClient
+    from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 
     from armillary.testing.transport import AsyncInProcessTransport, InProcessTransport
     from armillary.testing.waits import Pause
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 #: server that happens to run on this machine. And one for each account: the SDK keeps the ranges of
 #: containers for the whole process, by endpoint (`_routing/routing_map_provider.py`).
 ENDPOINT: Final = "https://account-{}.armillary.invalid:443/"
+#: The SDK for tables takes a host of this form for one of Cosmos DB.
+TABLE_ENDPOINT: Final = "https://localhost.table.cosmos.armillary.invalid"
+LOGIN: Final = "localhost"
 _numbers: Final = count(1)
 DATABASE: Final = "test"
 SCRIPTS: Final = ("procedures", "functions", "triggers")
@@ -108,6 +113,7 @@ class Cosmos:
         self._first: tuple[str, str] | None = None
         self._client: CosmosClient | None = None
         self.service: Service | None = None
+        self._table: Service | None = None
         with ExitStack() as stack:
             self.account: Account = stack.enter_context(
                 open_account(
@@ -211,6 +217,45 @@ class Cosmos:
 
         return CosmosClient(self.endpoint, self.key, transport=self.async_transport(), **options)
 
+    def table_service(self, **options: Any) -> TableServiceClient:
+        """A new `azure.data.tables.TableServiceClient` on the same account."""
+        from azure.core.credentials import AzureNamedKeyCredential
+        from azure.data.tables import TableServiceClient
+
+        from armillary.testing.transport import InProcessTransport
+
+        host = TableHost(self)
+        credential = AzureNamedKeyCredential(LOGIN, self.key)
+        transport = InProcessTransport(host)
+        return TableServiceClient(
+            TABLE_ENDPOINT, credential=credential, transport=transport, **options
+        )
+
+    def async_table_service(self, **options: Any) -> AsyncTableServiceClient:
+        """A new `azure.data.tables.aio.TableServiceClient`."""
+        from azure.core.credentials import AzureNamedKeyCredential
+        from azure.data.tables.aio import TableServiceClient
+
+        from armillary.testing.transport import AsyncInProcessTransport
+
+        host = TableHost(self)
+        credential = AzureNamedKeyCredential(LOGIN, self.key)
+        transport = AsyncInProcessTransport(host)
+        return TableServiceClient(
+            TABLE_ENDPOINT, credential=credential, transport=transport, **options
+        )
+
+    @property
+    def table_api(self) -> Service | None:
+        """The Table API of this account; None once it is closed."""
+        if self.service is None:
+            return None
+        if self._table is None:
+            from armillary.api.table.service import TableService
+
+            self._table = TableService(self._gateway)
+        return self._table
+
     def database(self, name: str = DATABASE) -> DatabaseProxy:
         """Of the SDK, made if it is new."""
         self.account.create_database_if_not_exists(name)
@@ -241,6 +286,21 @@ class Cosmos:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+class TableHost:
+    """Where requests of a Table client go."""
+
+    def __init__(self, cosmos: Cosmos) -> None:
+        self._cosmos = cosmos
+
+    @property
+    def service(self) -> Service | None:
+        return self._cosmos.table_api
+
+    @property
+    def pause(self) -> Pause | None:
+        return self._cosmos.pause
 
 
 def _place(name: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@
 | `cosmos_database` | the database `test`, of the SDK |
 | `cosmos_gremlin` | a client of gremlinpython on the first container the marker declares |
 | `cosmos_account` | the same data in process, without the SDK (`armillary.Account`) |
+| `table_service_client` | `azure.data.tables.TableServiceClient` on the same account |
 | `cosmos_clock` | freezes time; `advance(seconds)` |
 | `cosmos` | all of it: `armillary.testing.Cosmos` |
 | `cosmos_factory` | makes more accounts: `cosmos_factory(enforce=True)` |
@@ -35,6 +36,7 @@ import pytest
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
     from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
+    from azure.data.tables import TableServiceClient
 
     from armillary.account import Account
     from armillary.clock import VirtualClock
@@ -122,6 +124,11 @@ def cosmos_client(cosmos: Cosmos) -> CosmosClient:
 @pytest.fixture
 def cosmos_client_aio(cosmos: Cosmos) -> AsyncCosmosClient:
     return cosmos.async_client()
+
+
+@pytest.fixture
+def table_service_client(cosmos: Cosmos) -> TableServiceClient:
+    return cosmos.table_service()
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""Without one reader of addresses, a folder with a strange name would be a database here and a folder
-there."""
+"""Without one reader of addresses, a folder with a strange name would be a database here and a
+folder there."""
 
 from pathlib import Path
 

@@ -59,3 +59,19 @@ def test_a_cut_file_is_a_finding_not_a_crash(data: Path) -> None:
     file.write_bytes(file.read_bytes()[:5000])
     bad = [one for one in examine(str(data)) if not one.well and one.what == "account"]
     assert len(bad) == 1
+
+
+@pytest.mark.parametrize("kind", [layout.DOC, layout.LP, layout.LOG], ids=["item", "key", "log"])
+def test_damaged_rows_are_findings_too(data: Path, kind: bytes) -> None:
+    """It ended with a traceback, so what else is wrong was not said."""
+
+    def damage(tx: Writer, _: None) -> None:
+        entry, _value = next(iter(tx.scan(kind, layout.after(kind))))
+        tx.put(entry, b"\xff\xfe")
+
+    engine = open_engine(str(data), {**HANDLERS, "damage": Handler(damage)})
+    engine.run(max(engine.spaces()), Command("damage", None))
+    engine.close()
+    bad = [one.text for one in of_orders(data) if not one.well]
+    assert len(bad) == 1
+    assert "Physical partition 1: It is damaged" in bad[0]

@@ -84,7 +84,7 @@ def test_the_statistics_of_a_ranking_are_read_from_the_index() -> None:
         world.database.replace_container("items", indexingPolicy=None)
         scanned = container.query_page(STATISTICS)
         assert scanned.rows == page.rows
-        assert scanned.metrics.retrieved_items == COUNT
+        assert scanned.metrics.retrieved_items == 0  # short texts are whole in the range index
 
 
 def test_entries_follow_the_item_through_its_life() -> None:

@@ -4,6 +4,7 @@ import logging
 import socket
 import struct
 import time
+from select import select
 
 import pytest
 from tests.support.raw_http import Answers, get, post
@@ -278,21 +279,71 @@ def test_more_work_than_allowed_is_refused_with_503(start: Start) -> None:
     assert ask(server, get("/slow"))[0] == 200
 
 
-def test_bodies_that_trickle_in_can_not_fill_the_memory(start: Start) -> None:
+def test_a_body_that_comes_in_has_room_though_others_stall(start: Start) -> None:
+    """Everyone may begin a body: those that stall must not be a way to refuse everybody else's."""
     server = start(receiving_bytes=1_000_000)
+    receiving = server.hub.pool.receiving
     body = b"x" * 400_000
-    with server.connect() as one, server.connect() as two, server.connect() as three:
+    with server.connect() as one, server.connect() as two:
         for client in (one, two):
             client.sendall(post("/quick", body)[:-1])
-        until(799_998, lambda: server.hub.pool.receiving_bytes)
-        three.sendall(post("/quick", body)[:-1])
-        assert Answers(three).get().status == 503
-        assert server.hub.pool.receiving_bytes == 799_998  # what is refused is not kept
-        for client in (one, two):
-            client.sendall(body[-1:])
-            assert Answers(client).get().status == 200
-        until(0, lambda: server.hub.pool.receiving_bytes)
-    assert ask(server, post("/quick", body))[0] == 200
+        until(799_998, lambda: receiving.bytes)
+        assert ask(server, post("/quick", body))[0] == 200
+        until(399_999, lambda: receiving.bytes)  # the slowest had to go, and is told why
+        found = [client for client in (one, two) if select([client], [], [], 0)[0]]
+        assert [Answers(client).get().status for client in found] == [503]
+        (other,) = {one, two} - set(found)
+        other.sendall(body[-1:])
+        assert Answers(other).get().status == 200
+        until(0, lambda: receiving.bytes)
+
+
+def test_a_body_that_is_too_much_alone_is_refused(start: Start) -> None:
+    server = start(receiving_bytes=100_000)
+    with server.connect() as client:
+        client.sendall(post("/quick", b"x" * 400_000)[:-1])
+        assert Answers(client).get().status == 503
+    until(0, lambda: server.hub.pool.receiving.bytes)
+
+
+def test_who_may_not_send_is_told_before_the_body_is_in(start: Start) -> None:
+    server = start(screened_bytes=10_000)
+    body = b"x" * 400_000
+    with server.connect() as client:
+        client.sendall(post("/stranger", body)[:100_000])
+        assert Answers(client).get().status == 401
+    assert ask(server, post("/friend", body))[0] == 200
+    assert [one.target for one in server.service.requests] == ["/friend"]
+
+
+def test_nothing_is_learned_from_what_was_refused(start: Start) -> None:
+    """A template costs more than a signature: strangers could keep a worker busy with them."""
+    server = start()
+    known = server.hub._shapes._known
+    with server.connect() as client:
+        answers = Answers(client)
+        client.sendall(post("/later/refused", b"0"))
+        assert answers.get().status == 401
+        assert not known
+        client.sendall(post("/later/first", b"0"))
+        assert answers.get().status == 200
+        assert len(known) == 1
+        many = "".join(f"x-{number}: a\r\n" for number in range(60)).encode()
+        client.sendall(post("/later/first", b"0").replace(b"\r\n\r\n", b"\r\n" + many + b"\r\n", 1))
+        assert answers.get().status == 200
+        assert len(known) == 1
+
+
+def test_a_head_that_is_too_large_is_refused_on_a_known_request_too(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = Answers(client)
+        one = post("/later/first", b"0").replace(b"\r\n\r\n", b"\r\nx-note: a\r\n\r\n", 1)
+        client.sendall(one)
+        assert answers.get().status == 200
+        (shape,) = server.hub._shapes._known.values()
+        assert shape.match(one) is not None
+        assert shape.match(one.replace(b"x-note: a", b"x-note: " + b"a" * 70_000)) is None
 
 
 # --- the end ------------------------------------------------------------------------------------

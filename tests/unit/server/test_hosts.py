@@ -25,7 +25,20 @@ def test_names_that_are_answered(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "evil:localhost"],
+    [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "",
+        "evil:localhost",
+        "[::1]evil.example",
+        "[::1].evil.example:80",
+        "localhost:80:90",
+        "localhost:",
+        "localhost/x",
+        "localhost@evil.example",
+        "local host",
+    ],
 )
 def test_names_that_are_not_and_how_to_allow_them(host: str) -> None:
     why = HostCheck().refuses(host)

@@ -77,7 +77,9 @@ def test_without_it_there_is_only_a_page_that_says_where_the_link_is(request_of:
     assert TOKEN.encode() not in found.body
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:9999"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://localhost:9999", "http://[", ""]
+)
 def test_another_origin_is_refused_even_with_the_cookie(origin: str) -> None:
     assert answer("/_portal/", "POST", origin=origin, **COOKIE).status == 403
 

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from armillary.config import PartitionSettings
 from armillary.errors import BadInput
 from armillary.server import command
 from armillary.server.process.plan import Plan, make_plan, read_keys, worker_count
+from armillary.testing.process import start_server
 from armillary.version import VERSION
 
 LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
@@ -354,3 +356,16 @@ def test_cert_prints_exports_and_explains(tmp_path: Path) -> None:
     assert (tmp_path / "mine.pem").read_text() == printed
     assert str(tmp_path / "mine.pem") in done.stdout
     assert "NODE_EXTRA_CA_CERTS" in done.stdout
+
+
+def test_data_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Folder and files: a server on a shared machine must not show its data to other accounts."""
+    data = tmp_path / "data"
+    with start_server(data=data, options=["--workers", "2"]):
+        modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (data, *data.rglob("*"))}
+    shown = {"FORMAT", "run.json", "cert.pem", "about.json"}
+    assert modes[data] == 0o700
+    assert modes[data / "data.mdb"] == 0o600
+    for path, mode in modes.items():
+        if path.is_file() and path.name not in shown:
+            assert mode == 0o600, path

@@ -33,6 +33,55 @@ def test_it_is_for_every_name_and_lasts_ten_years(tmp_path: Path) -> None:
     assert made.not_valid_before_utc.timestamp() < time.time()
 
 
+def test_it_can_sign_for_nobody_else(tmp_path: Path) -> None:
+    """People are told to trust it: with the rights of an authority, the key in the data folder
+    could make a certificate for any site."""
+    made = read(tls.ensure(tmp_path, NAMES))
+    assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert not made.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_those_who_trust_it_connect_and_check_its_names(tmp_path: Path, host: str) -> None:
+    certificate = tls.ensure(tmp_path, NAMES)
+    client = ssl.create_default_context(cafile=str(certificate.cert_pem))
+    client.verify_flags |= ssl.VERIFY_X509_STRICT  # the default of newer versions of Python
+    assert handshake(client, tls.context_of(certificate), host) is None
+    refused = handshake(client, tls.context_of(certificate), "example.org")
+    assert isinstance(refused, ssl.SSLCertVerificationError)
+
+
+def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> ssl.SSLError | None:
+    """Without a socket: what each side writes is what the other reads."""
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        client.wrap_bio(down, up, server_hostname=host),
+        server.wrap_bio(up, down, server_side=True),
+    ]
+    for _ in range(6):
+        for side in sides:
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            except ssl.SSLError as error:
+                return error
+    return None
+
+
+def test_an_authority_of_an_earlier_version_is_replaced_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = tls.ensure(tmp_path, NAMES)
+    old = read(first)
+    about = json.loads(first.about.read_text())
+    del about["form"]
+    first.about.write_text(json.dumps(about))
+    tls.ready_context(tmp_path, NAMES)
+    assert read(first) != old
+    assert "no longer trust" in caplog.text
+
+
 def test_the_key_is_only_for_its_owner(tmp_path: Path) -> None:
     certificate = tls.ensure(tmp_path, NAMES)
     assert stat.S_IMODE(certificate.server_pem.stat().st_mode) == 0o600

@@ -7,12 +7,13 @@ index and no plan: every row goes through the evaluator. Items have their own wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, cast
 
 from armillary.clock import new_random
 from armillary.errors import BadInput, NotSupported
-from armillary.query.expr.evaluate import Expression, Frame, Scope, make_expression
+from armillary.limits import ITEM_DEPTH_MAX
+from armillary.query.expr.evaluate import Frame, Scope, make_expression
 from armillary.query.expr.nested import make_rows
 from armillary.query.expr.output import output
 from armillary.query.expr.queries import BoundQuery
@@ -45,7 +46,12 @@ def parse_query_body(body: JSON) -> QueryText:
     for one in given or ():
         if not isinstance(one, dict) or not isinstance(one.get("name"), str):
             raise BadInput("A parameter of a query must be an object with a 'name' and a 'value'.")
-        parameters[one["name"]] = one.get("value", UNDEFINED)
+        parameters[one["name"]] = value = one.get("value", UNDEFINED)
+        if isinstance(value, list | dict) and not is_shallow(value, ITEM_DEPTH_MAX):
+            raise BadInput(
+                f"The parameter '{one['name']}' is nested more than {ITEM_DEPTH_MAX} deep, "
+                "which no item can be."
+            )
     return QueryText(body["query"], parameters)
 
 
@@ -60,7 +66,11 @@ def run_query(body: JSON, documents: Iterable[dict[str, JSON]], now_ms: int) -> 
     if query.order_by is not None:
         for item in reversed(query.order_by.items):
             value = _of_document(item.expr, bound, parameters, now_ms)
-            found = _sorted(found, value, item.descending)
+            found = sorted(
+                found,
+                key=lambda one, value=value: order_key(value(one)),  # type: ignore[misc]
+                reverse=item.descending,
+            )
     scope = _scope(parameters, now_ms)
     slot = scope.frame.slot()
     rows = make_rows(bound, scope, slot)
@@ -74,12 +84,6 @@ def run_query(body: JSON, documents: Iterable[dict[str, JSON]], now_ms: int) -> 
     return _cut(query, results, parameters)
 
 
-def _sorted(
-    documents: list[dict[str, JSON]], value: Expression, descending: bool
-) -> list[dict[str, JSON]]:
-    return sorted(documents, key=lambda one: order_key(value([one])), reverse=descending)
-
-
 def condition_of(text: JSON, now_ms: int) -> Predicate:
     """The condition of a patch: `from c where c.n = 1`. Only true is true."""
     if not isinstance(text, str):
@@ -89,19 +93,40 @@ def condition_of(text: JSON, now_ms: int) -> Predicate:
     if query.where is None:
         return lambda item: True
     holds = _of_document(query.where, bound, {}, now_ms)
-    return lambda item: holds([item]) is True
+    return lambda item: holds(item) is True
 
 
 def _of_document(
     expr: ast.Expr, bound: BoundQuery, parameters: Mapping[str, JSON], now_ms: int
-) -> Expression:
-    """An expression whose one name is the whole document."""
+) -> Callable[[dict[str, JSON]], JSON]:
+    """The value of an expression whose one name is the whole document."""
     alias = bound.container
     if alias is None or len(bound.sources) != 1:
         raise NotSupported("The FROM clause here must be one name.")
     scope, slot = _scope(parameters, now_ms).named(alias)
-    assert slot == 0
-    return make_expression(expr, scope_with(scope, bound))
+    value = make_expression(expr, scope_with(scope, bound))
+
+    def of(document: dict[str, JSON]) -> JSON:
+        row = scope.frame.row()  # subqueries have places of their own in it
+        row[slot] = document
+        return value(row)
+
+    return of
+
+
+def is_shallow(value: JSON, depth_max: int) -> bool:
+    """Whether no more than `depth_max` arrays and objects are in each other."""
+    level: list[JSON] = [value]
+    for _ in range(depth_max):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else cast(list[JSON], one))
+            if isinstance(inner, list | dict)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def scope_with(scope: Scope, bound: BoundQuery) -> Scope:

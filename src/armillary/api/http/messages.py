@@ -91,6 +91,11 @@ class Service:
         waiting. None: `handle` it in a thread."""
         return None
 
+    def screen(self, request: Request) -> Response | None:
+        """On the event loop, while a large body is coming in that `request` does not have yet: the
+        refusal of a sender who can be told so by the headers alone. Never raises."""
+        return None
+
     def handle(self, request: Request) -> Response:
         """Never raises for anything a client can send."""
         raise NotImplementedError

@@ -34,6 +34,9 @@ class Mounts(Service):
     def handle(self, request: Request) -> Response:
         return self._of(request).handle(request)
 
+    def screen(self, request: Request) -> Response | None:
+        return self._of(request).screen(request)
+
     def operation_name(self, request: Request) -> str | None:
         return self._of(request).operation_name(request)
 

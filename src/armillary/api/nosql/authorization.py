@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: need the definition and the ranges to find anything.
 ALWAYS_READABLE: Final = frozenset({"dbs/*/colls/*", "dbs/*/colls/*/pkranges"})
 
+#: In the stored body of a permission: the container it was given for. Clients do not see it.
+CONTAINER_RID: Final = "_container"
+
 
 def authorize(call: Call, route: Route) -> None:
     principal = call.principal
@@ -44,6 +47,9 @@ def _check_scope(call: Call, route: Route, permission: ResourceRecord) -> None:
     asked = _canonical(call.gateway, call.path)
     if granted is None or asked is None:
         raise Forbidden
+    bound = permission.body.get(CONTAINER_RID)
+    if bound is not None and bound != container_rid(call.gateway, call.path):
+        raise Forbidden  # deleted since; another one has its name
     if route.pattern in ALWAYS_READABLE:
         if asked[:4] == granted[:4] and not route.writes:
             return
@@ -57,6 +63,17 @@ def _check_scope(call: Call, route: Route, permission: ResourceRecord) -> None:
         is_bulk = call.options.is_batch and not call.options.is_atomic
         if given is None or is_bulk or not same_key(given, coerce(wanted)):
             raise Forbidden
+
+
+def container_rid(gateway: Gateway, path: Path) -> str | None:
+    """Of the container that a link is about, or lies in."""
+    segments = path.segments
+    if len(segments) < 4 or (segments[0], segments[2]) != ("dbs", "colls"):
+        return None
+    try:
+        return gateway.container_record(segments[1], segments[3]).rid
+    except NotFound:
+        return None
 
 
 def _canonical(gateway: Gateway, path: Path) -> tuple[str, ...] | None:

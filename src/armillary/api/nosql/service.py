@@ -93,6 +93,15 @@ class NosqlService(Service):
             return None
         return "/".join(request.target.split("/", LANE_SEGMENTS + 1)[: LANE_SEGMENTS + 1])
 
+    def screen(self, request: Request) -> Response | None:
+        """A signature is over the headers: who can't sign need not be listened to."""
+        bare = self._bare(request)
+        try:
+            authenticate(self.gateway, request, parse_path(request.target))
+        except DbError as error:
+            return refusal(bare, error)
+        return None
+
     def handle(self, request: Request) -> Response:
         try:
             if self.gateway.shared.polls:

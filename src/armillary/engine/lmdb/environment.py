@@ -182,6 +182,7 @@ def _open(path: Path, settings: Settings) -> lmdb.Environment:
         environment = lmdb.open(
             str(path),
             map_size=settings.map_bytes,
+            mode=0o600,
             # Never writemap: with it a full disk is a SIGBUS, not an error.
             writemap=False,
             sync=settings.durability == "full",

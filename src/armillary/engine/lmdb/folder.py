@@ -182,7 +182,7 @@ def opening(
     format that can be read as it is stays as it is.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         refuse_network(folder, mounts)
         stamp = read_stamp(folder)  # before any file is made: a foreign folder stays as it is
         turnstile = FileLock(folder / TURNSTILE_NAME)

@@ -23,7 +23,7 @@ class FileLock:
     """A lock on a file, made if absent. Not for several threads at once."""
 
     def __init__(self, path: Path) -> None:
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
 
     def take(self) -> None:
         self._lock(exclusive=True)

@@ -23,7 +23,6 @@ import pickle
 import secrets
 import shutil
 import signal
-import tempfile
 import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -37,6 +36,7 @@ from armillary.engine.base import Command, Handlers
 from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.lmdb.outbox import Outbox, receive
 from armillary.errors import Unavailable
+from armillary.temporary import make_temporary
 
 START_SECONDS_MAX = 30.0
 BACKLOG = 64
@@ -63,7 +63,7 @@ class WriterProcess:
     """A writer process that this one started. `stop` lets it finish."""
 
     def __init__(self, path: Path, handlers: str, **options: Any) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="armillary-"))  # only for this user
+        self._folder = make_temporary("writer")
         self.address = WriterAddress(str(self._folder / "writer"), secrets.token_bytes(32))
         self._job = (str(path), handlers, self.address), options
         self._start()

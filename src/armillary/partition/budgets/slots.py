@@ -94,7 +94,7 @@ class SlotFile:
 
     def _open(self, slots: int) -> bool:
         """False: the file was damaged, and a new one has taken its place."""
-        self.handle = os.open(self.name, os.O_RDWR | os.O_CREAT, 0o644)
+        self.handle = os.open(self.name, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             with self.locked(0):
                 if not os.path.samestat(os.fstat(self.handle), os.stat(self.name)):
@@ -217,7 +217,7 @@ def _replace(name: str, slots: int) -> None:
     about this second, so nothing that lasts is lost."""
     log.warning("%s is damaged and is made anew", name)
     made = f"{name}.{os.getpid()}.new"
-    handle = os.open(made, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
+    handle = os.open(made, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         _reserve(handle, SLOT_BYTES * (1 + slots))
         os.pwrite(handle, HEADER.pack(MAGIC, VERSION, slots), 0)

@@ -50,7 +50,7 @@ class FileBoard:
         folder.mkdir(exist_ok=True)
         remove_stale(folder, now_ms)
         self.path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.bin"
-        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         if sys.platform != "win32":
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         self._blocks = self._room = 0

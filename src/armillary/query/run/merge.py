@@ -19,6 +19,7 @@ from typing import Any
 from armillary.errors import BadInput
 from armillary.query.access.aggregates import answer, shortcut
 from armillary.query.access.ordered import Fetched, fetch_ordered
+from armillary.query.access.values import fold_values
 from armillary.query.plan.nodes import Piece
 from armillary.query.run.consume import (
     Clock,
@@ -258,6 +259,8 @@ def merge_groups(
                 if answer(view, quick, states):
                     part.found[()] = Group((), Place((), b""), program.row.copy(), states)
                     return part, None
+            if not rid and isinstance(view, StoreView) and fold_values(view, program, part):
+                return part, None
             return part, scan_groups(view, program, part, rid, clock)
 
         (part, stopped), reach = source.look(piece, work)

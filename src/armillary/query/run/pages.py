@@ -25,7 +25,6 @@ from armillary.limits import (
     QUERY_SNAPSHOT_SECONDS,
 )
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
-from armillary.query.access.order import has_order_index
 from armillary.query.access.vector_order import directed
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
@@ -35,7 +34,6 @@ from armillary.query.plan.nodes import Piece, Plan
 from armillary.query.plan.optimize import narrow, pieces_of_key
 from armillary.query.plan.policies import context_of
 from armillary.query.plan.ranking import Asking, ranked
-from armillary.query.problems import QueryError, RefusedQuery
 from armillary.query.run import continuation as tokens
 from armillary.query.run.consume import Clock, Room, group_value, ordered_rows
 from armillary.query.run.items import (
@@ -63,9 +61,6 @@ from armillary.store.rows import layout
 from armillary.values import JSON, UNDEFINED
 
 NO_PARAMETERS: Mapping[str, JSON] = {}
-NO_COMPOSITE = (
-    "The order by query does not have a corresponding composite index that it can be served from."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +108,10 @@ def run_plan(
         if functions is not None:
             context = replace(context, functions=functions)
         plan = directed(plan, parameters, context)
-        metrics = QueryMetrics()
+        metrics = QueryMetrics(store.profile)
         scope = Scope(
             Frame(budget=budget), parameters, context, bound=plan.bound, model=state.model
         )
-        _check_order(plan, store)
         asked = _asked(state, partition_key, start, end)
         narrowed = narrow(_innermost(plan), scope, state.definition)
         pieces = asked if narrowed is None else _within(narrowed, asked)
@@ -187,15 +181,6 @@ def _chance(seed: int) -> Callable[[], float]:
         return made.random()
 
     return random
-
-
-def _check_order(plan: Plan, store: ContainerStore) -> None:
-    """Several sort keys need their composite index; the policy may be newer than our picture."""
-    if plan.fold is not None or not plan.reads_items or len(plan.order) < 2:
-        return
-    known = has_order_index(plan, store.state.plan)
-    if not known and not has_order_index(plan, store.refresh().plan):
-        raise RefusedQuery.of([QueryError(None, NO_COMPOSITE)])
 
 
 def _asked(

@@ -17,6 +17,7 @@ from armillary.budget import Budget, unbounded
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.query.access.filters import accesses
+from armillary.query.access.values import one_path
 from armillary.query.expr import nodes
 from armillary.query.expr.bounds import weigh
 from armillary.query.expr.decoding import Decoder, Path, decoder_for, paths_in
@@ -101,6 +102,7 @@ class Program:
         self.finish = facts.finish
         if facts.finish is output and frame.budget.bounds_bytes:
             self.finish = self._finish_within
+        self.one_path = facts.one_path
         self.may_loop = facts.may_loop and model is JSON_MODEL
         alias = plan.sources[0].alias if facts.is_plain else None
         self._plain_slot = None if alias is None else scope.names[alias]
@@ -229,6 +231,8 @@ class _Facts:
         elif self.is_simple and plan.base is None and not plan.computed:
             is_stored = is_stored or _is_stored(plan.output)
         self.finish: Callable[[JSON], JSON] = _as_it_is if is_stored else output
+        self.one_path = one_path(plan, wanted) if self.is_plain and not plan.computed else None
+        """Of a grouping query that sees nothing else of its items."""
         self.may_loop = may_loop(plan)
         """Whether long scans may be done by a compiled loop; it is made when it is asked for."""
 

@@ -17,9 +17,11 @@ from typing import Any
 from armillary.budget import Budget
 from armillary.encoding.partition_key import KeyValues
 from armillary.limits import QUERIES_KEPT_MAX, QUERY_KEPT_CHARACTERS_MAX
+from armillary.query.access.order import has_order_index
 from armillary.query.expr.queries import BoundQuery
 from armillary.query.plan.computed import with_computed
 from armillary.query.plan.nodes import Plan
+from armillary.query.problems import QueryError, RefusedQuery
 from armillary.query.run import pages
 from armillary.query.run.consume import Clock
 from armillary.query.run.pages import NO_PARAMETERS, QueryPage
@@ -29,6 +31,10 @@ from armillary.query.sql.parser import parse
 from armillary.query.sql.planning import is_fixed, make_plan
 from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON
+
+NO_COMPOSITE = (
+    "The order by query does not have a corresponding composite index that it can be served from."
+)
 
 __all__ = ["QueryPage", "bound_query", "plan_of", "run_plan", "run_query", "run_range"]
 
@@ -127,4 +133,14 @@ def run_plan(
 ) -> QueryPage:
     """`pages.run_plan` with the computed properties of the container, whose definitions are SQL."""
     plan = with_computed(plan, computed_of(store.state.definition.document))
+    _check_order(plan, store)
     return pages.run_plan(store, plan, parameters, **how)
+
+
+def _check_order(plan: Plan, store: ContainerStore) -> None:
+    """Several sort keys need their composite index; the policy may be newer than our picture."""
+    if plan.fold is not None or not plan.reads_items or len(plan.order) < 2:
+        return
+    known = has_order_index(plan, store.state.plan)
+    if not known and not has_order_index(plan, store.refresh().plan):
+        raise RefusedQuery.of([QueryError(None, NO_COMPOSITE)])

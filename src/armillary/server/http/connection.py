@@ -45,6 +45,8 @@ class Connection(asyncio.Protocol):
         self._pump_planned = False
         self._unsent_bytes = 0
         self._held_bytes = 0  # of a body that is coming in
+        self._screened = False  # that its sender may send it
+        self._address = ""
         self._shapes: tuple[Shape, ...] = ()  # of requests that were quick
         self._lessons = LESSONS_MAX
         self._phase = IDLE
@@ -64,6 +66,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(self._bounds.write_buffer_bytes)
+        peer = self._transport.get_extra_info("peername")
+        self._address = str(peer[0]) if isinstance(peer, tuple) else ""
         self._hub.pool.enter(self)
         self._set_deadline()
         if self._hub.draining:
@@ -177,7 +181,10 @@ class Connection(asyncio.Protocol):
             answer = encode(says(500, BUG_TEXT), hub.dates.at(int(time.time())), old=False)
         if answer is None:
             (event,) = RequestReader(self._bounds, secure=self._secure).receive(data)
-            assert isinstance(event, Incoming)
+            if not isinstance(event, Incoming):  # a template takes less than the parser does
+                log.error("a bug: the parser refuses what a template took: %r", event)
+                self._answered_later(slot, says(500, BUG_TEXT))
+                return
             slot.incoming = event
             hub.otherwise(waiting, event.request, partial(self._answered_later, slot))
             return
@@ -201,8 +208,11 @@ class Connection(asyncio.Protocol):
             self._pump()
         self._set_deadline()
 
-    def _learn(self, data: bytes, incoming: Incoming) -> None:
-        """Each connection tries a few times: a client may have no shape, or many."""
+    def _learn(self, data: bytes, incoming: Incoming, response: Response) -> None:
+        """Each connection tries a few times: a client may have no shape, or many. Only from what
+        was answered well: a template costs more than to refuse a stranger."""
+        if not data or not self._lessons or not 200 <= response.status < 300:
+            return
         shape = self._hub.learn(data, incoming.request)
         if shape is not None:
             self._lessons -= 1
@@ -226,12 +236,12 @@ class Connection(asyncio.Protocol):
             self._pipeline.add(event)
             slot = self._pipeline.start()
             assert slot is not None
+            if len(whole) <= self._bounds.lesson_bytes:
+                slot.lesson = whole
             self._later(slot)
         else:
             transport.write(self._encode(response, event, False))
-        # What the server itself refuses, such as a strange host, is no example.
-        if whole and self._lessons and (response is None or response.status == 200):
-            self._learn(whole, event)
+            self._learn(whole, event, response)
         if self._reader.body_bytes != self._held_bytes:
             self._hold(self._reader.body_bytes)
         self._phase = -1
@@ -341,6 +351,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return  # the client went away
         incoming = slot.incoming
+        self._learn(slot.lesson, incoming, response)
         closing = not incoming.keep_alive or (self._hub.parting and self._pipeline.is_last(slot))
         if not incoming.keep_alive:
             self._hanging_up = True
@@ -403,12 +414,28 @@ class Connection(asyncio.Protocol):
                 self._transport.resume_reading()
 
     def _hold(self, body_bytes: int) -> None:
-        change = body_bytes - self._held_bytes
         self._held_bytes = body_bytes
-        if not self._hub.pool.hold(change) and change > 0 and self._refusal is None:
-            self._reader.close()
-            self._hold(0)
-            self._refusal = says(503, "Too much is coming in at once. Try again in a moment.")
+        if not body_bytes:
+            self._screened = False
+        elif not self._screened and body_bytes > self._bounds.screened_bytes:
+            self._screened = True
+            request = self._reader.begun()
+            refusal = None if request is None else self._hub.screen(request)
+            if refusal is not None:
+                self._stop_reading(refusal)
+        self._hub.pool.receiving.hold(self, self._address, self._held_bytes, self._hub.loop.time())
+
+    def give_up_body(self) -> None:
+        self._stop_reading(says(503, "Too much is coming in at once. Try again in a moment."))
+        self._hub.pool.receiving.hold(self, self._address, 0, self._hub.loop.time())
+        self._hub.loop.call_soon(self._pump_planned_now)
+
+    def _stop_reading(self, refusal: Response) -> None:
+        """The last answer of this connection; what is left of the request is not kept."""
+        self._reader.close()
+        self._held_bytes = 0
+        if self._refusal is None:
+            self._refusal = refusal
 
     def _set_deadline(self) -> None:
         if self._phase == LINGER:

@@ -6,10 +6,12 @@ under its own name. The Host header still says evil.example, so we look there. A
 address has a key of its own and is reached under names we can't know: it does not check.
 """
 
+import re
 from collections.abc import Iterable
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "host.docker.internal")
 KEPT_MAX = 256
+HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?")
 
 
 class HostCheck:
@@ -34,11 +36,10 @@ class HostCheck:
 
 
 def name_of(host: str) -> str:
-    """`LocalHost:8081` → `localhost`, `[::1]:8081` → `[::1]`"""
-    host = host.lower()
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
+    """`LocalHost:8081` → `localhost`, `[::1]:8081` → `[::1]`. What is not a name and a port, and
+    nothing else, is returned as it is: no name is called so."""
+    found = HOST.fullmatch(host)
+    return host if found is None else found[1].lower()
 
 
 def is_loopback(address: str) -> bool:

@@ -55,7 +55,7 @@ class Hub:
         self.portal = portal
         self.observer = observer
         fast = observer is None or observer.keeps_fast_paths
-        self._shapes = Shapes(service.shortcuts if fast else ())
+        self._shapes = Shapes(service.shortcuts if fast else (), self.bounds.lesson_bytes)
 
     @property
     def draining(self) -> bool:
@@ -83,6 +83,15 @@ class Hub:
         except Exception:  # noqa: BLE001 - see _bug
             return self._bug(request)
         return self.handle(request)
+
+    def screen(self, request: Request) -> Response | None:
+        """The refusal of who may not send the body that is coming in; its request has none yet."""
+        if (why := self.hosts.refuses(request.headers.get("host", "localhost"))) is not None:
+            return says(403, why)
+        try:
+            return self.service.screen(request)
+        except Exception:  # noqa: BLE001 - see _bug
+            return self._bug(request)
 
     def note_bytes(self, data: bytes, answer: bytes, began: float) -> None:
         """A request that was answered from bytes to bytes; only called with an observer."""

@@ -20,6 +20,12 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from armillary.api.http.messages import Request, Shortcut, Waiting
+from armillary.limits import (
+    LESSON_BYTES_MAX,
+    TEMPLATE_BYTES_MAX,
+    TEMPLATE_HEAD_BYTES_MAX,
+    TEMPLATE_HEADERS_MAX,
+)
 
 SHAPES_MAX: Final = 256
 """In a worker; when there are so many, it begins anew."""
@@ -46,16 +52,21 @@ class Shape(NamedTuple):
 class Shapes:
     """Those of one worker, shared by its connections."""
 
-    def __init__(self, shortcuts: Sequence[Shortcut]) -> None:
+    def __init__(self, shortcuts: Sequence[Shortcut], lesson_bytes: int = LESSON_BYTES_MAX) -> None:
         self._shortcuts = shortcuts
+        self._lesson_bytes = lesson_bytes
         self._known: dict[bytes, Shape] = {}
 
     def learn(self, data: bytes, request: Request) -> Shape | None:
         """The shape of a request that was read from exactly `data`; None: it has none."""
+        if len(data) > self._lesson_bytes or len(request.headers) > TEMPLATE_HEADERS_MAX:
+            return None
         for shortcut in self._shortcuts:
             if request.method == shortcut.method and shortcut.accepts(request):
                 pattern = _pattern(shortcut, data, request)
-                return None if pattern is None else self._shape(shortcut, pattern)
+                if pattern is None or len(pattern) > TEMPLATE_BYTES_MAX:
+                    return None
+                return self._shape(shortcut, pattern)
         return None
 
     def _shape(self, shortcut: Shortcut, pattern: bytes) -> Shape:
@@ -111,13 +122,22 @@ def _made(shortcut: Shortcut, pattern: bytes) -> Shape:
     order = [n for n in range(1, compiled.groups + 1) if n not in places.values()]
     order += [places[name.decode()] for name in named]
     if "body" not in places:
-        return Shape(compiled.fullmatch, tuple(order), shortcut.answer, shortcut.waits)
+
+        def match_head(data: bytes) -> re.Match[bytes] | None:
+            # The bounds of the parser hold here as well; what is long goes there to be refused.
+            return None if len(data) > TEMPLATE_HEAD_BYTES_MAX else compiled.fullmatch(data)
+
+        return Shape(match_head, tuple(order), shortcut.answer, shortcut.waits)
     length, answer = places["content_length"], shortcut.answer
 
     def match(data: bytes) -> re.Match[bytes] | None:
         """Whole: not a byte less than it says, and none of the next one."""
         found = compiled.fullmatch(data)
-        if found is None or int(found[length]) != len(found["body"]):
+        if (
+            found is None
+            or found.start("body") > TEMPLATE_HEAD_BYTES_MAX
+            or int(found[length]) != len(found["body"])
+        ):
             return None
         return found
 

@@ -111,6 +111,13 @@ class RequestReader:
         request = Request(method, target, self._headers, b"".join(self._pieces), self._secure)
         return request, int(self._headers["content-length"]) - self.body_bytes
 
+    def begun(self) -> Request | None:
+        """The request whose body is coming in, without it."""
+        if not self.in_body or self._parser is None:
+            return None
+        method, target = self._parser.get_method().decode(), self._url.decode("latin-1")
+        return Request(method, target, self._headers, b"", self._secure)
+
     def close(self) -> None:
         self._end()
         self._parser = None

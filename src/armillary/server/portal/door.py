@@ -80,7 +80,7 @@ class PortalDoor:
             headers = {"Set-Cookie": kept + ("; Secure" if request.secure else "")}
             return _moved(path + ("/" if path == PREFIX else "") + rest, headers)
         origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        if origin is not None and _host_of(origin) != host.lower():
             return page(403, "Not from there", "<p>Another site may not use the portal.</p>")
         if not self._is_token(_cookies(request.headers.get("cookie", "")).get(cookie, "")):
             return page(401, *NO_LINK)
@@ -92,6 +92,14 @@ class PortalDoor:
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self.token.encode())
+
+
+def _host_of(origin: str) -> str:
+    """Its host and port; nothing that any host is called by when it is no address."""
+    try:
+        return urlsplit(origin).netloc.lower() or "?"
+    except ValueError:
+        return "?"
 
 
 def is_portal(target: str) -> bool:
@@ -119,7 +127,7 @@ def keep_token(data: Path) -> str:
     except (OSError, UnicodeDecodeError):
         pass  # none yet, or nothing that could be one
     token = secrets.token_urlsafe(TOKEN_CHARACTERS_MIN)
-    data.mkdir(parents=True, exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(f"{token}\n")

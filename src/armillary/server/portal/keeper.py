@@ -20,7 +20,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Final
 
 from armillary.limits import PORTAL_IDLE_SECONDS
 from armillary.server.portal.door import PortalDoor, keep_token
+from armillary.temporary import make_temporary
 
 MODULE: Final = "armillary.portal"
 BACKLOG: Final = 128
@@ -50,7 +50,7 @@ class PortalKeeper:
             self._listener = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
             where: str | tuple[str, int] = self._listener.getsockname()[:2]
         else:
-            self._folder = Path(tempfile.mkdtemp(prefix="armillary-portal-"))
+            self._folder = make_temporary("portal")
             where = str(self._folder / "socket")
             self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._listener.bind(where)

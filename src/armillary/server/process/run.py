@@ -150,7 +150,7 @@ def run_file(data: Path, up: Up) -> Iterator[None]:
         "version": VERSION,
         "ports": dict(up.ports),
     }
-    data.mkdir(parents=True, exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_name(f"{RUN_NAME}.{os.getpid()}.new")
     temporary.write_text(json.dumps(ours) + "\n", "utf-8")
     temporary.replace(path)

@@ -234,7 +234,7 @@ class SharedControls:
 
 
 def _mapped(path: Path) -> mmap.mmap:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if os.fstat(handle).st_size < 8 * CELLS:
             os.pwrite(handle, bytes(8 * CELLS), 0)  # not a hole: on a full disk that would kill us

@@ -21,6 +21,7 @@ from tests.support.nosql import (
 from tests.support.nosql import api as made
 
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.http.messages import Request
 from armillary.api.nosql.routes import ROUTES, Route
 
 ITEM = "/dbs/d/colls/c/docs/1"
@@ -293,6 +294,22 @@ def test_a_token_ends_with_its_time_or_its_permission(api: Api) -> None:
     assert ask_with(api, fresh, "GET", target) == 403
 
 
+def test_a_permission_does_not_outlive_its_container(api: Api) -> None:
+    """One that is made again under the name is another, with data of its own."""
+    permission = {"id": "p", "permissionMode": "All", "resource": "dbs/d/colls/c"}
+    token = token_for(api, permission)
+    shown = document(api.ask("GET", "/dbs/d/users/ada/permissions/p"))
+    assert "_container" not in shown
+    assert ask_with(api, token, "GET", "/dbs/d/colls/c/docs") == 200
+    assert api.ask("DELETE", "/dbs/d/colls/c").status == 204
+    body = {"id": "c", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+    assert api.ask("POST", "/dbs/d/colls", body).status == 201
+    for target in ("/dbs/d/colls/c", "/dbs/d/colls/c/docs"):
+        assert ask_with(api, token, "GET", target) == 403
+    assert api.ask("PUT", "/dbs/d/users/ada/permissions/p", permission).status == 200
+    assert ask_with(api, token, "GET", "/dbs/d/colls/c/docs") == 200
+
+
 @pytest.mark.parametrize("seconds", ["0", "-1", "999999", "x"])
 def test_a_life_that_makes_no_sense_is_refused(api: Api, seconds: str) -> None:
     api.ask("POST", "/dbs/d/users", {"id": "ada"})
@@ -321,3 +338,13 @@ def test_signatures_agree_with_the_published_example() -> None:
         "type%3Dmaster%26ver%3D1.0%26sig%3Dc09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu%2Bc%2Bc%3D"
     )
     assert made_here == expected
+
+
+def test_a_sender_is_told_by_the_headers_alone(api: Api) -> None:
+    """A body may be large; whether its sender may send it is known before."""
+    headers = api.signed("POST", "/dbs/d/colls/c/docs")
+    assert api.service.screen(Request("POST", "/dbs/d/colls/c/docs", headers, b"")) is None
+    for wrong in ({}, headers | {"authorization": "type%3dmaster%26ver%3d1.0%26sig%3dAAAA"}):
+        found = api.service.screen(Request("POST", "/dbs/d/colls/c/docs", wrong, b""))
+        assert found is not None
+        assert found.status == 401

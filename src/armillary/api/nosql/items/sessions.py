@@ -14,7 +14,11 @@ from armillary.errors import BadInput, SessionNotAvailable
 from armillary.partition.ranges import Range
 from armillary.store.rows.meta import Meta
 
-PART: Final = re.compile(r"(\d+):(?:(-?\d+)#)?(-?\d+)(?:#\d+=-?\d+)*", re.ASCII)
+#: No number has more digits than 64 bits need.
+PART: Final = re.compile(
+    r"(\d{1,19}):(?:(-?\d{1,19})#)?(-?\d{1,19})(?:#\d{1,19}=-?\d{1,19})*", re.ASCII
+)
+SHOWN_CHARACTERS: Final = 200
 
 
 class Seen(NamedTuple):
@@ -32,7 +36,8 @@ def parse_token(text: str) -> dict[int, Seen]:
     for part in text.split(","):
         found = PART.fullmatch(part.strip())
         if found is None:
-            raise BadInput(f"The session token provided '{text}' is invalid.")
+            shown = text[:SHOWN_CHARACTERS]
+            raise BadInput(f"The session token provided '{shown}' is invalid.")
         ordinal, version, lsn = found.groups()
         one = Seen(-1 if version is None else int(version), int(lsn))
         seen[int(ordinal)] = max(one, seen.get(int(ordinal), one))

@@ -50,8 +50,9 @@ def container_json(record: ContainerRecord) -> dict[str, JSON]:
 
 def resource_json(record: ResourceRecord, owner_link: str) -> dict[str, JSON]:
     extra: dict[str, Any] = {"_permissions": "permissions/"} if record.kind == "user" else {}
+    body = {name: value for name, value in record.body.items() if not name.startswith("_")}
     return {
-        **record.body,
+        **body,
         "id": record.id,
         "_rid": record.rid,
         "_self": f"{owner_link}{FEEDS[record.kind][0]}/{record.rid}/",

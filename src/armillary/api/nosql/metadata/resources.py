@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from armillary.api.core.paths import parse_path
 from armillary.api.core.tokens import EXPIRY_HEADER, make_token, token_seconds
 from armillary.api.http.messages import Response
+from armillary.api.nosql.authorization import CONTAINER_RID, container_rid
 from armillary.api.nosql.call import Call, reply, resource
 from armillary.api.nosql.items.queries import CROSS_TEXT
 from armillary.api.nosql.metadata.databases import required_id
@@ -157,7 +158,7 @@ def list_resources(kind: str) -> Callable[[Call], Response]:
 def create_resource(kind: str) -> Callable[[Call], Response]:
     def handler(call: Call) -> Response:
         owner, store = _opened(call, kind)
-        body = RULES[kind].check(call.document())
+        body = _bound(call, kind, RULES[kind].check(call.document()))
         upsert = call.options.is_upsert
         if upsert and kind in SCRIPTS:
             raise BadInput(NO_UPSERT)
@@ -181,7 +182,7 @@ def replace_resource(kind: str) -> Callable[[Call], Response]:
     def handler(call: Call) -> Response:
         owner, store = _opened(call, kind)
         current = store.read(call.names[RULES[kind].names])
-        body = RULES[kind].check(call.document())
+        body = _bound(call, kind, RULES[kind].check(call.document()))
         if kind in SCRIPTS and body["id"] != current.id:
             raise BadInput(NO_RENAME)
         record = store.replace(current.id, body, if_match=call.options.if_match)
@@ -220,6 +221,14 @@ def query_conflicts(call: Call) -> Response:
 def find_nothing(call: Call) -> Response:
     _container(call)
     raise NotFound
+
+
+def _bound(call: Call, kind: str, body: dict[str, JSON]) -> dict[str, JSON]:
+    """A permission by name is for the container that has the name now, not for one that will."""
+    if kind != "permission":
+        return body
+    rid = container_rid(call.gateway, parse_path(str(body["resource"])))
+    return body if rid is None else body | {CONTAINER_RID: rid}
 
 
 def _opened(call: Call, kind: str) -> tuple[Owner, ResourceStore]:
