@@ -37,7 +37,7 @@ from armillary.store.commands import HANDLERS
 from armillary.store.migration import rekey as rekeying
 from armillary.store.migration.rekey import RekeyProgress, RekeyReport
 from armillary.store.opening import open_store
-from armillary.store.rows.layout import PACKED
+from armillary.store.rows.layout import PACKED, SEALED
 from armillary.store.throughput.meter import Enforce
 from armillary.store.upkeep.housekeeper import Housekeeper, settle
 from armillary.values import JSON
@@ -76,7 +76,9 @@ def open_account(
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
     limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
-    engine = open_engine(address, HANDLERS, durability=durability, clock=clock, packed=PACKED)
+    engine = open_engine(
+        address, HANDLERS, durability=durability, clock=clock, packed=PACKED, sealed=SEALED
+    )
     try:
         where = parse_address(address)
         store, ledger = open_store(

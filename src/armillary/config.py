@@ -112,8 +112,14 @@ class ApiSettings:
     accept_entra: bool = False
     """Take tokens of Entra ID. Their signature is not checked, only that they have not expired: for
     development, never on a network."""
+    resources_max: int = limits.DATABASES_AND_CONTAINERS
+    """How many databases and containers the account may have together; the service's limit."""
 
     def __post_init__(self) -> None:
+        if not 1 <= self.resources_max <= limits.DATABASES_AND_CONTAINERS_MAX:
+            raise BadInput(
+                f"api.resources_max is a number from 1 to {limits.DATABASES_AND_CONTAINERS_MAX}."
+            )
         _check_choice("api.consistency", self.consistency, get_args(Consistency))
 
 
@@ -177,6 +183,9 @@ class ServerSettings:
     """Further names that the server answers to on loopback."""
     allow_emulator_key: bool = False
     """Take the public key of the emulator on addresses that others can reach."""
+    advertise: tuple[str, ...] = ()
+    """The addresses that clients of the NoSQL API are told to use, each a region of its own; the
+    first takes the writes. None: the one that the client came by."""
     account: str = "localhost"
     """The account's name, where a client has to say it: Table and MongoDB."""
     leave_ms: int = 0
@@ -389,6 +398,7 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_API_CORS_ORIGINS": ("api", "cors_origins", parse_list),
     "ARMILLARY_API_TRUST_FORWARDED": ("api", "trust_forwarded", parse_switch),
     "ARMILLARY_API_ACCEPT_ENTRA": ("api", "accept_entra", parse_switch),
+    "ARMILLARY_API_RESOURCES_MAX": ("api", "resources_max", parse_count),
     "ARMILLARY_QUERY_GATEWAY_MERGE": ("query", "gateway_merge", parse_switch),
     "ARMILLARY_SCRIPTS_SECONDS": ("scripts", "seconds", parse_seconds),
     "ARMILLARY_SCRIPTS_MEMORY": ("scripts", "memory", parse_bytes),
@@ -398,6 +408,7 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_SERVER_WORKERS": ("server", "workers", str),
     "ARMILLARY_SERVER_KEY_FILE": ("server", "key_file", str),
     "ARMILLARY_SERVER_ALLOW_HOSTS": ("server", "allow_hosts", parse_list),
+    "ARMILLARY_SERVER_ADVERTISE": ("server", "advertise", parse_list),
     "ARMILLARY_SERVER_ALLOW_EMULATOR_KEY": ("server", "allow_emulator_key", parse_switch),
     "ARMILLARY_SERVER_ACCOUNT": ("server", "account", str),
     "ARMILLARY_SERVER_LEAVE_MS": ("server", "leave_ms", parse_count),

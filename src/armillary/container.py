@@ -284,6 +284,12 @@ class Container:
         done = iter(self._store.bulk(one for one in asked if not isinstance(one, DbError)))
         return [_answer(one if isinstance(one, DbError) else next(done)) for one in asked]
 
+    def upsert_all(self, items: Iterable[Source]) -> list[DbError | None]:
+        """Many upserts, quickly; for each the error that refused it, or None. As `bulk`, without
+        the items as they are stored."""
+        asked = ((Operation("upsert", body=one), None) for one in items)
+        return [one if isinstance(one, DbError) else None for one in self._store.bulk(asked)]
+
     # --- queries --------------------------------------------------------------------------------
 
     def query(

@@ -201,6 +201,12 @@ class ContainerFull(DbError):
     text = "The container reached its maximum size."
 
 
+class TooManyResources(DbError):
+    """The account has as many databases and containers as it may. Delete some, or raise it."""
+
+    text = "The account has too many databases and containers."
+
+
 class SharedContainersFull(DbError):
     """A database's throughput is shared by as many containers as are allowed."""
 

@@ -76,7 +76,8 @@ QUANTIZATION_BYTES_MAX = 512  # of a quantized vector, and no more than it has d
 VECTOR_SEARCH_LIST_MIN = 25  # as the service's message says; its documentation says 10
 VECTOR_SEARCH_LIST_MAX = 500
 VECTOR_SHARD_PATHS_MAX = 1
-DATABASES_AND_CONTAINERS_MAX = 500
+DATABASES_AND_CONTAINERS = 500  # of an account, unless its settings say more
+DATABASES_AND_CONTAINERS_MAX = 100_000
 STORED_PROCEDURES_MAX = 100
 TRIGGERS_MAX = 50
 FUNCTIONS_MAX = 50
@@ -140,6 +141,7 @@ FUNCTION_BLOCK_BYTES = 4 * MB  # of arguments of such a call
 # --- engine ---
 KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
 GROUP_COMMANDS_MAX = 64  # commands in one commit
+BULK_OPERATIONS = 250  # of a bulk, in one command: they hold the writer for some 20 ms
 QUEUE_COMMANDS_MAX = 10_000  # waiting for the writer; more are refused
 BLOCK_CACHE_BYTES = 32 * MB  # decoded blocks of index rows, in each process
 READ_SECONDS_MAX = 5.0  # age of a read transaction; an old one makes the LMDB file grow

@@ -38,7 +38,8 @@ def rows_of(folder: Path) -> dict[bytes, bytes]:
 
 
 def test_kills_at_every_piece_of_a_merge(tmp_path: Path) -> None:
-    folder, truth, first, killed = tmp_path / "data", {}, 0, 0
+    folder, first, killed = tmp_path / "data", 0, 0
+    truth: dict[bytes, bytes] = {}
     for step, passes in KILLS:
         child = start_python(
             "tests.support.run_child",

@@ -24,7 +24,7 @@ from armillary.engine.lmdb import write as lmdb_write
 from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.opening import open_engine
 from armillary.store.commands import HANDLERS as STORE_HANDLERS
-from armillary.store.rows.layout import PACKED
+from armillary.store.rows.layout import PACKED, SEALED
 
 COMMITS = 60
 
@@ -55,7 +55,7 @@ def write(folder: Path, seed: int, first: int) -> None:
 
 
 def open_old(folder: Path) -> None:
-    engine = open_engine(folder, STORE_HANDLERS, packed=PACKED)
+    engine = open_engine(folder, STORE_HANDLERS, packed=PACKED, sealed=SEALED)
     assert isinstance(engine, LmdbEngine)
     os.write(1, b"ready\n")
     until(lambda: not engine._commit.due)

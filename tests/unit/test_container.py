@@ -20,7 +20,7 @@ from tests.support.accounts import (
     status,
 )
 
-from armillary.errors import PartitionKeyFull
+from armillary.errors import BadInput, PartitionKeyFull
 from armillary.values import UNDEFINED
 
 
@@ -113,6 +113,9 @@ def test_a_random_suffix_is_kept_by_replace(memory: World) -> None:
     assert replaced["partitionKey"] == keys[5]
     assert cars.replace_item("5", replaced | {"speed": 2})["partitionKey"] == keys[5]
     assert cars.upsert_item(CAR | {"id": "5"}, partition_key=keys[5])["partitionKey"] == keys[5]
+    with pytest.raises(BadInput, match="suffix is random"):
+        cars.upsert_item(CAR | {"id": "5"})
+    assert cars.upsert_item(replaced)["partitionKey"] == keys[5]
     assert cars.read_item("5", known={"date": "2018-08-09"})["_rid"] == replaced["_rid"]
     assert len(list(cars.read_group({"date": "2018-08-09"}))) == 100
     check(cars)

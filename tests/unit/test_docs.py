@@ -94,7 +94,9 @@ def key_kinds() -> dict[str, bytes]:
     return {
         name: code
         for name, code in vars(layout).items()
-        if name.isupper() and isinstance(code, bytes) and name != "META_KEY"
+        if name.isupper()
+        and isinstance(code, bytes)
+        and name not in ("META_KEY", "PACKED", "SEALED")
     }
 
 

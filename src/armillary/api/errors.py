@@ -60,6 +60,7 @@ from armillary.errors import (
     StorageFull,
     Throttled,
     TooLarge,
+    TooManyResources,
     Unauthorized,
     Unavailable,
     UniqueKeyConflict,
@@ -146,6 +147,7 @@ WIRE: dict[type[DbError], Wire] = {
     # answers when a storage quota is used up. Never 403/3, which sends SDKs to another region,
     # and not 507, which no SDK knows.
     StorageFull: Wire(403, "Forbidden"),
+    TooManyResources: Wire(403, "Forbidden"),
     ReadOnlyStore: Wire(403, "Forbidden"),
     # Normally refused at open. If a server meets it later the data is damaged: nothing the caller
     # sent is wrong, and trying again will not help.

@@ -5,6 +5,7 @@ running. Export and import also go through a server, ours or a Cosmos DB account
 `operate/`.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +14,21 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from armillary.commands.complaints import EXIT_FAILED, EXIT_PARTIAL, Complaint, complaining
+from armillary.ring.words import plural
 
 if TYPE_CHECKING:
+    from armillary.errors import BadInput
     from armillary.operate.ports import Items
 
 DATA = typer.Option(".armillary", "--data", help="The data folder, or 'postgresql://…'.")
@@ -38,6 +49,16 @@ GRAPH = typer.Option(
     False, "--graph", help="A graph: CSV with ~id, ~label, ~from, ~to; or GraphSON lines."
 )
 VERTICES = typer.Option(None, help="With --graph: the CSV file of the vertices that edges join.")
+
+BAR_COLUMNS = (
+    TextColumn("items"),
+    BarColumn(),
+    MofNCompleteColumn(),
+    TextColumn("{task.fields[rate]}"),
+    TimeElapsedColumn(),
+    TextColumn("left"),
+    TimeRemainingColumn(),
+)
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -169,6 +190,7 @@ def import_(
     container: str = CONTAINER,
     graph: bool = GRAPH,
     vertices: Path = VERTICES,
+    types: str = typer.Option("", help="Of columns of a CSV file: zip=text,price=number."),
     json: bool = JSON,
 ) -> None:
     """Put the items of a file into a container. Stopped, the same command goes on where it was.
@@ -178,22 +200,25 @@ def import_(
     Examples:
       armillary import orders.csv --database shop --container orders
       armillary import orders.jsonl --data http://localhost:8081
+      armillary import places.csv --types zip=text
       armillary import people.csv --graph
       armillary import knows.csv --graph --vertices people.csv
     """
-    from armillary.declare.item_files import read_entries
+    from armillary.declare.item_files import parse_types, read_entries
     from armillary.operate.importing import import_items
 
     with _items(data, database, container, json) as target, _bar(json) as shown:
-        entries = read_entries
+        entries: Callable[[Path], Iterator[dict[str, Any] | BadInput]]
+        entries = functools.partial(read_entries, types=parse_types(types))
         if graph:
             from armillary.api.gremlin.graph.files import GraphFile
             from armillary.api.gremlin.login import key_name
 
             entries = GraphFile(key_name(target.partition_key), vertices).documents
-        done = import_items(target, source, progress=shown, entries=entries)
+        total = getattr(shown, "total", _ignore)
+        done = import_items(target, source, progress=shown, total=total, entries=entries)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
-        text = f"{source}: {done.items:,} items are in."
+        text = f"Imported {plural(done.items, 'item')} from {source}."
         _say(json, text, items=done.items, refused=done.refused, refusals=refusals)
         if done.refused:
             shown_lines = [f"  item {one.number}: {one.why}" for one in done.refusals]
@@ -237,10 +262,32 @@ def _bar(json: bool, source: "Items | None" = None) -> Iterator[Callable[[int], 
         yield lambda items: None
         return
     total = None if source is None else source.count()
-    columns = (TextColumn("items"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda items: bar.update(task, completed=items)
+    with Progress(*BAR_COLUMNS, console=console) as bar:
+        yield _Shown(bar, bar.add_task("", total=total, rate=""))
+
+
+class _Shown:
+    """How far it is. The rate counts from the first call: what an earlier run did is not work."""
+
+    def __init__(self, bar: Progress, task: TaskID) -> None:
+        self._bar = bar
+        self._task = task
+        self._first: tuple[int, float] | None = None
+
+    def __call__(self, items: int) -> None:
+        now = self._bar.get_time()
+        if self._first is None:
+            self._first = items, now
+        first, began = self._first
+        rate = f"{(items - first) / (now - began):,.0f}/s" if now > began else ""
+        self._bar.update(self._task, completed=items, rate=rate)
+
+    def total(self, items: int) -> None:
+        self._bar.update(self._task, total=items)
+
+
+def _ignore(items: int) -> None:
+    """Nobody looks."""
 
 
 def _say(as_json: bool, text: str, **facts: Any) -> None:

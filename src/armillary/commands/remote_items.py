@@ -1,23 +1,35 @@
 """Items of a container behind a server, for import and export: ours, or a Cosmos DB account.
 
-Writes go over several connections at once. A 429 is waited out, as SDKs do it; what is refused for
-itself (no key, too large) is said of that item and the rest goes on.
+Writes go over several connections at once, many operations per request, as the bulk mode of the
+official SDKs sends them: those of one physical partition together. A 429 is waited out, as SDKs do
+it; what is refused for itself (no key, too large) is said of that item and the rest goes on. An
+operation that did not go through in a request of many is sent again alone, so that its own answer
+counts.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from armillary.commands.remote import Remote, path_of
-from armillary.encoding.partition_key import PartitionKeyDefinition, key_of, parse_definition
-from armillary.errors import BadInput, Conflict, Throttled, TooLarge, Unavailable
-from armillary.operate.ports import ItemsPage
+from armillary.encoding.hashing import locate
+from armillary.encoding.partition_key import (
+    PartitionKeyDefinition,
+    check_key,
+    key_of,
+    parse_definition,
+)
+from armillary.errors import BadInput, Conflict, RangeGone, Throttled, TooLarge, Unavailable
+from armillary.operate.ports import ItemsPage, keyed_by_chance, with_key
 from armillary.values import UNDEFINED
 
 CONNECTIONS: Final = 8
@@ -25,6 +37,22 @@ WAITS_MAX: Final = 60
 WAIT_MS: Final = 100.0
 #: Of one item; everything else would befall the others too.
 OF_THE_ITEM: Final = (BadInput, Conflict, TooLarge)
+
+
+REQUEST_OPERATIONS: Final = 100  # the most that one request may have
+REQUEST_BYTES: Final = 1_000_000
+BULK_HEADERS: Final = {
+    "x-ms-cosmos-is-batch-request": "True",
+    "x-ms-cosmos-batch-atomic": "False",
+    "x-ms-cosmos-batch-continue-on-error": "True",
+}
+
+
+class _Sent(NamedTuple):
+    at: int
+    """Its position among the items."""
+    key: str
+    item: dict[str, Any]
 
 
 class RemoteItems:
@@ -51,6 +79,7 @@ class RemoteItems:
             raise
         told = self._definition.get("partitionKey")
         self._key = None if told is None else parse_definition(told)
+        self._by_chance = keyed_by_chance(self._definition)
 
     def __enter__(self) -> RemoteItems:
         return self
@@ -84,11 +113,86 @@ class RemoteItems:
         return ItemsPage(reply.body["Documents"], reply.headers.get("x-ms-continuation"))
 
     def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
+        answers: list[str | None] = [None] * len(items)
+        requests, alone = self._requests(items)
         with ThreadPoolExecutor(CONNECTIONS) as pool:
-            return list(pool.map(self._upsert, items))
+            for again in pool.map(self._upsert_many, requests):
+                alone += again
+            single = pool.map(self._upsert, [items[at] for at in alone])
+            for at, answer in zip(alone, single, strict=True):
+                answers[at] = answer
+        return answers
+
+    def _requests(
+        self, items: Sequence[dict[str, Any]]
+    ) -> tuple[list[tuple[str, list[_Sent]]], list[int]]:
+        """Operations by physical partition, as many as go into one request; and the positions of
+        items whose place is not known here."""
+        ranges = self._ranges()
+        starts = [start for start, _ in ranges]
+        gathered: dict[str, list[_Sent]] = {}
+        requests: list[tuple[str, list[_Sent]]] = []
+        alone: list[int] = []
+        sizes: dict[str, int] = {}
+        for at, item in enumerate(items):
+            try:
+                values = () if self._key is None else key_of(item, self._key)
+                if self._key is None or UNDEFINED in values or not ranges:
+                    raise BadInput("The server finds its key.")
+                epk, _ = locate(check_key(values, self._key), self._key)
+                text = orjson.dumps(item)
+            except (BadInput, TypeError, ValueError):
+                alone.append(at)
+                continue
+            name = ranges[bisect_right(starts, epk.hex().upper()) - 1][1]
+            held = gathered.setdefault(name, [])
+            held.append(_Sent(at, orjson.dumps(values).decode(), item))
+            sizes[name] = sizes.get(name, 0) + len(text)
+            if len(held) >= REQUEST_OPERATIONS or sizes[name] >= REQUEST_BYTES:
+                requests.append((name, gathered.pop(name)))
+                sizes[name] = 0
+        requests += gathered.items()
+        return requests, alone
+
+    def _ranges(self) -> list[tuple[str, str]]:
+        """(first hash, id) of the physical partitions, in order."""
+        reply = self._asked(lambda remote: remote.rest("GET", f"{self._path}/pkranges"))
+        found = reply.body.get("PartitionKeyRanges", [])
+        return sorted((one["minInclusive"], one["id"]) for one in found)
+
+    def _upsert_many(self, request: tuple[str, list[_Sent]]) -> list[int]:
+        """The positions of those that have to be sent again."""
+        name, sent = request
+        operations = [
+            {
+                "operationType": "Upsert",
+                "partitionKey": one.key,
+                "resourceBody": one.item,
+                "minimalReturnPreference": True,
+            }
+            for one in sent
+        ]
+        headers = BULK_HEADERS | {"x-ms-documentdb-partitionkeyrangeid": name}
+        path = f"{self._path}/docs"
+        try:
+            reply = self._asked(lambda remote: remote.rest("POST", path, operations, headers))
+        except (*OF_THE_ITEM, RangeGone):
+            return [one.at for one in sent]  # split since we asked, or one of them is to blame
+        results = reply.body
+        if not isinstance(results, list) or len(results) != len(sent):
+            return [one.at for one in sent]
+        return [
+            one.at
+            for one, result in zip(sent, results, strict=True)
+            if not 200 <= int(result.get("statusCode", 0)) < 300
+        ]
 
     def _upsert(self, item: dict[str, Any]) -> str | None:
         path = f"{self._path}/docs"
+        keyed = with_key(self._by_chance, item)
+        if isinstance(keyed, BadInput):
+            return str(keyed)
+        item = keyed
         try:
             headers = {"x-ms-documentdb-is-upsert": "True"} | self._key_of(item)
             self._asked(lambda remote: remote.rest("POST", path, item, headers))

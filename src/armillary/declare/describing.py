@@ -16,7 +16,7 @@ from armillary.store.catalog.definitions import parse_container
 from armillary.store.catalog.records import ContainerRecord, DatabaseRecord
 from armillary.store.catalog.tables import api_of
 from armillary.store.commands import HANDLERS
-from armillary.store.rows.layout import PACKED
+from armillary.store.rows.layout import PACKED, SEALED
 from armillary.store.throughput.provisioned import read_offer
 
 NOWHERE = Place("", 0)
@@ -26,7 +26,7 @@ def describe_address(address: str) -> tuple[DeclaredDatabase, ...]:
     """Of the account in a folder or a PostgreSQL database, which has to be there."""
     if not is_there(address):
         raise BadInput(f"There is no account in {address}.")
-    engine = open_engine(address, HANDLERS, packed=PACKED)
+    engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
     try:
         return describe(AccountStore(engine, random=new_random()))
     finally:

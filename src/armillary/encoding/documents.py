@@ -241,14 +241,18 @@ def _too_deep() -> BadInput:
 # --- names ----------------------------------------------------------------------------------------
 
 
+#: Clients and proxies take these out of a path, whatever they stand for.
+DOTS: Final = frozenset({".", ".."})
+
+
 def check_id(text: JSON) -> str:
     """The id of an item. `?` and `#` are allowed here, unlike in names (nosql-rest 2.6)."""
     if type(text) is not str or not text:
         raise BadInput("The 'id' of an item must be a string that is not empty.")
     if "/" in text or "\\" in text:
         _refuse_characters(text, "/\\")
-    if text[-1] == " ":
-        raise BadInput("The resource name can't end with space.")
+    if text in DOTS:
+        raise BadInput(f"The 'id' can't be '{text}': in a path it names another resource.")
     if not text.isascii():
         _check_unicode(text)
     if len(text) * 4 > ID_BYTES_MAX:
@@ -263,6 +267,8 @@ def check_name(text: JSON) -> str:
     if type(text) is not str or not text:
         raise BadInput("The 'id' of a resource must be a string that is not empty.")
     _refuse_characters(text, "/\\?#")
+    if text in DOTS:
+        raise BadInput(f"The resource name can't be '{text}': in a path it names another one.")
     if text[-1] == " ":
         raise BadInput("The resource name can't end with space.")
     if len(text) > NAME_CHARACTERS_MAX:

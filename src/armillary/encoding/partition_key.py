@@ -61,6 +61,10 @@ class PartitionKeyDefinition:
         return deepcopy(dict(self.source))
 
 
+#: What the server writes into every item.
+SYSTEM_NAMES: Final = frozenset({"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"})
+
+
 def parse_definition(source: JSON) -> PartitionKeyDefinition:
     if not isinstance(source, dict):
         raise BadInput("The partition key definition must be an object with 'paths'.")
@@ -82,6 +86,29 @@ def parse_definition(source: JSON) -> PartitionKeyDefinition:
             "A system partition key is kind 'Hash', version 1, with the one path '/_partitionKey'."
         )
     return PartitionKeyDefinition(paths, kind, version, system_key, deepcopy(source))
+
+
+def check_new_paths(definition: PartitionKeyDefinition) -> None:
+    """What a new container can't have; those that were made before stay as they are."""
+    if definition.system_key:
+        return
+    for path, text in zip(definition.paths, _texts(definition), strict=True):
+        if path[0] in SYSTEM_NAMES:
+            raise BadInput(
+                f"The partition key path '{text}' is a system property: the server writes it after "
+                "the item has its place. Choose a property of your own."
+            )
+        if " " in text and '"' not in text:
+            raise BadInput(
+                f"The partition key path '{text}' is invalid: a name with a space is written in "
+                'quotes, as in /"first name".'
+            )
+
+
+def _texts(definition: PartitionKeyDefinition) -> list[str]:
+    texts = definition.source["paths"]
+    assert isinstance(texts, list)
+    return [str(text) for text in texts]
 
 
 def _check_paths(paths: tuple[Path, ...], kind: JSON, version: int) -> None:

@@ -1,5 +1,5 @@
-"""Open the engine that an address names (`address.py`): memory, LMDB, or PostgreSQL, which needs the
-`postgres` extra.
+"""Open the engine that an address names (`address.py`): memory, LMDB, or PostgreSQL, which needs
+the `postgres` extra.
 
 Drivers are imported only by who uses them, so that an extra stays optional.
 """
@@ -30,11 +30,12 @@ def open_engine(
     durability: Durability = "full",
     clock: Clock | None = None,
     packed: bytes | None = None,
+    sealed: bytes = b"",
     keep_format: bool = False,
     **options: Any,
 ) -> Engine:
-    """`options` are those of the engine that the address names. `packed` and `keep_format` are for
-    LMDB; the others have no runs."""
+    """`options` are those of the engine that the address names. `packed`, `sealed` and
+    `keep_format` are for LMDB; the others have no runs and their own checksums."""
     if durability not in ("full", "relaxed"):
         raise BadInput(f"The durability is full or relaxed, not {durability!r}.")
     address = parse_address(given)
@@ -52,6 +53,7 @@ def open_engine(
         durability=durability,
         clock=clock,
         packed=packed,
+        sealed=sealed,
         keep_format=keep_format,
         **options,
     )

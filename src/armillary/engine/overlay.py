@@ -96,7 +96,7 @@ class OverlayWriter:
         new = dict(rows)
         if (
             new
-            and new.keys().isdisjoint(self._changes)
+            and new.keys().isdisjoint(self._changes.keys())  # views: the shorter one is walked
             and META_KEY not in new
             and b"" not in new
             and max(map(len, new)) <= KEY_BYTES_MAX

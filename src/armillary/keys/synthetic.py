@@ -18,6 +18,7 @@ Facts: partitioning reference, sections 6.2 to 6.4; definition: docs/synthetic-k
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from random import Random
 from typing import TypeAlias
 
@@ -103,6 +104,12 @@ class SyntheticKey:
             kept = "" if stored is UNDEFINED else "; the key of a stored item can't change"
             raise self._misfit(view, given, kept)
         return put(view, self.path, given)
+
+    def apply_stably(self, item: Item) -> dict[str, JSON]:
+        """As `apply`, with a random suffix that follows from the item's id: doing it twice with one
+        item gives one key. For those who copy items and may have to begin again."""
+        digest = blake2b(str(item.get("id", "")).encode("utf-8", "replace"), digest_size=8).digest()
+        return self.apply(item, Random(int.from_bytes(digest)))
 
     # --- reads ------------------------------------------------------------------------------------
 

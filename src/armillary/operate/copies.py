@@ -13,7 +13,7 @@ from armillary.engine.opening import is_there, open_engine
 from armillary.errors import BadInput, DbError
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
-from armillary.store.rows.layout import PACKED
+from armillary.store.rows.layout import PACKED, SEALED
 
 __all__ = ["backup", "compact_folder", "mark_restored", "restore"]
 
@@ -21,7 +21,7 @@ __all__ = ["backup", "compact_folder", "mark_restored", "restore"]
 def backup(address: str, target: Path) -> int:
     """Bytes of the copy. Reads and writes of a running server go on."""
     check_there(address)
-    engine = open_engine(address, HANDLERS, packed=PACKED)
+    engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
     try:
         engine.backup(target)
     finally:

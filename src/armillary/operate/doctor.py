@@ -25,7 +25,7 @@ from armillary.partition.ranges import range_table
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ContainerRecord
 from armillary.store.commands import HANDLERS
-from armillary.store.rows.layout import PACKED
+from armillary.store.rows.layout import PACKED, SEALED
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.upkeep.recount import problems
 
@@ -46,7 +46,7 @@ def examine(address: str, progress: Callable[[str], None] = lambda what: None) -
     if folder is not None:
         yield from _folder(folder)
     try:
-        engine = open_engine(address, HANDLERS, packed=PACKED)
+        engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
     except DbError as error:
         yield Finding("account", False, f"It can't be opened: {error}")
         return
@@ -121,7 +121,7 @@ def _space(
             try:
                 found += problems(reader, policies)
             except DataDamaged as error:
-                found.append(f"its rows can't be compared with the items: {error}")
+                found = found or [_unreadable(error)]  # the check has named all of them
             return items, found
     except SpaceGone:
         return None

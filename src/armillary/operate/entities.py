@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from armillary.encoding.edm_json import is_entity, plain_entity, stored_entity
+from armillary.encoding.partition_key import PartitionKeyDefinition
 from armillary.errors import BadInput
 from armillary.operate.ports import Items, ItemsPage
 
@@ -21,6 +22,10 @@ class Entities:
     @property
     def identity(self) -> str:
         return self._items.identity
+
+    @property
+    def partition_key(self) -> PartitionKeyDefinition:
+        return self._items.partition_key
 
     def count(self) -> int | None:
         return self._items.count()

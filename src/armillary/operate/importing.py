@@ -11,13 +11,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from armillary.declare.item_files import read_entries
 from armillary.errors import BadInput
 from armillary.operate.journal import Journal
 from armillary.operate.ports import Items
 
-GROUP_ITEMS = 500
+GROUP_ITEMS = 2_000
 REFUSALS_KEPT = 20
+LINES = (".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,11 @@ def import_items(
     source: Path,
     *,
     progress: Callable[[int], None] = lambda items: None,
+    total: Callable[[int], None] = lambda items: None,
     entries: Callable[[Path], Iterator[dict[str, Any] | BadInput]] = read_entries,
 ) -> Imported:
-    """`progress` hears how many items of the file are done; `entries` reads them from it."""
+    """`progress` hears how many items of the file are done, `total` about how many there are: by
+    the size of the first ones, where the file says no more; `entries` reads them from it."""
     size = source.stat().st_size if source.is_file() else -1
     if size < 0:
         raise BadInput(f"There is no file {source}.")
@@ -63,11 +68,20 @@ def import_items(
             refused += 1
             if len(refusals) < REFUSALS_KEPT:
                 refusals.append(Refusal(number, why))
+        if done == begin and source.suffix in LINES:
+            total(begin + round(size * len(group) / max(1, _text_bytes(group))))
         done += len(group)
         journal.save(done=done, refused=refused)
         progress(done)
     journal.remove()
     return Imported(done - refused, refused, tuple(refusals), begin)
+
+
+def _text_bytes(group: list[Any]) -> int:
+    """About what they take in a file of lines."""
+    some = group[:: max(1, len(group) // 50)]
+    texts = [len(orjson.dumps(one)) + 1 for one in some if isinstance(one, dict)]
+    return sum(texts) * len(group) // max(1, len(texts))
 
 
 def _put(target: Items, group: list[Any], done: int) -> Iterator[tuple[int, str]]:

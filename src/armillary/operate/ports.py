@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from armillary.container import Container
 from armillary.encoding.partition_key import PartitionKeyDefinition, parse_definition
-from armillary.errors import DbError, Throttled
+from armillary.errors import BadInput, DbError, Throttled
+from armillary.keys import SyntheticKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,26 @@ class LocalItems:
         return ItemsPage(page.items, page.continuation)
 
     def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
-        answers = self._container.bulk(("upsert", (one,)) for one in items)
+        key = keyed_by_chance(self._container.properties())
+        keyed = [with_key(key, one) for one in items]
+        done = iter(self._container.upsert_all([one for one in keyed if isinstance(one, dict)]))
+        answers = [next(done) if isinstance(one, dict) else one for one in keyed]
         throttled = next((one for one in answers if isinstance(one, Throttled)), None)
         if throttled is not None:
             raise throttled
         return [str(one) if isinstance(one, DbError) else None for one in answers]
+
+
+def keyed_by_chance(definition: Mapping[str, Any]) -> SyntheticKey | None:
+    """The synthetic key of a container when its suffix is random: an upsert needs it then."""
+    spec = definition.get("syntheticKey")
+    key = None if spec is None else SyntheticKey.from_json(spec)
+    return key if key is not None and key.is_random else None
+
+
+def with_key(key: SyntheticKey | None, item: dict[str, Any]) -> dict[str, Any] | BadInput:
+    """The same item gets the same key each time, so that importing it twice does no harm."""
+    try:
+        return item if key is None else key.apply_stably(item)
+    except BadInput as error:
+        return error

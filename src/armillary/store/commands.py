@@ -1,9 +1,11 @@
 """Every command there is, by name. A writer in another process imports this table by its path."""
 
 from armillary.engine.base import Handler
+from armillary.engine.messages import Codec
 from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
 from armillary.store.items import operations, script_writes
+from armillary.store.items.requests import Context, Done, Key, Op
 from armillary.store.migration import records as rekey_records
 from armillary.store.moves import handlers as moving
 from armillary.store.moves import records as move_records
@@ -29,3 +31,8 @@ HANDLERS: dict[str, Handler] = {
     **notes.HANDLERS,
 }
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
+
+#: Commands whose data goes to the writer process without a pickle.
+CODECS: dict[str, Codec] = {
+    operations.WRITE: Codec(tuple[Context, Key, list[Op]], Done),
+}

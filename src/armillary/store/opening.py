@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from armillary.engine.address import Address
 from armillary.engine.base import Engine
+from armillary.limits import DATABASES_AND_CONTAINERS
 from armillary.partition.budgets.ledger import Ledger
 from armillary.partition.budgets.opening import open_ledger
 from armillary.partition.provisioning.partitions import PartitionLimits
@@ -39,6 +40,7 @@ def open_store(
     profile: str = "default",
     stopwatch: Callable[[], float] | None = None,
     wait: Callable[[float], None] = time.sleep,
+    resources_max: int = DATABASES_AND_CONTAINERS,
 ) -> Opened:
     """`metered`: count what is done, also where nothing is refused. `wait` passes the time of
     whoever waits for another process."""
@@ -65,5 +67,6 @@ def open_store(
         serverless=serverless,
         meter=meter,
         wait=wait,
+        resources_max=resources_max,
     )
     return Opened(store, ledger)

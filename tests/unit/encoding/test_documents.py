@@ -176,7 +176,7 @@ def test_a_missing_id_has_the_text_clients_know() -> None:
         (None, "must be a string"),
         ("a/b", "contains invalid character '/'"),
         ("a\\b", r"contains invalid character '\\'"),
-        ("a ", "can't end with space"),
+        (".", "names another resource"),
         ("x" * 1024, "1024 bytes; allowed are 1023"),
         ("é" * 512, "1024 bytes; allowed are 1023"),
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
@@ -15,7 +14,8 @@ from tests.support.commands import HANDLERS, HANDLERS_PATH, command, first_rows
 
 from armillary.engine.base import Command
 from armillary.engine.lmdb.worker import LmdbWorkerEngine, open_with_writer_process
-from armillary.engine.lmdb.writer_process import WriterProcess, answer, load_handlers
+from armillary.engine.lmdb.writer_process import WriterProcess, load_handlers
+from armillary.engine.messages import Codecs, error_frame, number_of
 from armillary.errors import BadInput, FormatMismatch, Unavailable, WriteUncertain
 
 OpenWorker = Callable[[], LmdbWorkerEngine]
@@ -200,8 +200,9 @@ class Stubborn(Exception):
     ],
 )
 def test_errors_survive_the_trip(error: Exception, kind: type) -> None:
-    number, result, failure = pickle.loads(answer(7, None, error))
-    assert (number, result, type(failure)) == (7, None, kind)
+    frame = error_frame(7, error)
+    result, failure = Codecs().read_answer(frame, "any")
+    assert (number_of(frame), result, type(failure)) == (7, None, kind)
     if isinstance(failure, BadInput):
         facts: dict[str, Any] = failure.facts
         assert facts == {"field": 1}

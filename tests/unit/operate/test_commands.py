@@ -42,7 +42,7 @@ def test_some_refused_is_3_and_says_which(data: Path, tmp_path: Path) -> None:
     file.write_text('{"id": "a", "pk": 1}\nnonsense\n', "utf-8")
     done = run("import", file, "--data", data)
     assert done.exit_code == 3
-    assert "1 items are in" in done.stdout
+    assert "Imported 1 item from" in done.stdout
     assert "item 2: It is not JSON" in done.stderr
 
 

@@ -10,7 +10,7 @@ import pytest
 import armillary
 from armillary.account import Database
 from armillary.container import Container
-from armillary.declare.item_files import read_items
+from armillary.declare.item_files import parse_types, read_entries, read_items
 from armillary.errors import BadInput
 from armillary.operate import exporting, importing
 from armillary.operate.exporting import export_items
@@ -90,14 +90,14 @@ def test_the_journal_of_another_container_is_not_gone_on_with(
 
 def test_a_stopped_import_goes_on_where_it_was(shop: Database, tmp_path: Path) -> None:
     source = tmp_path / "items.jsonl"
-    source.write_bytes(b"".join(b'{"id": "%d", "pk": "a"}\n' % n for n in range(1200)))
+    source.write_bytes(b"".join(b'{"id": "%d", "pk": "a"}\n' % n for n in range(2400)))
     target = shop.create_container("target", "/pk")
     with pytest.raises(Stopped):
-        import_items(LocalItems(target), source, progress=stop_after(1000))  # type: ignore[arg-type]
+        import_items(LocalItems(target), source, progress=stop_after(2000))  # type: ignore[arg-type]
     target.delete_item("0", "a")  # not brought back: that part is done
     done = import_items(LocalItems(target), source)
-    assert done.resumed_at == 1000
-    assert sum(1 for _ in target.read_all_items()) == 1199
+    assert done.resumed_at == 2000
+    assert sum(1 for _ in target.read_all_items()) == 2399
     assert sorted(one.name for one in tmp_path.iterdir()) == ["items.jsonl"]
 
 
@@ -184,7 +184,7 @@ def test_a_table_has_every_column_and_text_for_what_is_nested(
     export_items(LocalItems(source), tmp_path / name)
     found = {one["id"]: one for one in read_items(tmp_path / name)}
     assert found["1"]["deep"] == '{"a":[1,{"b":null}]}'
-    assert found["2"] == {"id": "2", "pk": "b", "n": 2.5, "mixed": 7, "ok": True} | {
+    assert found["2"] == {"id": "2", "pk": "b", "n": 2.5, "mixed": "7", "ok": True} | {
         "tags": '["x","y"]',
         "big": 1.5,
     }
@@ -204,3 +204,41 @@ def test_a_broken_parquet_file_is_said(shop: Database, tmp_path: Path) -> None:
     target = LocalItems(shop.create_container("target", "/pk"))
     with pytest.raises(BadInput, match="can't be read"):
         import_items(target, tmp_path / "a.parquet")
+
+
+def test_importing_twice_into_a_random_suffix_makes_no_second_copy(
+    shop: Database, tmp_path: Path
+) -> None:
+    key = {
+        "version": 1,
+        "path": "/pk",
+        "parts": ["/day"],
+        "suffix": {"kind": "random", "k": 10},
+    }
+    readings = shop.create_container("readings", synthetic_key=key)
+    source = tmp_path / "readings.jsonl"
+    rows = [{"id": str(n), "day": "2018-08-09"} for n in range(50)]
+    source.write_bytes(b"\n".join(map(orjson.dumps, [*rows, {"id": "none"}])))
+    for _ in range(2):
+        done = import_items(LocalItems(readings), source)
+        assert (done.items, done.refused) == (50, 1)
+        stored = list(readings.read_all_items())
+        assert sorted(str(one["id"]) for one in stored) == sorted(str(n) for n in range(50))
+    assert len({str(one["pk"]) for one in stored}) == 10
+
+
+def test_a_column_of_a_csv_file_has_one_type(tmp_path: Path) -> None:
+    """By the cell, the partition key of one column was a number here and a text there."""
+    source = tmp_path / "places.csv"
+    source.write_text("id,zip,n,ok,note\n1,12,1,true,5\n2,007,2.5,false,x\n3,99,,,null\n")
+    rows = list(read_items(source))
+    assert [one["zip"] for one in rows] == ["12", "007", "99"]
+    assert [one.get("n") for one in rows] == [1, 2.5, None]
+    assert [one.get("ok") for one in rows] == [True, False, None]
+    assert [one["note"] for one in rows] == ["5", "x", "null"]
+    (first, *_) = read_entries(source, parse_types("n=text, ok=text"))
+    assert first == {"id": "1", "zip": "12", "n": "1", "ok": "true", "note": "5"}
+    found = list(read_entries(source, parse_types("zip=number")))
+    assert isinstance(found[1], BadInput)
+    with pytest.raises(BadInput, match="--types"):
+        parse_types("zip=postcode")

@@ -369,3 +369,18 @@ def test_data_is_for_its_owner_alone(tmp_path: Path) -> None:
     for path, mode in modes.items():
         if path.is_file() and path.name not in shown:
             assert mode == 0o600, path
+
+
+def test_a_key_that_is_none_ends_with_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "armillary", "serve", "--data", ":memory:", "--port", "0"],
+        env={**os.environ, "ARMILLARY_KEY": "not base64!"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert "ARMILLARY_KEY" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -12,8 +12,8 @@ from armillary.container import Container
 from armillary.engine.opening import open_engine
 from armillary.errors import Throttled
 from armillary.partition.budgets.file import FileLedger
-from armillary.partition.usage.consumption import PartitionHeat
 from armillary.partition.request_units import read_ru
+from armillary.partition.usage.consumption import PartitionHeat
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ensure_catalog
 from armillary.store.commands import HANDLERS

@@ -41,6 +41,7 @@ def open_gateway(
         metadata=throughput.metadata,
         profile=throughput.profile,
         stopwatch=perf_counter,
+        resources_max=settings.api.resources_max,
     )
     full, read_only = told_apart(keys)
     gateway = GatewaySettings(
@@ -52,6 +53,7 @@ def open_gateway(
         cors_origins=settings.api.cors_origins,
         trust_forwarded=settings.api.trust_forwarded,
         accept_entra=settings.api.accept_entra,
+        advertise=tuple(f"{one.rstrip('/')}/" for one in settings.server.advertise),
         gateway_merge=settings.query.gateway_merge,
         quick_reads=address.is_local,
         script_seconds=settings.scripts.seconds,

@@ -45,8 +45,15 @@ class Path:
         return self.segments[1::2]
 
 
+ITEM_SEGMENTS: Final = 6
+
+
 def parse_path(target: str) -> Path:
-    raw = tuple(filter(None, target.partition("?")[0].split("/")))
+    head, _, rest = target.partition("?")
+    raw = tuple(filter(None, head.split("/")))
+    if rest and len(raw) == ITEM_SEGMENTS and raw[4] == "docs":
+        # No query belongs there: the JavaScript SDK sends a `?` of an id as it is.
+        raw = (*raw[:5], f"{raw[5]}?{rest}")
     if "%" not in target:
         return Path(raw, raw)
     try:

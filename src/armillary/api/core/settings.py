@@ -38,6 +38,8 @@ class GatewaySettings:
     logs_requests: bool = False
     """A line in the log for every request (`request_log.py`)."""
     region: str = "South Central US"
+    advertise: tuple[str, ...] = ()
+    """Addresses that clients are told to use, each a region; none: the one they came by."""
     consistency: str = "Session"
     cors_origins: tuple[str, ...] = ()
     """Web pages that may call; `*` is any. None by default: the emulator key is public, so any

@@ -18,7 +18,8 @@ from armillary.api.errors import wire
 from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.options import Options
 from armillary.budget import Budget
-from armillary.errors import BadInput, DbError, NeedsMerge, Throttled
+from armillary.encoding.etags import matches
+from armillary.errors import BadInput, DbError, NeedsMerge, NotModified, Throttled
 from armillary.partition.request_units import metadata_ru, rounded
 from armillary.query.problems import BadQuery
 from armillary.query.run.bounds import query_budget
@@ -108,6 +109,10 @@ def resource(
     call: Call, status: int, document: dict[str, JSON], headers: Headers = NONE
 ) -> Response:
     """One resource that is not an item. Its etag goes into a header as well."""
+    etag, given = document.get("_etag"), call.options.if_none_match
+    is_read = call.request.method == "GET" and isinstance(etag, str)
+    if is_read and given is not None and matches(given, str(etag).strip('"')):
+        raise NotModified(etag=str(etag).strip('"'), charge_ru=metadata_ru(write=False))
     body = b"" if call.options.is_minimal and status != 200 else orjson.dumps(document)
     return reply(call, status, body, {"etag": document.get("_etag"), **headers})
 

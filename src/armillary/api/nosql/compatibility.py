@@ -43,6 +43,7 @@ REQUEST_HEADERS: Final[dict[str, str]] = {
     "prefer": "`return=minimal` leaves the body of a write out",
     "x-ms-cosmos-is-batch-request": "POST is a batch or a bulk",
     "x-ms-cosmos-batch-atomic": "all or nothing",
+    "x-ms-cosmos-batch-continue-on-error": "`false`: a bulk stops at the first entry that fails",
     "x-ms-documentdb-pre-trigger-include": "the trigger that runs before a write",
     "x-ms-documentdb-post-trigger-include": "the trigger that runs after it",
     "x-ms-documentdb-script-enable-logging": "answer with what a procedure logs",

@@ -49,6 +49,11 @@ class Options:
         return self.flag("x-ms-cosmos-batch-atomic")
 
     @property
+    def goes_on(self) -> bool:
+        """Whether the entries of a bulk after one that failed are tried all the same."""
+        return self.headers.get("x-ms-cosmos-batch-continue-on-error", "").lower() != "false"
+
+    @property
     def is_upsert(self) -> bool:
         return self.flag("x-ms-documentdb-is-upsert")
 

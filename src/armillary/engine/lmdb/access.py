@@ -29,6 +29,7 @@ from armillary.engine.runs.blocks import END, FIRST_OWN
 from armillary.engine.runs.cache import CACHE, BlockCache
 from armillary.engine.runs.directory import Directory, unpack_directory
 from armillary.engine.runs.reading import RunReader
+from armillary.engine.sealing import unseal
 from armillary.errors import SnapshotExpired
 from armillary.limits import KEY_BYTES_MAX
 
@@ -85,6 +86,8 @@ class LmdbReader:
         if key[0] >= FIRST_OWN and self._packed:
             return None
         value = self._txn.get(self._prefix + key, None, self._place.db)
+        if value and key[0] in self._place.sealed:
+            return unseal(value, key)
         return value[TAG_BYTES:] if key == META_KEY and value is not None else value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -99,7 +102,13 @@ class LmdbReader:
             or (self._packed and any(key[0] in self._packed or key[0] >= FIRST_OWN for key in keys))
         ):
             return [self.get(key) for key in keys]
-        return [get(prefix + key, None, db) for key in keys]
+        values = [get(prefix + key, None, db) for key in keys]
+        if sealed := self._place.sealed:
+            return [
+                unseal(value, key) if value and key[0] in sealed else value
+                for key, value in zip(keys, values, strict=True)
+            ]
+        return values
 
     def get_via(self, key: bytes, prefix: bytes) -> tuple[bytes, bytes | None] | None:
         value = self.get(key)
@@ -123,7 +132,8 @@ class LmdbReader:
         """What does not agree about the runs of this snapshot."""
         if not self._packed:
             return []
-        return list(checking.problems(Area(self._txn, self._place.db, self._prefix), self._packed))
+        area = Area(self._txn, self._place.db, self._prefix)
+        return list(checking.problems(area, self._packed, self._place.sealed))
 
     def _lists(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
         if not self._packed:
@@ -144,7 +154,11 @@ class LmdbReader:
 
     def _tree(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
         cursor = self._txn.cursor(self._place.db)
-        return _chunks(cursor, self._prefix, start, end, reverse, self._check_age)
+        lists = _chunks(cursor, self._prefix, start, end, reverse, self._check_age)
+        sealed = self._place.sealed
+        if any(start < bytes((kind + 1,)) and end > bytes((kind,)) for kind in sealed):
+            return (_unsealed(rows, sealed) for rows in lists)
+        return lists
 
     def _check_age(self) -> None:
         if monotonic() > self._deadline:
@@ -173,6 +187,10 @@ def segments_of(packed: bytes, start: bytes, end: bytes) -> Iterator[tuple[bytes
         at = high
     if at < end:
         yield at, end, False
+
+
+def _unsealed(rows: list[Row], sealed: bytes) -> list[Row]:
+    return [(key, unseal(value, key) if key[0] in sealed else value) for key, value in rows]
 
 
 _directories: dict[bytes | None, Directory] = {}

@@ -42,6 +42,7 @@ from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import DIRECTORY_KEY
 from armillary.engine.runs.cache import CACHE
 from armillary.engine.runs.reading import RunReader
+from armillary.engine.sealing import unseal
 from armillary.errors import BadInput, DbError, Unavailable
 from armillary.limits import (
     GROUP_COMMANDS_MAX,
@@ -93,16 +94,17 @@ class LmdbStore:
         own_max: int = SPACES_OWN_DATABASE_MAX,
         read_seconds_max: float = READ_SECONDS_MAX,
         packed: bytes | None = None,
+        sealed: bytes = b"",
         keep_format: bool = False,
         mounts: Path = MOUNTS,
     ) -> None:
         """`packed`: the kinds of rows (first bytes of keys) that lie in runs, in every space but
-        the catalog's; None: those that the folder has. `keep_format`: an older folder is only read
-        and not migrated."""
+        the catalog's; `sealed`: those that carry a checksum; None: as the folder has them.
+        `keep_format`: an older folder is only read and not migrated."""
         settings = Settings(durability, map_bytes, reserve_bytes, mounts, keep_format)
         self._environment = acquire(path, settings)
         try:
-            self._spaces = Spaces(self._environment, own_max, packed)
+            self._spaces = Spaces(self._environment, own_max, packed, sealed)
         except BaseException as error:
             release(self._environment)
             if isinstance(error, lmdb.Error):
@@ -157,6 +159,8 @@ class LmdbStore:
                     first = transaction.get(key)
                     second = None if first is None else transaction.get(prefix + first)
                     transaction.abort()
+                    if second is not None and prefix[0] in place.sealed:
+                        second = unseal(second, prefix + first)  # type: ignore[operator]
                     return raw[TAG_BYTES:], first, second
                 transaction.abort()
             except lmdb.Error:
@@ -199,7 +203,13 @@ class LmdbStore:
                                 return None
                 found.sort()
                 get = transaction.get
-                return raw[TAG_BYTES:], [get(key, b"") for key in found]
+                values = [get(key, b"") for key in found]
+                if prefix[:1] in place.sealed:
+                    values = [
+                        unseal(value, key) if value else value
+                        for key, value in zip(found, values, strict=True)
+                    ]
+                return raw[TAG_BYTES:], values
             finally:
                 transaction.abort()
         except lmdb.Error:
@@ -277,6 +287,8 @@ class LmdbEngine(LmdbStore):
         super().__init__(path, **options)
         self._commit = GroupCommit(self._environment, self._spaces, handlers, panic)
         self._panic = panic
+        self.told: Callable[[], None] = _nothing
+        """Called in the writer's thread whenever a group has been answered."""
         self._commit.rest = self._environment.has_old_reader
         self._commit.due.update(self._spaces.due())
         self._groups = Groups(
@@ -303,6 +315,12 @@ class LmdbEngine(LmdbStore):
 
     def _run(self, jobs: list[Job]) -> None:
         """Commands go in groups; what the engine does for itself goes alone, in its place."""
+        try:
+            self._run_all(jobs)
+        finally:
+            self.told()
+
+    def _run_all(self, jobs: list[Job]) -> None:
         group: list[Job] = []
         for job in jobs:
             own_work = OWN_WORK.get(job.command.name)
@@ -378,6 +396,10 @@ class LmdbEngine(LmdbStore):
             self._groups.submit(prefix, Command(PURGE, None))
         except DbError:
             return  # closing, or very busy: the next opening goes on with it
+
+
+def _nothing() -> None:
+    """No other process waits for answers."""
 
 
 def drop_in_pieces(run: Callable[[int, Command], Any], space: int) -> None:

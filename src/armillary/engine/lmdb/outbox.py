@@ -6,22 +6,26 @@ While one write is under way the next batch gathers, as with commits (groups.py)
 never blocked by a slow other side; how much may wait is bounded by the callers, who bound the
 commands under way.
 
-An event loop that puts many in one turn can say so (`defer`, then `soon`): the thread is then woken
-once, at the end of the turn, and does not fight with the loop for the interpreter's lock at every
-message. It must not wait for the answer in that turn.
+An event loop that puts many in one turn can say so (`defer`, then `soon`): they then go out at the
+end of the turn in one write by the loop itself, without waking the thread; only what the socket
+does not take at once is left to it. The loop must not wait for the answer in that turn.
 """
 
 from __future__ import annotations
 
-import pickle
+import os
+import socket
+import struct
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from multiprocessing.connection import Connection
-from typing import Any
+
+from armillary.engine.messages import joined, split
 
 BATCH_MESSAGES_MAX = 256
+_SIZE = struct.Struct("!i")
 
 #: Calls a function at the end of this turn, in the same thread.
 Defer = Callable[[Callable[[], None]], object]
@@ -36,6 +40,9 @@ class Outbox:
         self._defer: Defer | None = None
         self._deferring = 0  # the thread that may
         self._planned = False
+        self._sending = False  # the thread is in a write
+        self._rest = b""  # of a write that the socket took in part
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._thread = threading.Thread(target=self._send, name=name, daemon=True)
         self._thread.start()
 
@@ -49,7 +56,12 @@ class Outbox:
                 self._work.notify()
             elif not self._planned:
                 self._planned = True
-                self._defer(self.wake)
+                self._defer(self._send_now)
+
+    def hold(self, message: bytes) -> None:
+        """Queue a message that `wake` will send, with others."""
+        with self._work:
+            self._waiting.append(message)
 
     def defer(self, defer: Defer | None, thread: int) -> None:
         """What this thread puts `soon` goes out at the end of its turn; None: at once."""
@@ -60,7 +72,27 @@ class Outbox:
     def wake(self) -> None:
         with self._work:
             self._planned = False
-            self._work.notify()
+            if self._waiting:
+                self._work.notify()
+
+    def _send_now(self) -> None:
+        """On the loop: one write, if nothing is before it and the socket takes all of it."""
+        with self._work:
+            self._planned = False
+            if self._sending or self._rest or not 0 < len(self._waiting) <= BATCH_MESSAGES_MAX:
+                self._work.notify()
+                return
+            data = framed(list(self._waiting))
+            self._waiting.clear()
+            try:
+                sent = self._socket.send(data, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                return  # the reader of the connection notices
+            if sent < len(data):
+                self._rest = data[sent:]
+                self._work.notify()
 
     def close(self) -> None:
         """Send what waits, then end. The connection stays open."""
@@ -68,27 +100,36 @@ class Outbox:
             self._closing = True
             self._work.notify()
         self._thread.join()
+        self._socket.close()
 
     def _send(self) -> None:
         while True:
             with self._work:
-                while not self._waiting:
+                self._sending = False
+                while not self._waiting and not self._rest:
                     if self._closing:
                         return
                     self._work.wait()
+                self._sending = True
+                data, self._rest = self._rest, b""
                 batch = list(islice(self._waiting, BATCH_MESSAGES_MAX))
                 for _ in batch:
                     self._waiting.popleft()
             try:
-                self._connection.send_bytes(pickle.dumps(batch, pickle.HIGHEST_PROTOCOL))
+                self._socket.sendall(data + framed(batch) if batch else data)
             except OSError:
                 return
 
 
-def receive(connection: Connection) -> list[Any] | None:
-    """The next batch, unpacked; None when the other side has gone."""
+def framed(batch: list[bytes]) -> bytes:
+    """As `Connection.recv_bytes` takes it: the length, then the bytes."""
+    data = joined(batch)
+    return _SIZE.pack(len(data)) + data
+
+
+def receive(connection: Connection) -> Iterator[bytes] | None:
+    """The frames of the next write; None when the other side has gone."""
     try:
-        batch = pickle.loads(connection.recv_bytes())
+        return split(connection.recv_bytes())
     except (EOFError, OSError):
         return None
-    return [pickle.loads(message) for message in batch]

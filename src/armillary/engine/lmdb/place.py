@@ -18,6 +18,8 @@ class Place:
     tag: bytes
     packed: bytes = b""
     """The kinds of rows that lie in runs."""
+    sealed: bytes = b""
+    """The kinds of rows that carry a checksum."""
 
 
 def tag_of(space: int) -> bytes:

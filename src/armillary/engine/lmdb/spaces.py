@@ -60,11 +60,14 @@ class Spaces:
         environment: Environment,
         own_max: int = SPACES_OWN_DATABASE_MAX,
         packed: bytes | None = None,
+        sealed: bytes = b"",
     ) -> None:
-        """`packed` are the kinds of rows that lie in runs; None: those that the folder has."""
+        """`packed` are the kinds of rows that lie in runs, `sealed` those with a checksum; None:
+        both as the folder has them."""
         self._environment = environment
         self._own_max = own_max
         self.packed = bytes(sorted(packed or b""))
+        self.sealed = bytes(sorted(sealed))
         self._as_recorded = packed is None
         self._handles: dict[bytes, Any] = {}
         self.places: dict[int, Place] = {}
@@ -76,12 +79,12 @@ class Spaces:
         transaction.abort()
         if self._environment.folder.format == FORMAT_WITHOUT_RUNS:
             # A copy that is only read: it keeps the form it was written in.
-            self.packed = b""
+            self.packed = self.sealed = b""
             expected = LAYOUT_WITHOUT_RUNS
         else:
             if self._as_recorded and layout is not None and layout[:1] == LAYOUT:
-                self.packed = layout[1:]
-            expected = LAYOUT + self.packed
+                self.packed, _, self.sealed = layout[1:].partition(META_KEY)
+            expected = LAYOUT + self.packed + META_KEY + self.sealed
         if layout is None or layout == LAYOUT_WITHOUT_RUNS != expected:
             with self._environment.write() as writing:
                 writing.put(LAYOUT_KEY, expected)
@@ -244,8 +247,10 @@ class Spaces:
         return self._placed(space, self._handles[name], prefix)
 
     def _placed(self, space: int, db: Any, prefix: bytes) -> Place:
-        packed = b"" if space == CATALOG_SPACE else self.packed
-        return Place(db, prefix, prefix + META_KEY, tag_of(space), packed)
+        packed, sealed = self.packed, self.sealed
+        if space == CATALOG_SPACE:
+            packed = sealed = b""
+        return Place(db, prefix, prefix + META_KEY, tag_of(space), packed, sealed)
 
     def _open_handles(self) -> None:
         """Every sub-database there is: the wait for the writer is then one, not one per space."""

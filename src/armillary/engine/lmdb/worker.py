@@ -9,10 +9,9 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-import pickle
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
@@ -22,6 +21,7 @@ from armillary.engine.base import Command, Row
 from armillary.engine.lmdb.engine import CREATE, LmdbStore, drop_in_pieces
 from armillary.engine.lmdb.outbox import Defer, Outbox, receive
 from armillary.engine.lmdb.writer_process import WriterAddress, WriterProcess
+from armillary.engine.messages import Codec, Codecs, number_of
 from armillary.errors import Unavailable, WriteUncertain
 from armillary.limits import QUEUE_COMMANDS_MAX
 
@@ -29,11 +29,12 @@ from armillary.limits import QUEUE_COMMANDS_MAX
 class Link:
     """A connection to the writer, and who waits for an answer on it."""
 
-    def __init__(self, address: WriterAddress) -> None:
+    def __init__(self, address: WriterAddress, codecs: Codecs) -> None:
+        self._codecs = codecs
         self._connection = Client(address.socket, "AF_UNIX", authkey=address.secret)
         self._outbox = Outbox(self._connection, "commands")
         self._lock = threading.Lock()
-        self._waiting: dict[int, Future[Any]] = {}
+        self._waiting: dict[int, tuple[Future[Any], str]] = {}
         self._numbers = itertools.count()
         self.broken = False
         self._receiver = threading.Thread(target=self._receive, name="answers", daemon=True)
@@ -44,7 +45,7 @@ class Link:
         future.set_running_or_notify_cancel()  # it is on its way; nobody can call it back
         with self._lock:
             number = next(self._numbers)
-        message = pickle.dumps((number, space, command.name, command.data), pickle.HIGHEST_PROTOCOL)
+        message = self._codecs.command(number, space, command)
         with self._lock:
             if self.broken:
                 raise Unavailable("The writer process has gone.")
@@ -54,7 +55,7 @@ class Link:
                     "Send fewer at once, or try again in a moment.",
                     waiting=len(self._waiting),
                 )
-            self._waiting[number] = future
+            self._waiting[number] = future, command.name
             # Inside the lock: commands of a space go out in the order of their submits.
             self._outbox.put(message, soon=soon)
         return future
@@ -66,7 +67,7 @@ class Link:
         """Wait for every answer, then let go."""
         self._outbox.wake()
         with self._lock:
-            waiting = list(self._waiting.values())
+            waiting = [future for future, _ in self._waiting.values()]
         wait(waiting)
         with self._lock:
             self.broken = True
@@ -78,16 +79,18 @@ class Link:
 
     def _receive(self) -> None:
         while (batch := receive(self._connection)) is not None:
+            frames = list(batch)
             with self._lock:
-                futures = [self._waiting.pop(number) for number, _, _ in batch]
-            for future, (_, result, error) in zip(futures, batch, strict=True):
+                waiting = [self._waiting.pop(number_of(frame)) for frame in frames]
+            for frame, (future, name) in zip(frames, waiting, strict=True):
+                result, error = self._codecs.read_answer(frame, name)
                 if error is None:
                     future.set_result(result)
                 else:
                     future.set_exception(error)
         with self._lock:
             self.broken = True
-            lost = list(self._waiting.values())
+            lost = [future for future, _ in self._waiting.values()]
             self._waiting.clear()
         for future in lost:
             future.set_exception(
@@ -112,9 +115,11 @@ class LmdbWorkerEngine(LmdbStore):
         address: WriterAddress,
         *,
         writer: WriterProcess | None = None,
+        codecs: Mapping[str, Codec] | None = None,
         **options: Any,
     ) -> None:
         self._address = address
+        self._codecs = Codecs(codecs)
         self._writer = writer
         self._link: Link | None = None
         self._linking = threading.Lock()
@@ -164,7 +169,7 @@ class LmdbWorkerEngine(LmdbStore):
                     self._link.close()
                     self._link = None
                 try:
-                    self._link = Link(self._address)
+                    self._link = Link(self._address, self._codecs)
                     self._link.defer(*self._defer)
                 except (OSError, EOFError, multiprocessing.AuthenticationError) as error:
                     raise Unavailable(f"The writer process can't be reached: {error}.") from error

@@ -17,6 +17,7 @@ from armillary.engine.runs import merging, writing
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import FIRST_OWN
 from armillary.engine.runs.directory import EMPTY, SLOTS_MAX
+from armillary.engine.sealing import seal
 from armillary.limits import KEY_BYTES_MAX
 
 #: Rows of the tree that one piece of a migration moves: each is a delete in the tree.
@@ -33,7 +34,7 @@ def write_changes(
 ) -> bool:
     """Whether there is merging left to do. `new`: the space is made by this. `rest`: merge only
     what can't wait."""
-    packed = place.packed
+    packed, sealed = place.packed, place.sealed
     rows: list[Row] = []
     pending: dict[bytes, bytes | None] = {}
     for key in sorted(changes):
@@ -46,6 +47,8 @@ def write_changes(
             pending[key] = value
         elif value is None:
             transaction.delete(place.prefix + key, b"", place.db)
+        elif key[0] in sealed:
+            rows.append((place.prefix + key, seal(value)))
         elif key == META_KEY:
             rows.append((place.meta_key, place.tag + value))
         else:

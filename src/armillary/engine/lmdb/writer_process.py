@@ -1,6 +1,6 @@
 """One process that writes for all workers of a server.
 
-    worker ─┐ (number, space, command)                       ┌─▶ worker
+    worker ─┐ frames: number, space, command                 ┌─▶ worker
     worker ─┼──── Unix socket ──▶ LmdbEngine: one group, ────┼─▶ worker   (number, result or error)
     worker ─┘                     one commit, for all        └─▶ worker
 
@@ -10,8 +10,7 @@ never forked; handlers are named by import path, so that this process can import
 
 The supervisor holds a *lifeline*: a pipe whose end in the supervisor closes when it stops or dies;
 the writer then finishes what is queued and ends. A worker that dies loses only its answers. The
-messages are pickles: both ends are ours, on one machine, behind a folder only we can enter and a
-secret.
+answers of one group go to each worker in one write. `messages.py` has their bytes.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from __future__ import annotations
 import gc
 import importlib
 import multiprocessing
-import pickle
 import secrets
 import shutil
 import signal
 import threading
 from collections.abc import Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from armillary.engine.base import Command, Handlers
 from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.lmdb.outbox import Outbox, receive
+from armillary.engine.messages import Codecs, error_frame, sendable
 from armillary.errors import Unavailable
 from armillary.temporary import make_temporary
 
@@ -50,10 +49,10 @@ class WriterAddress:
     secret: bytes = field(repr=False)
 
 
-def load_handlers(path: str) -> Handlers:
+def load_handlers(path: str) -> Any:
     """`package.module:attribute`"""
     module, _, attribute = path.partition(":")
-    return cast(Handlers, getattr(importlib.import_module(module), attribute))
+    return getattr(importlib.import_module(module), attribute)
 
 
 # --- the supervisor's side ----------------------------------------------------------------------
@@ -62,10 +61,11 @@ def load_handlers(path: str) -> Handlers:
 class WriterProcess:
     """A writer process that this one started. `stop` lets it finish."""
 
-    def __init__(self, path: Path, handlers: str, **options: Any) -> None:
+    def __init__(self, path: Path, handlers: str, codecs: str = "", **options: Any) -> None:
+        """`handlers` and `codecs` are tables by import path; without codecs, pickles are sent."""
         self._folder = make_temporary("writer")
         self.address = WriterAddress(str(self._folder / "writer"), secrets.token_bytes(32))
-        self._job = (str(path), handlers, self.address), options
+        self._job = (str(path), handlers, codecs, self.address), options
         self._start()
 
     def restart(self) -> None:
@@ -115,6 +115,7 @@ class WriterProcess:
 def serve_writer(
     path: str,
     handlers: str,
+    codecs: str,
     address: WriterAddress,
     lifeline: Connection,
     options: dict[str, Any],
@@ -128,15 +129,17 @@ def serve_writer(
         engine = LmdbEngine(Path(path), load_handlers(handlers), **options)
         listener = Listener(address.socket, "AF_UNIX", BACKLOG, authkey=address.secret)
     except BaseException as error:  # noqa: BLE001 - handed to the supervisor, who raises it
-        lifeline.send(_sendable(error))
+        lifeline.send(sendable(error))
         return
-    desks = Desks(engine)
+    desks = Desks(engine, Codecs(load_handlers(codecs) if codecs else None))
+    engine.told = desks.send
     threading.Thread(target=desks.accept, args=(listener,), name="accept", daemon=True).start()
     # What is there now stays: no need to look at it at every collection.
     gc.collect()
     gc.freeze()
     lifeline.send(None)
-    receive(lifeline)
+    with suppress(EOFError, OSError):
+        lifeline.recv_bytes()
     engine.close()
     desks.close()
 
@@ -144,8 +147,9 @@ def serve_writer(
 class Desks:
     """One desk per worker: a thread that takes in commands, an outbox that gives out answers."""
 
-    def __init__(self, engine: LmdbEngine) -> None:
+    def __init__(self, engine: LmdbEngine, codecs: Codecs) -> None:
         self._engine = engine
+        self._codecs = codecs
         self._outboxes: set[Outbox] = set()
         self._lock = threading.Lock()
 
@@ -177,30 +181,31 @@ class Desks:
         outbox.close()
         connection.close()
 
-    def _submit(self, batch: Iterable[tuple[int, int, str, Any]], outbox: Outbox) -> None:
-        for number, space, name, data in batch:
+    def send(self) -> None:
+        """The answers of a group are all there."""
+        with self._lock:
+            outboxes = list(self._outboxes)
+        for outbox in outboxes:
+            outbox.wake()
+
+    def _submit(self, batch: Iterable[bytes], outbox: Outbox) -> None:
+        for frame in batch:
+            number, space, command = self._codecs.read_command(frame)
             try:
-                future = self._engine.submit(space, Command(name, data))
+                future = self._engine.submit(space, command)
             except Unavailable as error:
-                outbox.put(answer(number, None, error))
+                outbox.put(error_frame(number, error))
             else:
-                future.add_done_callback(partial(_answer_later, outbox, number))
+                answer = partial(_answer_later, outbox, self._codecs, number, command.name)
+                future.add_done_callback(answer)
 
 
-def _answer_later(outbox: Outbox, number: int, future: Future[Any]) -> None:
+def _answer_later(
+    outbox: Outbox, codecs: Codecs, number: int, name: str, future: Future[Any]
+) -> None:
+    """Held until its whole group has been answered: `Desks.send`."""
     error = future.exception()
-    outbox.put(answer(number, None if error is not None else future.result(), error))
-
-
-def answer(number: int, result: Any, error: BaseException | None) -> bytes:
-    failure = None if error is None else _sendable(error)
-    return pickle.dumps((number, result, failure), pickle.HIGHEST_PROTOCOL)
-
-
-def _sendable(error: BaseException) -> BaseException:
-    """The error itself if it survives the trip, else its text."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001 - foreign exceptions fail to pickle in any way they like
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+    if error is None:
+        outbox.hold(codecs.result(number, name, future.result()))
+    else:
+        outbox.hold(error_frame(number, error))

@@ -16,5 +16,5 @@ tombstone (None) hides older ones.
     merging     which runs to merge, and a bounded piece of it; rows of the tree move to the bottom
     checking    does everything agree (for `armillary doctor`)
 
-Only the LMDB engine has runs. docs/formats.md shows the bytes, decision 0014 the reasons.
+Only the LMDB engine has runs. docs/formats.md shows the bytes, decision 0018 the reasons.
 """

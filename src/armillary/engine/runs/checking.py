@@ -13,11 +13,15 @@ from collections.abc import Iterator
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import BLOCK, decode_block, run_prefix
 from armillary.engine.runs.directory import Run
+from armillary.engine.sealing import unseal
 from armillary.errors import DataDamaged
 
+ROWS_AT_ONCE = 256
 
-def problems(area: Area, packed: bytes) -> Iterator[str]:
+
+def problems(area: Area, packed: bytes, sealed: bytes = b"") -> Iterator[str]:
     """One line for each thing that does not agree."""
+    yield from _damaged_rows(area, sealed)
     try:
         directory = area.directory()
     except Exception as error:  # noqa: BLE001 - damaged bytes fail to decode in many ways
@@ -43,6 +47,18 @@ def problems(area: Area, packed: bytes) -> Iterator[str]:
             yield from _run(area, run, exact=not slot.merging, boundary=slot.boundary)
         if slot.output is not None:
             yield from _run(area, slot.output, exact=True, end=slot.boundary)
+
+
+def _damaged_rows(area: Area, sealed: bytes) -> Iterator[str]:
+    for kind in sealed:
+        start, end = bytes((kind,)), bytes((kind + 1,))
+        while rows := area.rows(start, end, ROWS_AT_ONCE):
+            for key, value in rows:
+                try:
+                    unseal(value, key)
+                except (DataDamaged, IndexError):
+                    yield f"the row {key.hex()} is damaged"
+            start = rows[-1][0] + b"\x00"
 
 
 def _run(

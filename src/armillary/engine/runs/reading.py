@@ -205,11 +205,12 @@ def _cut(
     for source, (keys, values) in reversed(held):  # oldest first: newer ones overwrite
         first, last = part(keys)
         found.update(zip(keys[first:last], values[first:last], strict=True))
-        rest: Entries | None = (keys[:first] + keys[last:], values[:first] + values[last:])
-        if not rest[0]:
-            rest = next(source, None)
-        if rest is not None:
-            left.append((source, rest))
+        rest = keys[:first] + keys[last:]
+        following: Entries | None = rest, values[:first] + values[last:]
+        if not rest:
+            following = next(source, None)
+        if following is not None:
+            left.append((source, following))
     left.reverse()
     return found, left
 

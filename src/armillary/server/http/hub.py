@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -56,6 +57,8 @@ class Hub:
         self.observer = observer
         fast = observer is None or observer.keeps_fast_paths
         self._shapes = Shapes(service.shortcuts if fast else (), self.bounds.lesson_bytes)
+        self._ended: list[tuple[int, Callable[[], None]]] = []
+        self._ended_lock = threading.Lock()
 
     @property
     def draining(self) -> bool:
@@ -156,12 +159,23 @@ class Hub:
         waiting.future.add_done_callback(partial(self._waited, size, done))
 
     def _waited(self, size: int, done: Callable[[], None], future: Future[Any]) -> None:
-        """In the thread that knows it first."""
-        self.loop.call_soon_threadsafe(self._end_wait, size, done)
+        """In the thread that knows it first. The answers of a group of writes come one after the
+        other: the loop is woken once for all that are there by then."""
+        with self._ended_lock:
+            self._ended.append((size, done))
+            woken = len(self._ended) > 1
+        if not woken:
+            self.loop.call_soon_threadsafe(self._end_waits)
 
-    def _end_wait(self, size: int, done: Callable[[], None]) -> None:
-        self.pool.end_wait(size)
-        done()
+    def _end_waits(self) -> None:
+        with self._ended_lock:
+            ended, self._ended = self._ended, []
+        for size, done in ended:
+            self.pool.end_wait(size)
+            try:
+                done()
+            except Exception:
+                log.exception("a bug: an answer")
 
     def otherwise(self, waiting: Waiting, request: Request, done: Done) -> None:
         """What was begun by a shortcut and has to end the long way."""

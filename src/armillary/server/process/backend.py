@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
 PACKED_PATH = "armillary.store.rows.layout:PACKED"
+SEALED_PATH = "armillary.store.rows.layout:SEALED"
+CODECS_PATH = "armillary.store.commands:CODECS"
 RESTARTS_MAX = 5
 RESTART_SECONDS = 60.0
 
@@ -45,7 +47,12 @@ def start_writer(plan: Plan) -> WriterProcess | None:
         return None
     durability = plan.settings.engine.durability
     return WriterProcess(
-        plan.folder, HANDLERS_PATH, durability=durability, packed=load(PACKED_PATH)
+        plan.folder,
+        HANDLERS_PATH,
+        CODECS_PATH,
+        durability=durability,
+        packed=load(PACKED_PATH),
+        sealed=load(SEALED_PATH),
     )
 
 
@@ -134,11 +141,16 @@ def _open(plan: Plan, address: WriterAddress | None) -> Engine:
 
         assert plan.folder is not None
         return LmdbWorkerEngine(
-            plan.folder, address, durability=durability, packed=load(PACKED_PATH)
+            plan.folder,
+            address,
+            durability=durability,
+            packed=load(PACKED_PATH),
+            sealed=load(SEALED_PATH),
+            codecs=load(CODECS_PATH),
         )
     from armillary.engine.opening import open_engine
 
-    handlers, packed = load(HANDLERS_PATH), load(PACKED_PATH)
+    handlers, packed, sealed = load(HANDLERS_PATH), load(PACKED_PATH), load(SEALED_PATH)
     engine = plan.settings.engine
     options: dict[str, Any] = {}
     if plan.on_postgres:
@@ -148,7 +160,9 @@ def _open(plan: Plan, address: WriterAddress | None) -> Engine:
             "timeout_ms": engine.timeout_ms,
             "start_s": None,  # a server waits for its database
         }
-    return open_engine(plan.engine, handlers, durability=durability, packed=packed, **options)
+    return open_engine(
+        plan.engine, handlers, durability=durability, packed=packed, sealed=sealed, **options
+    )
 
 
 def _declare(plan: Plan, engine: Engine) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from armillary.api.core.settings import told_apart
+from armillary.api.core.signing import Signer
 from armillary.config import Layer, Settings, read_environment
 from armillary.declare.declared import DeclaredDatabase
 from armillary.engine.address import MEMORY, parse_address
@@ -25,6 +26,7 @@ from armillary.server.registry import NOSQL, OTHERS, ProtocolSpec, port_of
 #: worker does what is done once for all.
 OPENER = "armillary.api.core.opening:open_gateway"
 KEY_VARIABLE = "ARMILLARY_KEY"
+KEY_HINT = "Made with: openssl rand -base64 64."
 NO_LAYER: Layer = {}
 
 
@@ -102,7 +104,7 @@ def make_plan(
         raise BadInput(
             f"On {server.host} others can reach this server, and the key of the emulator is "
             f"public. Give it a key of its own: {KEY_VARIABLE}=… or --key-file FILE. One can be "
-            "made with: openssl rand -base64 64. To take the public key: --allow-emulator-key"
+            f"{KEY_HINT[0].lower()}{KEY_HINT[1:]} To take the public key: --allow-emulator-key"
         )
     asked = frozenset(
         one.name for one in protocols if any("port" in at.get(one.name, {}) for at in layers)
@@ -173,9 +175,20 @@ def read_keys(environ: Mapping[str, str], key_file: Path | None) -> tuple[str, .
         if not told_apart(keys)[0]:
             # The public key would be the only one that writes.
             raise BadInput(f"The key file {key_file} has no key that may write.")
+        for line in keys:
+            _check_key(line, f"The key file {key_file}")
         return keys
     key = environ.get(KEY_VARIABLE, "").strip()
+    if key:
+        _check_key(key, KEY_VARIABLE)
     return (key,) if key else ()
+
+
+def _check_key(line: str, where: str) -> None:
+    try:
+        Signer(line.removeprefix("read-only").strip())
+    except ValueError as error:
+        raise BadInput(f"{where} has a key that is not valid base64. {KEY_HINT}") from error
 
 
 def worker_count(text: str) -> int:

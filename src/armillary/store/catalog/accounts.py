@@ -24,8 +24,9 @@ from armillary.encoding.documents import check_name
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
 from armillary.encoding.models import MODEL_OF_API
+from armillary.encoding.partition_key import check_new_paths
 from armillary.encoding.rids import rid_bytes
-from armillary.engine.base import CATALOG_SPACE, Command, Engine, SpaceGone
+from armillary.engine.base import CATALOG_SPACE, Command, Engine, Reader, SpaceGone
 from armillary.errors import (
     BadInput,
     Conflict,
@@ -33,8 +34,14 @@ from armillary.errors import (
     PreconditionFailed,
     SharedContainersFull,
     Stale,
+    TooManyResources,
 )
-from armillary.limits import LEASE_MS, PHYSICAL_PARTITIONS_MAX, SHARED_CONTAINERS_MAX
+from armillary.limits import (
+    DATABASES_AND_CONTAINERS,
+    LEASE_MS,
+    PHYSICAL_PARTITIONS_MAX,
+    SHARED_CONTAINERS_MAX,
+)
 from armillary.partition.provisioning.offers import (
     check_serverless,
     check_throughput,
@@ -90,6 +97,7 @@ class AccountStore:
         profile: Coefficients = DEFAULT,
         serverless: bool = False,
         meter: Meter | None = None,
+        resources_max: int = DATABASES_AND_CONTAINERS,
         wait: Callable[[float], None] = time.sleep,
         lease_ms: int = LEASE_MS,
     ) -> None:
@@ -101,6 +109,7 @@ class AccountStore:
         self.profile = profile
         self.serverless = serverless
         self.meter = meter
+        self.resources_max = resources_max
         self.activity = Activity()
         self.wait = wait
         self.unsplittable: dict[int, int] = {}
@@ -136,8 +145,20 @@ class AccountStore:
         """With `throughput`, its containers share it unless they have their own."""
         check_name(name)
         self._check_throughput(throughput, "database")
+        self._check_room(is_there=lambda reader: catalog.find_database(reader, name) is not None)
         row = self._run("catalog.create_database", (name, throughput, self._now_s()))
         return decode_database(row)
+
+    def _check_room(self, is_there: Callable[[Reader], bool]) -> None:
+        """What exists is a conflict, however many there are."""
+        with self.engine.read(CATALOG_SPACE) as reader:
+            count = catalog.count_resources(reader)
+            if count < self.resources_max or is_there(reader):
+                return
+        raise TooManyResources(
+            f"The account has {count:,} databases and containers; {self.resources_max:,} are "
+            "allowed. Delete some, or raise the setting api.resources_max."
+        )
 
     def read_database(self, name: str) -> DatabaseRecord:
         with self.engine.read(CATALOG_SPACE) as reader:
@@ -169,7 +190,13 @@ class AccountStore:
         """
         definition = parse_container(body)
         check_policies(definition.document)
+        check_new_paths(definition.partition_key)
         self._check_throughput(throughput, "container")
+        self._check_room(
+            is_there=lambda reader: (
+                catalog.find_container(reader, database, definition.id) is not None
+            )
+        )
         # The containers of 2018 were fixed or unlimited by what was asked for at creation.
         fixed = fixed or (self.classic and throughput is not None)
         throughput, count, kind = self._provision(database, definition, throughput, fixed)

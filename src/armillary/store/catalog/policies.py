@@ -23,6 +23,13 @@ from armillary.limits import (
 from armillary.values import JSON
 
 LANGUAGES: Final = ("en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT")
+#: Windows' numbers of some of them, which the service takes as well.
+NUMBERED_LANGUAGES: Final = {
+    "1033": "en-US",
+    "1031": "de-DE",
+    "3082": "es-ES",
+    "1036": "fr-FR",
+}
 DATA_TYPES: Final = ("float32", "float16", "int8", "uint8")
 DISTANCES: Final = ("cosine", "dotproduct", "euclidean")
 VECTOR_INDEXES: Final = ("flat", "quantizedflat", "diskann")
@@ -52,9 +59,9 @@ def check_policies(document: Mapping[str, JSON]) -> None:
                 f"The Full Text Indexing Policy's path::{path} not matching in Full Text Policy's "
                 "path."
             )
-    if is_geometry(document):
-        for index in _list(indexing, "spatialIndexes"):
-            _check_box(_object(index, "spatialIndexes"))
+    check_box = _check_box if is_geometry(document) else _refuse_box
+    for index in _list(indexing, "spatialIndexes"):
+        check_box(_object(index, "spatialIndexes"))
 
 
 def inherited(body: JSON, old: Mapping[str, JSON]) -> JSON:
@@ -95,9 +102,15 @@ def languages(document: Mapping[str, JSON]) -> tuple[str, dict[str, str]]:
     """(the language of full text, the languages of paths that have their own)."""
     policy = document.get("fullTextPolicy")
     given = policy if isinstance(policy, dict) else {}
-    default = given.get("defaultLanguage") or "en-US"
+    default = _language(given.get("defaultLanguage")) or "en-US"
     paths = _by_path(given, "fullTextPaths")
-    return default, {path: entry.get("language") or default for path, entry in paths.items()}
+    return default, {
+        path: _language(entry.get("language")) or default for path, entry in paths.items()
+    }
+
+
+def _language(given: JSON) -> str:
+    return NUMBERED_LANGUAGES.get(str(given), "" if given is None else str(given))
 
 
 # --- vectors --------------------------------------------------------------------------------------
@@ -218,7 +231,8 @@ def _check_full_text(policy: dict[str, JSON]) -> None:
 
 
 def _check_language(language: JSON) -> None:
-    if language is not None and language not in LANGUAGES:
+    known = language is None or language in LANGUAGES or str(language) in NUMBERED_LANGUAGES
+    if not known:
         names = ", ".join(f'"{name}"' for name in LANGUAGES)
         raise BadInput(
             f"The Full Text Policy contains an unsupported language {language}. Supported "
@@ -231,6 +245,15 @@ def _check_geospatial(config: dict[str, JSON]) -> None:
         raise BadInput(
             f"The type {config.get('type')!r} of the geospatialConfig is invalid; allowed are "
             "'Geography' and 'Geometry'."
+        )
+
+
+def _refuse_box(index: dict[str, JSON]) -> None:
+    """On the earth there is nothing around it."""
+    if index.get("boundingBox") is not None:
+        raise BadInput(
+            f"The spatial index on '{index.get('path')}' has a boundingBox, which only a "
+            "geospatialConfig of type Geometry takes."
         )
 
 

@@ -27,7 +27,14 @@ from armillary.encoding.models import MODEL_OF_API
 from armillary.encoding.records import decoder
 from armillary.encoding.rids import container_rid, database_rid, rid_bytes
 from armillary.engine.base import Engine, Handler, Reader, Writer
-from armillary.errors import Conflict, NotFound, OwnerNotFound, PreconditionFailed, Stale
+from armillary.errors import (
+    Conflict,
+    NotFound,
+    OwnerNotFound,
+    PreconditionFailed,
+    Stale,
+    TooManyResources,
+)
 from armillary.limits import DATABASES_AND_CONTAINERS_MAX
 from armillary.partition.provisioning.partitions import OfferKind
 from armillary.partition.ranges import Range
@@ -236,6 +243,12 @@ def orphans(reader: Reader, before_s: int) -> list[int]:
     ]
 
 
+def count_resources(reader: Reader) -> int:
+    """Databases and containers."""
+    row = reader.get(META)
+    return 0 if row is None else decode_meta(row).resources
+
+
 # --- commands -----------------------------------------------------------------------------------
 
 
@@ -253,9 +266,9 @@ def _save(tx: Writer, meta: CatalogMeta, **changes: int) -> CatalogMeta:
 
 def _check_room(meta: CatalogMeta) -> None:
     if meta.resources >= DATABASES_AND_CONTAINERS_MAX:
-        raise Conflict(
+        raise TooManyResources(
             f"The account has {meta.resources} databases and containers; "
-            f"{DATABASES_AND_CONTAINERS_MAX} are allowed. Delete some first."
+            f"{DATABASES_AND_CONTAINERS_MAX} are possible. Delete some first."
         )
 
 

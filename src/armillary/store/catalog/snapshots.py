@@ -23,7 +23,7 @@ from armillary.errors import BadInput, Conflict, NotFound
 from armillary.limits import SNAPSHOT_NAME_CHARACTERS_MAX, SNAPSHOTS_MAX
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.restore import restore
-from armillary.store.rows.layout import PACKED
+from armillary.store.rows.layout import PACKED, SEALED
 
 FOLDER_NAME: Final = "snapshots"
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -112,7 +112,7 @@ class Snapshots:
 
 def _opened(path: Path) -> Engine:
     if (path / DATA_NAME).exists():
-        return open_engine(path, {}, packed=PACKED, keep_format=True)
+        return open_engine(path, {}, packed=PACKED, sealed=SEALED, keep_format=True)
     return restored(path, {})
 
 

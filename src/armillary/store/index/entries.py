@@ -51,7 +51,7 @@ def _shape(paths: frozenset[bytes]) -> bytes:
 NO_SHAPE: Final = _shape(frozenset())
 
 
-class Entries(msgspec.Struct, frozen=True):
+class Entries(msgspec.Struct, frozen=True, array_like=True):
     """The keys of one item. A Struct, because a frozen dataclass takes ten times as long to make.
 
     `leaves` counts every indexed scalar, repeated ones too: it is what indexing is charged by.

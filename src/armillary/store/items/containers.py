@@ -34,6 +34,7 @@ from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients, at_strong, miss_ru
 from armillary.store.catalog.state import ContainerState, KeyPlace, key_json, load_state, make_key
 from armillary.store.items.batches import batch_key, batch_ops, check_batch
+from armillary.store.items.bulk import Bulk
 from armillary.store.items.patch import modified_paths
 from armillary.store.items.preparation import (
     Operation,
@@ -441,7 +442,9 @@ class ContainerStore:
             ops = batch_ops(state, operations, given, self.random, see)
             data = (self.context(state, owner), key, ops)
             result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
-            return result if isinstance(result, Failed) else gate.passed_all(result)
+            if isinstance(result, Failed):
+                return gate.failed_batch(result)
+            return gate.passed_all(result)
 
         return self.retrying_key(given, attempt)
 
@@ -449,20 +452,26 @@ class ContainerStore:
         self, operations: Iterable[tuple[Operation, KeyValues | None]]
     ) -> list[Done | DbError]:
         """Each operation for itself, in any order of completion; answers in the order given."""
-        pending: list[tuple[Operation, KeyValues | None, Sent | DbError | None]] = []
+        asked: list[tuple[Operation, KeyValues | None]] = []
+        outcomes: list[DbError | Sent | None] = []
         state = self.state
+        bulk = Bulk(self.engine, lambda owner: self.context(state, owner))
         for operation, given in operations:
+            asked.append((operation, given))
+            outcomes.append(None)
+            if operation.kind in ("patch", "read"):
+                continue
             try:
-                if operation.kind in ("patch", "read"):
-                    pending.append((operation, given, None))
-                else:
-                    prepared = prepare(state, operation, given, self.random)
-                    pending.append((operation, given, self._submit(state, operation, prepared)))
-            except SpaceGone:
-                pending.append((operation, given, None))
+                prepared = prepare(state, operation, given, self.random)
+                epk, key = key_in(state, prepared.key)
+                owner = state.table.find(epk)
+                gate = self._gate(state, owner, key.json, operation.kind)
+                gate.admit()
+                outcomes[-1] = Sent(bulk.add(owner, key, prepared.op), owner, gate)
             except DbError as error:
-                pending.append((operation, given, error))
-        return [self._settle(*one) for one in pending]
+                outcomes[-1] = error
+        bulk.send()
+        return [self._settle(*one, outcome) for one, outcome in zip(asked, outcomes, strict=True)]
 
     def _settle(
         self,

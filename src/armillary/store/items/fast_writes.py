@@ -10,7 +10,7 @@ HOT: once per create over HTTP; numbers in bench/http_cost.py; the reference is
 `ContainerStore.start`, and tests/property/test_hot_creates.py compares.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from armillary.encoding.documents import parse_body
 from armillary.encoding.json_model import JSON_MODEL
@@ -21,11 +21,10 @@ from armillary.partition.ranges import Range
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.entries import index_entries
 from armillary.store.items.containers import ContainerStore, Sent, key_in
+from armillary.store.items.operations import WRITE
 from armillary.store.items.requests import Key, Op
 from armillary.store.rows.secondary import id_part
 from armillary.store.throughput.gate import Gate
-
-WRITE: Final = "items.write"
 
 
 class WriteSpot(NamedTuple):

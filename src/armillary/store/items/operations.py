@@ -10,6 +10,7 @@ in its group. A batch runs in a scope that is undone alone, and answers `Failed`
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from armillary import steps
 from armillary.encoding.etags import etag_text, matches
@@ -29,11 +30,17 @@ from armillary.store.items.requests import (
     Failed,
     Key,
     Op,
+    Refusal,
     from_refusal,
     to_refusal,
 )
 from armillary.store.items.transaction import NOTHING_INDEXED, Found, Work, changed_leaves
 from armillary.store.rows import layout
+
+WRITE: Final = "items.write"
+BULK: Final = "items.bulk"
+
+BulkData: TypeAlias = tuple[Context, Sequence[tuple[Key, Op]]]
 
 
 def run_one(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> Done:
@@ -61,6 +68,31 @@ def run_batch(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> list[Done]
     except DbError as error:
         return Failed(len(done), to_refusal(error))
     return done
+
+
+def run_bulk(tx: Writer, data: BulkData) -> list[Done | Refusal]:
+    """Independent operations on any keys of the space: each happens or is refused by itself. What
+    they share (meta, logical partitions) is read and written once."""
+    context, pairs = data
+    work = Work(tx, context)
+    answers: list[Done | Refusal] = []
+    changed = 0
+    for key, op in pairs:
+        saved = work.save_key(key.epk_key)
+        try:
+            with tx.nested():
+                answers.append(run_operation(work, key, op))
+        except DbError as error:
+            work.restore_key(key.epk_key, saved)
+            answers.append(to_refusal(error))
+            continue
+        if op.kind != "read":
+            changed += 1
+            work.advance()
+    if changed:
+        work.lsn -= 1  # the last one is the LSN of the space
+        work.finish()
+    return answers
 
 
 def run_operation(work: Work, key: Key, op: Op) -> Done:
@@ -221,7 +253,18 @@ def _vias(data: tuple[Context, Key, Sequence[Op]]) -> list[Row]:
     return [(layout.ID + key.epk_key + part, layout.DOC) for part in parts]
 
 
+def _bulk_keys(data: BulkData) -> list[bytes]:
+    context, pairs = data
+    return [wanted for key, op in pairs for wanted in _keys((context, key, [op]))]
+
+
+def _bulk_vias(data: BulkData) -> list[Row]:
+    context, pairs = data
+    return [wanted for key, op in pairs for wanted in _vias((context, key, [op]))]
+
+
 HANDLERS: dict[str, Handler] = {
-    "items.write": Handler(run_one, _keys, _vias),
+    BULK: Handler(run_bulk, _bulk_keys, _bulk_vias),
+    WRITE: Handler(run_one, _keys, _vias),
     "items.batch": Handler(run_batch, _keys, _vias),
 }

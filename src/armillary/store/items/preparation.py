@@ -20,7 +20,7 @@ from armillary.encoding.documents import (
     parse_body,
 )
 from armillary.encoding.partition_key import KeyValues, check_key, key_of, same_key
-from armillary.encoding.paths import extract
+from armillary.encoding.paths import extract, format_path
 from armillary.errors import BadInput, DbError, NotFound, PartitionKeyMismatch, PreconditionFailed
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.entries import index_entries
@@ -97,6 +97,13 @@ def _prepare_body(
         drawn = synthetic.is_random and extract(body.item, synthetic.path) is UNDEFINED
         if operation.kind == "replace" and drawn:
             stored = required(given)[0]  # by chance we would hardly find the item again
+        if operation.kind == "upsert" and drawn and given is None:
+            path = format_path(synthetic.path)
+            raise BadInput(
+                f"An upsert needs the partition key '{path}': its suffix is random, so that the "
+                "item could not be found by the rest, and there would be two. Send the item with "
+                f"its '{path}' to replace it, or create it."
+            )
         body = parse_body(synthetic.apply(body.item, random, stored=stored))
     key = _key_of(body, state, given)
     target = operation.id if operation.kind == "replace" else body.id
@@ -104,10 +111,16 @@ def _prepare_body(
 
 
 def _key_of(body: Body, state: ContainerState, given: KeyValues | None) -> KeyValues:
-    key = key_of(body.item, state.definition.partition_key, state.model.key)
-    if given is not None and not same_key(given, key):
+    definition = state.definition.partition_key
+    key = check_key(key_of(body.item, definition, state.model.key), definition)
+    if given is not None and not same_key(given, key) and not same_key(given, _nulls(key)):
         raise PartitionKeyMismatch
     return key
+
+
+def _nulls(key: KeyValues) -> KeyValues:
+    """A hierarchical key as the Python SDK sends it for an item without one of its levels."""
+    return key if len(key) < 2 else tuple(None if one is UNDEFINED else one for one in key)
 
 
 def body_op(

@@ -60,6 +60,14 @@ class Indexed(NamedTuple):
 NOTHING_INDEXED = Indexed(Entries([], [], [], 0, b"", frozenset(), []), {}, 0)
 
 
+class SavedKey(NamedTuple):
+    """What an operation may change of `Work`, as it was before."""
+
+    meta: Meta
+    logical: LogicalPartition | None
+    touched: bool
+
+
 class Work:
     __slots__ = ("_logical", "_touched", "context", "lsn", "meta", "ts", "tx")
 
@@ -213,10 +221,7 @@ class Work:
             else:
                 self.tx.delete_many((logical_key(epk_key),))
         if is_change:
-            if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
-                self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
-            self.meta.lsn = self.lsn
-            self.meta.ts = self.ts
+            self._mark_change()
         self.tx.put(layout.META, self.meta.pack())
 
     def saved(self) -> "Saved":
@@ -226,7 +231,31 @@ class Work:
     def restore(self, saved: "Saved") -> None:
         self.meta, self._logical, self._touched = saved
 
+    # --- many operations, each for itself --------------------------------------------------------
+
+    def save_key(self, epk_key: bytes) -> "SavedKey":
+        """What the next operation, which is on this logical partition, may change here."""
+        return SavedKey(self.meta.copy(), self.logical(epk_key), epk_key in self._touched)
+
+    def restore_key(self, epk_key: bytes, saved: "SavedKey") -> None:
+        """An operation was refused; its rows are undone by the scope it ran in."""
+        self.meta = saved.meta
+        self._logical[epk_key] = saved.logical
+        if not saved.touched:
+            self._touched.discard(epk_key)
+
+    def advance(self) -> None:
+        """The next operation is a change of its own, with the next LSN."""
+        self._mark_change()
+        self.lsn += 1
+
     # --- inside ---------------------------------------------------------------------------------
+
+    def _mark_change(self) -> None:
+        if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
+            self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
+        self.meta.lsn = self.lsn
+        self.meta.ts = self.ts
 
     @property
     def _keeps_versions(self) -> bool:

@@ -44,6 +44,9 @@ VX = b"\xe1"
 #: and none that a point operation has to find.
 PACKED = LR + IX + CX + SX + FX
 
+#: Kinds whose rows carry a checksum where the engine has none of its own.
+SEALED = DOC
+
 
 def after(prefix: bytes) -> bytes:
     """The least key greater than every key that starts with `prefix` (which is not all FF)."""

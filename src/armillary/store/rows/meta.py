@@ -81,12 +81,16 @@ class Meta:
             )
         )
 
+    def copy(self) -> "Meta":
+        return Meta(*_all(self))
+
     def next_rid(self) -> bytes:
         """Unique in the container for ever; ascending within the range."""
         self.rids += 1
         return (self.ordinal << COUNTER_BITS | self.rids).to_bytes(8, "big")
 
 
+_all = attrgetter(*(field.name for field in fields(Meta)))
 _counters = attrgetter(*(field.name for field in fields(Meta)[7:]))
 
 

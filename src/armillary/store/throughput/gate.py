@@ -7,7 +7,7 @@ from armillary.errors import DbError, Fenced, Stale, Throttled
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients, miss_ru
 from armillary.store.catalog.state import ContainerState
-from armillary.store.items.requests import Done
+from armillary.store.items.requests import Done, Failed
 from armillary.store.throughput.charges import charge_of
 from armillary.store.throughput.meter import Meter, Ticket
 
@@ -54,6 +54,13 @@ class Gate:
             self.charge(ru, status=400)
             error.facts["charge_ru"] = ru
         return error
+
+    def failed_batch(self, failed: Failed) -> Failed:
+        """Every operation up to the one that failed was looked at, as one that finds nothing is."""
+        ru = miss_ru(profile=self.profile) * (failed.position + 1)
+        self.charge(ru, status=400)
+        name, message, facts = failed.refusal
+        return failed._replace(refusal=(name, message, facts | {"charge_ru": ru}))
 
     def charge(self, ru: float, *, status: int = 200) -> None:
         if self._meter is not None:

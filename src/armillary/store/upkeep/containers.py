@@ -43,12 +43,13 @@ def delete_by_key(store: ContainerStore, values: KeyValues) -> int:
     def piece(state: ContainerState, owner: Range, key: Key) -> Progress:
         if state.container != container:
             return Progress(0, False)  # another container has the name by now
-        data = (store.context(state, owner), key, last, CHUNK_ITEMS)
+        data = (store.context(state, owner), key, position, last, CHUNK_ITEMS)
         return Progress(*store.engine.run(owner.space, Command("items.delete_by_key", data)))
 
-    deleted = 0
+    deleted, position = 0, b""
     while (progress := store.retrying_key(values, piece)).more:
         deleted += progress.done
+        position = progress.position
     return deleted + progress.done
 
 

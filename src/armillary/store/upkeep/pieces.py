@@ -102,22 +102,25 @@ def _default_ttl_over(
     return rids, swept, False
 
 
-def delete_by_key(tx: Writer, data: tuple[Context, Key, bytes, int]) -> Progress:
-    """Delete the items of one logical partition, up to and including rid `last`."""
-    context, key, last, limit = data
+def delete_by_key(tx: Writer, data: tuple[Context, Key, bytes, bytes, int]) -> Progress:
+    """Delete the items of one logical partition after rid `position`, up to and including rid
+    `last`. From the position on, because what was deleted before it is still in the runs for a
+    while: each piece would read all of that again."""
+    context, key, position, last, limit = data
     work = Work(tx, context)
     prefix = layout.LR + key.epk_key
-    rows = list(tx.scan(prefix, prefix + last + b"\x00", limit=limit))
-    done = removed = 0
+    start = prefix + position + b"\x00" if position else prefix
+    rows = list(tx.scan(start, prefix + last + b"\x00", limit=limit))
+    done = 0
     for row, _ in rows:
         found = work.load(row[len(prefix) :])
         if found.header.digest == key.digest:
             expired = work.is_expired(found)
             work.remove_item(found, work.indexed(found), expired=expired)
-            removed += 1
             done += not expired
     work.finish()
-    return Progress(done, len(rows) >= limit and removed > 0)
+    position = rows[-1][0][len(prefix) :] if rows else position
+    return Progress(done, len(rows) >= limit, position)
 
 
 def trim_log(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:

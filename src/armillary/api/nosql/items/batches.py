@@ -42,6 +42,7 @@ from armillary.api.nosql.items.single import patch_operation
 from armillary.api.nosql.scripts import refuse_triggers
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, DbError, DependencyFailed, PartitionKeyMismatch, TooLarge
+from armillary.limits import BATCH_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.store.items.batches import batch_error, check_batch
 from armillary.store.items.containers import ContainerStore
@@ -85,7 +86,8 @@ def _atomic(
     where = place_of_key(store, written)
     version = call.gateway.session_version(where.owner.space)
     place = Place(where.owner, version, max(one.lsn for one in outcome))
-    results = [result_of(one, entry) for one, entry in zip(outcome, entries, strict=True)]
+    silent = call.options.is_minimal
+    results = [result_of(one, entry, silent) for one, entry in zip(outcome, entries, strict=True)]
     return results, item_headers(store, place)
 
 
@@ -108,14 +110,32 @@ def _bulk(
     call: Call, store: ContainerStore, entries: Sequence[Entry]
 ) -> tuple[list[Result], dict[str, str | None]]:
     assert call.options.range_id is not None
+    if len(call.request.body) > BATCH_BYTES_MAX:
+        raise TooLarge("Request size is too large")
     owner = range_of(store, call.options.range_id)
     now_ms = call.gateway.engine.now_ms()
     asked: list[tuple[Operation, KeyValues | None]] = []
     for entry in entries:
         asked.append((operation_of(entry, now_ms), entry.key))
-    outcomes: list[Done | DbError] = store.bulk(asked)
-    results = [result_of(one, entry) for one, entry in zip(outcomes, entries, strict=True)]
+    outcomes: list[Done | DbError] = (
+        store.bulk(asked) if call.options.goes_on else _until_failure(store, asked)
+    )
+    silent = call.options.is_minimal
+    results = [result_of(one, entry, silent) for one, entry in zip(outcomes, entries, strict=True)]
     return results, _bulk_headers(call, store, owner, zip(outcomes, entries, strict=True))
+
+
+def _until_failure(
+    store: ContainerStore, asked: Sequence[tuple[Operation, KeyValues | None]]
+) -> list[Done | DbError]:
+    """One after the other; what comes after the first that failed is not tried."""
+    outcomes: list[Done | DbError] = []
+    for one in asked:
+        if outcomes and isinstance(outcomes[-1], DbError):
+            outcomes.append(DependencyFailed())
+        else:
+            outcomes += store.bulk([one])
+    return outcomes
 
 
 def _bulk_headers(

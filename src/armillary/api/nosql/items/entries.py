@@ -75,7 +75,8 @@ def _key(source: Any) -> KeyValues | None:
     return parse_key_header(source) if isinstance(source, str) else coerce(source)
 
 
-def result_of(done: Done | DbError, entry: Entry) -> Result:
+def result_of(done: Done | DbError, entry: Entry, minimal: bool = False) -> Result:
+    """`minimal`: the request asked for no bodies of what was written."""
     if isinstance(done, DbError):
         reply = wire(done)
         etag = done.facts.get("etag")
@@ -86,7 +87,7 @@ def result_of(done: Done | DbError, entry: Entry) -> Result:
             None if etag is None else quoted(etag),
             retry_after_ms=int(done.facts.get("retry_after_ms", 0)),
         )
-    silent = done.outcome == "deleted" or (entry.minimal and done.outcome != "read")
+    silent = done.outcome == "deleted" or ((entry.minimal or minimal) and done.outcome != "read")
     etag = None if done.outcome == "deleted" else quoted(done.etag)
     body = None if silent else done.text
     return Result(STATUS[done.outcome], 0, done.charge_ru, etag, body)

@@ -238,4 +238,4 @@ def _entry(store: ContainerStore, kind: Kind, entry: FeedEntry) -> bytes:
             if value != {}
         },
     }
-    return b'{"metadata":%b}' % orjson.dumps(about)
+    return b'{"current":{},"metadata":%b}' % orjson.dumps(about)

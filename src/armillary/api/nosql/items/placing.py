@@ -92,11 +92,14 @@ def place_of_key(store: ContainerStore, key: KeyValues) -> Where:
 
 
 def is_left_to_server(store: ContainerStore, key: KeyValues | None) -> bool:
-    """Whether the key header says nothing about where the item is: there is none, or it says
-    "undefined" for a synthetic key that the server fills in."""
+    """Whether the key header does not say where an item goes: there is none, or it says "undefined"
+    for a synthetic key that the server fills in, or null for a level of a hierarchical one."""
     if key is None:
         return True
-    return key == (UNDEFINED,) and store.state.definition.synthetic_key is not None
+    definition = store.state.definition
+    if len(definition.partition_key.paths) > 1:
+        return None in key  # which may stand for a level that the item lacks
+    return key == (UNDEFINED,) and definition.synthetic_key is not None
 
 
 def key_of_done(store: ContainerStore, done: Done, given: KeyValues | None) -> KeyValues | None:
@@ -104,7 +107,7 @@ def key_of_done(store: ContainerStore, done: Done, given: KeyValues | None) -> K
     if not is_left_to_server(store, given):
         return given
     if not done.text:
-        return None
+        return given
     state = store.state
     return key_of(orjson.loads(done.text), state.definition.partition_key, state.model.key)
 

@@ -62,8 +62,15 @@ def _first(request: Request, name: str) -> str:
     return request.headers.get(name, "").partition(",")[0].strip()
 
 
+def _region(settings: GatewaySettings, number: int) -> str:
+    return settings.region if number == 0 else f"{settings.region} {number + 1}"
+
+
 def document(settings: GatewaySettings, address: str) -> dict[str, JSON]:
-    places = [{"name": settings.region, "databaseAccountEndpoint": address}]
+    places = [
+        {"name": _region(settings, number), "databaseAccountEndpoint": one}
+        for number, one in enumerate(settings.advertise or (address,))
+    ]
     policy: dict[str, JSON] = {"defaultConsistencyLevel": settings.consistency}
     if settings.consistency == "BoundedStaleness":
         policy |= {"maxStalenessPrefix": 100, "maxIntervalInSeconds": 5}
@@ -75,7 +82,7 @@ def document(settings: GatewaySettings, address: str) -> dict[str, JSON]:
         "media": "//media/",
         "addresses": "//addresses/",
         "_dbs": "//dbs/",
-        "writableLocations": places,
+        "writableLocations": places[:1],
         "readableLocations": places,
         "enableMultipleWriteLocations": False,
         "continuousBackupEnabled": False,

@@ -10,7 +10,7 @@ Switching between manual and autoscale takes a header of its own.
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, resource
@@ -61,6 +61,7 @@ def replace_offer(call: Call) -> Response:
             )
     body = call.document()
     kind, ru = asked_in(body, offer)
+    _refuse_manual(call, body["content"], offer)
     percent = increment_in(body["content"].get("offerAutopilotSettings"))
     if isinstance(owner, DatabaseRecord):
         account = call.gateway.account
@@ -89,6 +90,25 @@ def asked_in(body: dict[str, Any], offer: OfferRecord) -> Throughput:
     if isinstance(settings, dict):
         return "autoscale", _number(settings.get("maxThroughput"), "maxThroughput")
     return "manual", _number(content.get("offerThroughput"), "offerThroughput")
+
+
+def _refuse_manual(call: Call, content: dict[str, Any], offer: OfferRecord) -> None:
+    """Clients put a new number beside the autoscale settings that they read: without a word, it
+    would change nothing."""
+    settings = content.get("offerAutopilotSettings")
+    given = content.get("offerThroughput")
+    if offer.kind != "autoscale" or not isinstance(settings, dict) or given is None:
+        return
+    shown = cast(dict[str, Any], _json(call, offer)["content"])
+    if settings.get("maxThroughput") == offer.ru and given not in (
+        shown["offerThroughput"],
+        offer.ru,
+    ):
+        raise BadInput(
+            f"The throughput is autoscale, up to {offer.ru} RU/s: it can't be set to {given}. "
+            "Change its maximum (offerAutopilotSettings.maxThroughput), or migrate it to manual "
+            "throughput first."
+        )
 
 
 def _number(value: Any, name: str) -> int:

@@ -1,0 +1,126 @@
+"""Bounds of runs: how many are live, how much a piece of merging reads, what is kept in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from tests.support.commands import command, first_rows
+from tests.support.run_area import MemoryArea
+from tests.support.waiting import until
+
+from armillary.engine.lmdb import environment
+from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.runs import merging, writing
+from armillary.engine.runs.blocks import cut_blocks, decode_block
+from armillary.engine.runs.cache import EXPANSION, BlockCache
+from armillary.engine.runs.directory import EMPTY, Directory, pack_directory
+from armillary.store.rows import layout
+
+OpenLmdb = Callable[..., LmdbEngine]
+
+
+def burst(groups: int, entries: int) -> tuple[MemoryArea, Directory, int]:
+    """Commits of random entries, as the engine makes them. The most slots there ever were, too."""
+    random, area, directory, most = Random(3), MemoryArea(), EMPTY, 0
+    for _ in range(groups):
+        changes: dict[bytes, bytes | None] = {
+            b"\x51" + random.randbytes(12): b"" for _ in range(entries)
+        }
+        directory = writing.flush(area, directory, changes, random.randbytes)  # type: ignore[arg-type]
+        directory = merging.plan(directory, random.randbytes)
+        work = max(merging.WORK_MIN, merging.WORK * entries)
+        directory = merging.work(area, directory, work)  # type: ignore[arg-type]
+        most = max(most, len(directory.parts()))
+    return area, directory, most
+
+
+@pytest.mark.parametrize(("groups", "entries"), [(120, 500), (400, 17)])
+def test_few_runs_are_live_during_and_after_a_burst(groups: int, entries: int) -> None:
+    area, directory, most = burst(groups, entries)
+    assert most <= 14
+    while merging.is_due(directory):
+        directory = merging.plan(directory, Random(1).randbytes)
+        directory = merging.work(area, directory, 16_000)  # type: ignore[arg-type]
+    assert len(directory.slots) <= 6
+    assert sum(slot.entries for slot in directory.slots) == groups * entries
+    assert len(pack_directory(directory)) <= 1_000
+
+
+def test_a_piece_of_a_merge_is_bounded() -> None:
+    area, directory, _ = burst(60, 500)
+    directory = merging.plan(directory, Random(1).randbytes)
+    slots = [at for at, slot in enumerate(directory.slots) if slot.merging]
+    for at in slots[:1]:
+        _, read = merging.merge_piece(area, directory, at, 1_000)  # type: ignore[arg-type]
+        assert read <= 1_000 + 100 * len(directory.slots[at].inputs), "whole blocks are read"
+
+
+def test_a_sorted_load_is_one_run_and_merges_nothing() -> None:
+    area, directory = MemoryArea(), EMPTY
+    for part in range(20):
+        rows: dict[bytes, bytes | None] = {
+            b"\x51%06d" % (1_000 * part + number): b"" for number in range(1_000)
+        }
+        directory = writing.flush(area, directory, rows, Random(1).randbytes)  # type: ignore[arg-type]
+        assert not merging.is_due(directory)
+    assert [slot.entries for slot in directory.slots] == [20_000]
+
+
+def test_blocks_fill_a_page_and_never_more() -> None:
+    random = Random(2)
+    for longest in (8, 40, 300, 506):
+        keys = sorted({random.randbytes(random.randrange(1, longest + 1)) for _ in range(900)})
+        values: list[bytes | None] = [random.choice([None, b"", b"v" * 20]) for _ in keys]
+        blocks = cut_blocks(keys, values, b"\xff" * 600)
+        assert all(len(value) <= 4_080 for _, value in blocks)
+        found = [decode_block(value) for _, value in blocks]
+        assert [key for one, _ in found for key in one] == keys
+        assert [value for _, one in found for value in one] == values
+        for (bound, _), (before, _), (after, _) in zip(blocks, found, found[1:], strict=False):
+            assert before[-1] < bound <= after[0]
+
+
+def test_the_cache_is_bounded() -> None:
+    cache = BlockCache(100_000)
+    for number in range(1_000):
+        cache.put(b"%d" % number, ([b"k"], [b"v"]), 1_000)
+    assert cache.get(b"999") is not None
+    kept = sum(cache.get(b"%d" % number) is not None for number in range(1_000))
+    assert kept <= 100_000 // EXPANSION // 1_000
+
+
+def test_merging_rests_while_an_old_snapshot_lives(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "OLD_READER_SECONDS", 0.0)
+    monkeypatch.setattr(environment, "OLD_READER_COMMITS", 3)
+    engine = open_lmdb(packed=b"\x51")
+    engine.create_space(1, first_rows())
+    assert not engine._environment.has_old_reader()
+    with engine.read(1):
+        for number in range(6):
+            engine.run(1, command(("put", b"\x51%d" % number, b"v")))
+        assert engine._environment.has_old_reader()
+    assert not engine._environment.has_old_reader()
+    until(lambda: not engine._commit.due)
+
+
+def test_queues_point_rows_and_absolute_values_are_in_no_run() -> None:
+    """`tx` is a queue, whose first live key would lie behind all tombstones; `lp` is read by every
+    write."""
+    for kind in (layout.TX, layout.LP, layout.DOC, layout.ID, layout.UX, layout.LOG, layout.SHAPE):
+        assert kind not in layout.PACKED
+
+
+@pytest.mark.parametrize("key", [b"\xf0", b"\xf1\x00\x00\x00\x01x", b"\xff"])
+def test_keys_of_the_engine_are_refused_and_hidden(open_lmdb: OpenLmdb, key: bytes) -> None:
+    engine = open_lmdb(packed=b"\x51")
+    engine.create_space(1, first_rows())
+    engine.run(1, command(("put", b"\x51a", b"v")))
+    with pytest.raises(ValueError, match="belong to the engine"):
+        engine.run(1, command(("put", key, b"v")))
+    with engine.read(1) as reader:
+        assert reader.get(key) is None
+        assert [found for found, _ in reader.scan(b"\x01", b"\xff" * 8)] == [b"\x51a"]
