@@ -148,8 +148,10 @@ def theirs(made: Made, folder: Path) -> Iterator[Client]:
     client = connect(f"ws://127.0.0.1:{port}/gremlin")
     try:
         for _ in range(240):
+            if process.poll() is not None:
+                raise RuntimeError("Gremlin Server did not start.")
             try:
-                client.submit("g.V().count()").all().result()
+                client.submit("g.V().count()").all().result(10)
                 break
             except Exception:  # noqa: BLE001 (it is not up yet; the driver raises many kinds)
                 time.sleep(0.5)
@@ -172,7 +174,7 @@ def questions(made: Made) -> dict[str, Ask]:
         return {"i": id, "k": key}
 
     def submit(client: Client, text: str, bindings: dict[str, Any]) -> Any:
-        return client.submit(text, bindings).all().result()
+        return client.submit(text, bindings).all().result(60)
 
     def vertex(mine: bool) -> str:
         return "g.V([k, i])" if mine else "g.V(i)"

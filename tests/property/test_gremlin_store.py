@@ -55,7 +55,7 @@ def answer(graph: Graph, text: str) -> list[str] | str:
     return found if is_ordered(text) else sorted(found)
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
 @given(made=graphs(), texts=st.lists(traversals(), min_size=5, max_size=12))
 def test_store_and_memory_agree(account: Account, made: GraphMade, texts: list[str]) -> None:
     memory = MemoryGraph()

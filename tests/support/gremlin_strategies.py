@@ -197,9 +197,9 @@ class Maker:
             (".values('name')", TEXT),
             (".label()", TEXT),
             (".id()", TEXT),
-            (".values('age', 'score')", NUMBER),
+            (".values('score')", NUMBER),
             (f".properties('name').hasValue({self.draw(texts())}).value()", TEXT),
-            (".properties('age', 'score').value()", NUMBER),
+            (".properties('score').value()", NUMBER),
         )
 
     def _where(self) -> tuple[str, str]:

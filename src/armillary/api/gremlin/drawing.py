@@ -1,4 +1,4 @@
-"""A traversal and what a picture of it needs: vertices, the edges between them, and where each is.
+"""A traversal and what a picture of it needs: vertices, edges between them, where each lies.
 `pictures` serves it."""
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ public class DriverCheck {
     interface Check { void run(Client client) throws Exception; }
 
     public static void main(String[] arguments) throws Exception {
-        Cluster cluster = Cluster.build("localhost").port(Integer.parseInt(arguments[0]))
+        Cluster cluster = Cluster.build("127.0.0.1").port(Integer.parseInt(arguments[0]))
             .credentials(arguments[1], arguments[2])
             .serializer(new GraphSONMessageSerializerV2d0())
             .enableSsl(true).sslSkipCertValidation(true)
@@ -65,7 +65,9 @@ public class DriverCheck {
             check.run(client);
             System.out.println("ok " + name);
         } catch (Throwable error) {
-            System.out.println("no " + name + ": " + error);
+            StringBuilder why = new StringBuilder(error.toString());
+            for (Throwable one = error.getCause(); one != null; one = one.getCause()) why.append(" < ").append(one);
+            System.out.println("no " + name + ": " + why);
         }
     }
 

@@ -157,12 +157,25 @@ def test_web_pages_and_plain_http_are_refused(streams: GremlinStreams) -> None:
     """The emulator's key is public: any page could log in."""
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
     upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-    for lines, status in ((upgrade + b"Origin: https://evil.example\r\n", b"403"), (b"", b"426")):
+    for lines, status in (
+        (upgrade + b"Origin: https://evil.example\r\n", b"403"),
+        (upgrade + b"Origin: http://localhost.evil.example:8901\r\n", b"403"),
+        (b"", b"426"),
+    ):
         session = streams.open(Peer(False, None, ""))
         events = session.receive(head + lines + b"\r\n")
         assert isinstance(events[0], Answer)
         assert events[0].data.startswith(b"HTTP/1.1 " + status)
         assert isinstance(events[-1], Hangup)
+
+
+def test_the_origin_that_netty_sends_is_our_own(streams: GremlinStreams) -> None:
+    session = streams.open(Peer(False, None, ""))
+    head = b"GET / HTTP/1.1\r\nHost: localhost:8901\r\nOrigin: http://localhost:8901\r\n"
+    upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    (event,) = session.receive(head + upgrade)
+    assert isinstance(event, Answer)
+    assert event.data.startswith(b"HTTP/1.1 101")
 
 
 def test_a_client_that_leaves_ends_its_traversal(streams: GremlinStreams) -> None:

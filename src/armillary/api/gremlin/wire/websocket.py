@@ -23,6 +23,7 @@ from websockets.server import ServerProtocol
 from armillary.limits import GREMLIN_MESSAGE_BYTES_MAX
 
 HANDSHAKE_BYTES_MAX: Final = 16 * 1024
+OWN_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "host.docker.internal"})
 WELCOME: Final = (
     "This is the Gremlin endpoint. Connect by WebSocket, with the user "
     "/dbs/<database>/colls/<graph> and an account key as password.\n"
@@ -39,7 +40,8 @@ class WebSocket:
     def __init__(self, origins: tuple[str, ...] = ()) -> None:
         """`origins`: web pages that may connect; `*` is any. Programs send none."""
         self._protocol = ServerProtocol(
-            extensions=[ServerPerMessageDeflateFactory(client_max_window_bits=12)],
+            # Windows of 15 bits: netty compresses with smaller ones only where jzlib is installed.
+            extensions=[ServerPerMessageDeflateFactory()],
             max_size=GREMLIN_MESSAGE_BYTES_MAX,
         )
         self._origins = origins
@@ -78,7 +80,7 @@ class WebSocket:
     def _shake(self, request: Request) -> None:
         protocol = self._protocol
         origin = request.headers.get("Origin")
-        if origin is not None and not {origin, "*"} & set(self._origins):
+        if not self._may_connect(origin, request.headers.get("Host", "")):
             response = protocol.reject(HTTPStatus.FORBIDDEN, "This web page may not connect.\n")
         elif request.headers.get("Upgrade") is None:
             response = protocol.reject(HTTPStatus.UPGRADE_REQUIRED, WELCOME)
@@ -87,6 +89,14 @@ class WebSocket:
         protocol.send_response(response)
         if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
             self.closed = True
+
+    def _may_connect(self, origin: str | None, host: str) -> bool:
+        """Programs send no origin, except netty's (Java's driver), which sends our own address. A
+        page has another one; by a name that is not of this machine it could pretend (rebinding)."""
+        if origin is None or {origin, "*"} & set(self._origins):
+            return True
+        place = origin.partition("://")[2]
+        return _name(place) in OWN_NAMES and _name(place) == _name(host)
 
     def _take(self, frame: Frame, messages: list[Message]) -> None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
@@ -122,3 +132,9 @@ class WebSocket:
             except InvalidState:
                 return b""
             return b"".join(self._protocol.data_to_send())
+
+
+def _name(place: str) -> str:
+    """`localhost:8901` and `localhost` are both localhost; `[::1]:8901` is `[::1]`."""
+    head, _, port = place.rpartition(":")
+    return head if head and port.isdigit() else place
