@@ -1,7 +1,8 @@
 """Write the reference pages of docs/ from the tables in the source, so that they can't fall behind.
 
     limits.md ← limits.py · steps.md ← steps.py · settings.md ← config.py · errors.md ← errors.py
-    compatibility.md ← api/nosql/
+    compatibility.md ← api/nosql/ · compatibility-table.md ← api/table/routes.py
+    mongodb-compatibility.md ← api/mongo/ · gremlin-steps.md ← api/gremlin/steps/
 
 `make docs` writes them; a test compares each page with what this would write.
 """
@@ -15,8 +16,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from armillary import limits
-from armillary.api.errors import WIRE, wire
+from armillary.api.errors import TABLE_PROBLEMS, WIRE, wire
+from armillary.api.gremlin.steps.base import Spec
+from armillary.api.gremlin.steps.table import MODULATORS, REFUSED, SOURCES
+from armillary.api.gremlin.steps.table import STEPS as GREMLIN_STEPS
+from armillary.api.mongo import compatibility as mongo_compatibility
 from armillary.api.nosql import compatibility
+from armillary.api.table import routes as table_routes
 from armillary.config import VARIABLES, Settings
 from armillary.server.command import FLAGS, SETTINGS
 from armillary.steps import STEPS
@@ -157,12 +163,90 @@ def compatibility_page() -> str:
     )
 
 
+def table_page() -> str:
+    routes = [(one.method, f"`{one.shown}`", one.name, one.note) for one in table_routes.ROUTES]
+    problems = sorted(
+        {
+            (f"`{code}`", str(status))
+            for row in TABLE_PROBLEMS.values()
+            for status, code in [(row.status, row.code)]
+            + ([] if row.storage is None else [(row.storage.status, row.storage.code)])
+        }
+    )
+    return _page(
+        [
+            "# Compatibility: API for Table",
+            "Every route of `src/armillary/api/table/routes.py`, and every error code that a "
+            "request can get beside those of the store. How to connect, and what is different from "
+            "Cosmos DB and Storage: [table.md](table.md).",
+            "## Routes",
+            _table(("method", "path", "what it does", "note"), routes),
+            "## Error codes",
+            _table(("code", "status"), problems),
+        ]
+    )
+
+
+def mongo_page() -> str:
+    return _page(
+        [
+            "# Compatibility: API for MongoDB",
+            "What drivers find here, from the tables that the program itself works with. How to "
+            "use it: [MongoDB](mongodb.md).",
+            "## Different from the original",
+            "\n".join(f"- {gap}" for gap in mongo_compatibility.GAPS),
+            "## What there is",
+            _table(("", "names"), mongo_compatibility.rows()),
+        ]
+    )
+
+
+def gremlin_steps_page() -> str:
+    """Vertical bars in a cell would end it."""
+
+    def shown(text: str) -> str:
+        return f"`{text}`".replace("|", "\\|")
+
+    served = [one for one in GREMLIN_STEPS.values() if not one.extra]
+    extra = [one for one in GREMLIN_STEPS.values() if one.extra]
+    head = ("step", "forms", "what it does")
+
+    def row(one: Spec) -> tuple[str, ...]:
+        return f"`{one.name}`", shown(one.forms), one.about.replace("|", "\\|")
+
+    return _page(
+        [
+            "# Gremlin steps",
+            "Every step of [the Gremlin API](gremlin.md), from the table the program works with. "
+            "`t` is a traversal, `p` a predicate, `v` a value, `k` a property name, `..` several.",
+            "## Steps",
+            _table(head, [row(one) for one in served]),
+            "## Words that belong to a step",
+            _table(("word", "forms"), [(f"`{k}`", shown(v)) for k, v in MODULATORS.items()]),
+            "## After `g`",
+            _table(("word", "forms"), [(f"`{k}`", shown(v)) for k, v in SOURCES.items()]),
+            "At the end, `executionProfile()` runs the traversal and tells what each step did; "
+            "`toList()`, `next()` and `iterate()` are passed over.",
+            "## Only with `strict = false`",
+            "The service lacks them, and so does a strict server.",
+            _table(head, [row(one) for one in extra]),
+            "## Refused",
+            "With the service's own text, `Unable to find any method '…'`: "
+            + ", ".join(f"`{name}`" for name in REFUSED)
+            + ".",
+        ]
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "mongodb-compatibility.md": mongo_page,
+    "gremlin-steps.md": gremlin_steps_page,
     "limits.md": limits_page,
     "steps.md": steps_page,
     "settings.md": settings_page,
     "errors.md": errors_page,
     "compatibility.md": compatibility_page,
+    "compatibility-table.md": table_page,
 }
 
 

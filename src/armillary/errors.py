@@ -251,7 +251,10 @@ class ScriptWrongKey(BadInput):
 class ScriptOutOfMemory(ScriptFailed):
     """The script needed more memory than one may, or its process ended."""
 
-    text = "The script used more memory than a script may use. Nothing it did was kept."
+    text = (
+        "The process of the script ended: it used more memory than a script may use, or was "
+        "killed. Nothing it did was kept."
+    )
 
 
 class ScriptBlocked(DbError):

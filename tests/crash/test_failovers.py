@@ -4,11 +4,13 @@ kills here, a hundred each in `make soak`, which writes what it saw to
 bench/results/failovers-<date>.txt. On Citus, where `ARMILLARY_TEST_CITUS_URL` names one, shards are
 moved while servers are killed.
 
-`ARMILLARY_CRASH_SEED` repeats a run as far as the scheduler allows.
+`ARMILLARY_CRASH_SEED` repeats a run as far as the scheduler allows; `ARMILLARY_FAILOVER_MINUTES`
+ends it earlier.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import sys
@@ -35,11 +37,14 @@ def _seed() -> int:
     return seed
 
 
-def fail_over_often(folder: Path, promotions: int, kills: int) -> Tally:
+def fail_over_often(folder: Path, promotions: int, kills: int, minutes: float = math.inf) -> Tally:
     with servers() as make:
         drill = Drill(folder, [make("a"), make("b", start=False)], _seed())
+        end = time.monotonic() + 60 * minutes
         try:
             for number in range(max(promotions, kills)):
+                if time.monotonic() > end:
+                    break
                 if number < promotions:
                     drill.promote(KINDS[number % len(KINDS)])
                 if number < kills:
@@ -73,8 +78,8 @@ def _report(name: str, tally: Tally, began: float) -> None:
 @pytest.mark.timeout(4 * 3600)
 def test_a_hundred_promotions_and_a_hundred_kills(tmp_path: Path) -> None:
     began = time.monotonic()
-    count = int(os.environ.get("ARMILLARY_FAILOVERS", "100"))
-    tally = fail_over_often(tmp_path, count, count)
+    minutes = float(os.environ.get("ARMILLARY_FAILOVER_MINUTES", "inf"))
+    tally = fail_over_often(tmp_path, 100, 100, minutes)
     print(tally)
     _report("failovers", tally, began)
     assert tally.well, str(tally)
@@ -87,13 +92,15 @@ def test_a_hundred_promotions_and_a_hundred_kills(tmp_path: Path) -> None:
 )
 def test_shards_of_citus_are_moved_under_load(tmp_path: Path) -> None:
     began = time.monotonic()
-    count = int(os.environ.get("ARMILLARY_FAILOVERS", "100"))
+    end = began + 60 * float(os.environ.get("ARMILLARY_FAILOVER_MINUTES", "inf"))
     base = os.environ[CITUS_SERVER]
     url = fresh_url(base)
     drill = Drill(tmp_path, [], _seed(), url=url)
     try:
         with psycopg.connect(base, autocommit=True) as connection:
-            for number in range(count):
+            for number in range(100):
+                if time.monotonic() > end:
+                    break
                 _move_one(connection, url.rpartition("schema=")[2], 1 + number % 4)
                 drill.tally.moves += 1
                 drill.flow()

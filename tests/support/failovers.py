@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ class Client(threading.Thread):
             name = f"{self.number}-{count}"
             if count % 4:
                 item = {"id": name, "pk": f"k{count % 23}", "n": count}
-                done = self._try(lambda client, item=item: client.create(CONTAINER, item), 201)
+                done = self._try(partial(_create, item), 201)
                 (self.acknowledged if done else self.uncertain).append(name)
             else:
                 self.counted_at_most += 1
@@ -137,6 +138,10 @@ class Client(threading.Thread):
             self._client.close()
             self._client = None
         self._at += 1
+
+
+def _create(item: dict[str, Any], client: SignedClient) -> Any:
+    return client.create(CONTAINER, item)
 
 
 class Drill:
@@ -266,9 +271,7 @@ class Drill:
             items = list(account.database("d").container("c").read_all_items())
         found = [item["id"] for item in items]
         names = set(found)
-        tally.twice += (
-            [name for name in names if found.count(name) > 1] if len(names) != len(found) else []
-        )
+        tally.twice += [name for name, count in Counter(found).items() if count > 1]
         rids = [item["_rid"] for item in items]
         tally.twice += [f"rid of {len(rids) - len(set(rids))} items"] * (len(set(rids)) < len(rids))
         counters = {item["id"]: item["n"] for item in items if item["id"].startswith("counter")}

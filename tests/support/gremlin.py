@@ -10,7 +10,6 @@ from typing import Any
 from gremlin_python.driver.client import Client
 from gremlin_python.driver.protocol import GremlinServerError
 from gremlin_python.driver.serializer import GraphSONSerializersV2d0
-from tests.support.gremlin_bridge import serving
 
 import armillary
 from armillary.account import Account, Database
@@ -19,6 +18,7 @@ from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.gremlin.service import GremlinStreams
 from armillary.config import GremlinSettings
 from armillary.container import Container
+from armillary.testing.streams import serving
 
 
 @dataclass(slots=True)

@@ -230,8 +230,11 @@ def servers() -> Iterator[Callable[..., PgServer]]:
         shutil.chown(base, USER)
     made: list[PgServer] = []
 
-    def make(name: str, *, start: bool = True, **settings: str) -> PgServer:
-        one = PgServer(name, base / name, free_port(), binaries, settings)
+    def make(
+        name: str, *, start: bool = True, other: Path | None = None, **settings: str
+    ) -> PgServer:
+        """`other`: the binaries of another PostgreSQL."""
+        one = PgServer(name, base / name, free_port(), other or binaries, settings)
         made.append(one)
         if start:
             one.init()

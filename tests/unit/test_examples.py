@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.gremlin_server import gremlin_server
 from tests.support.node import modules_for
 from tests.support.server_process import ServerProcess
+from tests.support.table_server import TableServer
 
 from armillary.server.command import parser
 
@@ -47,6 +49,26 @@ def run(command: list[str], folder: Path, environ: dict[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
+def test_graphs(tmp_path: Path) -> None:
+    with gremlin_server(tmp_path / "data") as server:
+        environ = _at(f"http://127.0.0.1:{server.process.port}") | {
+            "GREMLIN_ENDPOINT": f"ws://127.0.0.1:{server.gremlin_port}/gremlin"
+        }
+        for _ in range(2):
+            told = run([sys.executable, "graph.py"], EXAMPLES / "python", environ)
+            assert told == [
+                "from Seattle: Portland, Vancouver",
+                "longer than 150 miles: I5",
+                "one city costs 1.0 RU",
+                "the road as an item leads to Portland",
+            ]
+        environ["NODE_PATH"] = str(modules_for(ROOT / "tests" / "conformance" / "gremlin" / "js"))
+        assert run(["node", "graph.js"], EXAMPLES / "javascript", environ) == [
+            "from Seattle: Portland, Vancouver",
+            "miles in all: 316",
+        ]
+
+
 def test_python(endpoint: str) -> None:
     for _ in range(2):  # also when everything is there already
         told = run([sys.executable, "readings.py"], EXAMPLES / "python", _at(endpoint))
@@ -63,6 +85,18 @@ def test_javascript(endpoint: str) -> None:
     environ = _at(endpoint) | {"NODE_PATH": str(modules)}
     told = run(["node", "readings.js"], EXAMPLES / "javascript", environ)
     assert told == ["device3 at 2: 17 °C for 1 RU", "warm everywhere: 10"]
+
+
+def test_tables(tmp_path: Path) -> None:
+    modules = modules_for(ROOT / "tests" / "conformance" / "table" / "js")
+    with TableServer(tmp_path) as server:
+        environ = {"TABLE_CONNECTION": server.connection_string, "TABLE_ENDPOINT": server.url}
+        for _ in range(2):
+            told = run([sys.executable, "people.py"], EXAMPLES / "python", environ)
+            assert told == ["bob is 31", "older in oslo: eve", "moved: 2"]
+        environ["NODE_PATH"] = str(modules)
+        told = run(["node", "people.js"], EXAMPLES / "javascript", environ)
+        assert told == ["bob is 31", "older in oslo: eve"]
 
 
 def test_each_folder_is_on_the_page() -> None:

@@ -34,6 +34,10 @@ BACKUP_SOURCE = typer.Argument(help="The folder of a backup; it stays as it is."
 EXPORT_TARGET = typer.Argument(help="The file to write: JSON Lines, .csv, .gz of both, .parquet.")
 IMPORT_SOURCE = typer.Argument(help="JSON Lines, a JSON array, CSV; .gz of each; .parquet.")
 CONTAINER = typer.Option(None, help="Not needed when there is only one.")
+GRAPH = typer.Option(
+    False, "--graph", help="A graph: CSV with ~id, ~label, ~from, ~to; or GraphSON lines."
+)
+VERTICES = typer.Option(None, help="With --graph: the CSV file of the vertices that edges join.")
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -163,6 +167,8 @@ def import_(
     data: str = ANYWHERE,
     database: str = DATABASE,
     container: str = CONTAINER,
+    graph: bool = GRAPH,
+    vertices: Path = VERTICES,
     json: bool = JSON,
 ) -> None:
     """Put the items of a file into a container. Stopped, the same command goes on where it was.
@@ -172,11 +178,20 @@ def import_(
     Examples:
       armillary import orders.csv --database shop --container orders
       armillary import orders.jsonl --data http://localhost:8081
+      armillary import people.csv --graph
+      armillary import knows.csv --graph --vertices people.csv
     """
+    from armillary.declare.item_files import read_entries
     from armillary.operate.importing import import_items
 
     with _items(data, database, container, json) as target, _bar(json) as shown:
-        done = import_items(target, source, progress=shown)
+        entries = read_entries
+        if graph:
+            from armillary.api.gremlin.graph.files import GraphFile
+            from armillary.api.gremlin.login import key_name
+
+            entries = GraphFile(key_name(target.partition_key), vertices).documents
+        done = import_items(target, source, progress=shown, entries=entries)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
         text = f"{source}: {done.items:,} items are in."
         _say(json, text, items=done.items, refused=done.refused, refusals=refusals)
@@ -197,17 +212,21 @@ def _items(data: str, database: str | None, container: str | None, json: bool) -
     from armillary.commands.remote import Remote, is_remote
     from armillary.commands.remote_items import RemoteItems
     from armillary.commands.sources import pick
+    from armillary.operate.entities import Entities
     from armillary.operate.ports import LocalItems
+    from armillary.store.catalog.tables import TABLES_DB, is_table
 
     with complaining(json, "Stopped. The same command goes on where it was."):
         if is_remote(data):
             with Remote(data) as remote:
                 names = pick(remote, database, container)
             with RemoteItems(data, *names) as there:
-                yield there
+                yield Entities(there) if names[0] == TABLES_DB else there
             return
         with open_data(data) as account:
-            yield LocalItems(find_container(account, database, container))
+            found = find_container(account, database, container)
+            here = LocalItems(found)
+            yield Entities(here) if is_table(found.properties()) else here
 
 
 @contextmanager

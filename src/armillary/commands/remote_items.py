@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 from armillary.commands.remote import Remote, path_of
-from armillary.encoding.partition_key import key_of, parse_definition
+from armillary.encoding.partition_key import PartitionKeyDefinition, key_of, parse_definition
 from armillary.errors import BadInput, Conflict, Throttled, TooLarge, Unavailable
 from armillary.operate.ports import ItemsPage
 from armillary.values import UNDEFINED
@@ -65,6 +65,12 @@ class RemoteItems:
     @property
     def identity(self) -> str:
         return f"{self._all[0].endpoint} {self._definition['_rid']}"
+
+    @property
+    def partition_key(self) -> PartitionKeyDefinition:
+        if self._key is None:
+            raise BadInput("The container has no partition key.")
+        return self._key
 
     def count(self) -> int | None:
         return None

@@ -13,12 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from armillary.clock import new_random
 from armillary.config import Settings
 from armillary.container import Container
 from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Place
 from armillary.declare.item_files import read_items
+from armillary.encoding.edm_json import stored_entity
 from armillary.engine.base import Engine
 from armillary.errors import BadInput, Conflict, DbError, NotFound
 from armillary.partition.provisioning.offers import requested
@@ -27,8 +29,9 @@ from armillary.scripts.lazy import LazyRuntime
 from armillary.scripts.scripts import Scripts
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.definitions import parse_container
-from armillary.store.catalog.records import Throughput
+from armillary.store.catalog.records import ContainerRecord, Throughput
 from armillary.store.catalog.seeds import note_seeded, seeded
+from armillary.store.catalog.tables import api_of
 from armillary.store.throughput.provisioned import read_offer
 
 SEED_ITEMS = 500  # at once
@@ -76,8 +79,11 @@ def _apply_container(
                 throughput=asked,
                 physical_partitions=declared.physical_partitions,
                 fixed=declared.fixed,
+                api=declared.api,
             )
     else:
+        with _at(declared.place):
+            check_api(record, declared)
         if record.definition != parse_container(declared.body).document:
             with _at(declared.place):
                 account.replace_container(database, declared.body)
@@ -95,9 +101,16 @@ def _apply_container(
             note_seeded(account.engine, record.rid, Path(seed).name)
 
 
+def check_api(record: ContainerRecord, declared: DeclaredContainer) -> None:
+    if api_of(record) != declared.api:
+        raise BadInput(f"it is there already, and is one of the API for {api_of(record)}")
+
+
 def _fill(account: AccountStore, database: str, declared: DeclaredContainer, seed: Path) -> None:
     container = Container(account.container(database, declared.id), account.limits)
-    source = read_items(seed)
+    source: Iterator[dict[str, Any]] = read_items(seed)
+    if declared.api == "table":
+        source = map(stored_entity, source)
     while items := list(islice(source, SEED_ITEMS)):
         for item, answer in zip(
             items, container.bulk(("create", (item,)) for item in items), strict=True

@@ -38,6 +38,8 @@ class DeclaredContainer:
     seeds: tuple[str, ...] = ()
     """Files with items, put in when the container is new."""
     scripts: tuple[DeclaredScript, ...] = ()
+    api: str = "nosql"
+    """Whose container it is; the items of a table's seed files are entities in their plain form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from armillary.partition.provisioning.offers import RULES
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.definitions import parse_container
 from armillary.store.catalog.records import ContainerRecord, DatabaseRecord
+from armillary.store.catalog.tables import api_of
 from armillary.store.commands import HANDLERS
 from armillary.store.rows.layout import PACKED
 from armillary.store.throughput.provisioned import read_offer
@@ -47,7 +48,13 @@ def _container(account: AccountStore, record: ContainerRecord) -> DeclaredContai
     throughput, autoscale_max = _offer(account, record.rid)
     body = essential(record.definition)
     return DeclaredContainer(
-        record.id, body, NOWHERE, throughput, autoscale_max, fixed=record.fixed
+        record.id,
+        body,
+        NOWHERE,
+        throughput,
+        autoscale_max,
+        fixed=record.fixed,
+        api=api_of(record),
     )
 
 

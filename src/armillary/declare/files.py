@@ -10,15 +10,20 @@
     id = "orders"
     partition_key = "/customerId"    several paths: hierarchical
     throughput = 400                 or autoscale_max
+    graph = true                     its key must be one that the Gremlin API can use
     seed = ["orders.jsonl"]          relative to the file
     procedures = ["transfer.js"]     scripts from files; also functions, triggers
+
+    [[tables]]                       of the Table API, in database TablesDB
+    id = "people"
+    throughput = 800
 
 A key that is not known is an error: a setting silently not applied is worse than a failed start.
 """
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -29,6 +34,7 @@ from armillary.errors import BadInput, TooLarge
 from armillary.query.sql.computed import check_computed
 from armillary.scripts.scripts import Kind, check_script
 from armillary.store.catalog.definitions import parse_container
+from armillary.store.catalog.tables import TABLES_DB, table_definition
 
 DEFAULT_NAME = "armillary.toml"
 
@@ -81,12 +87,14 @@ _CONTAINER_KEYS = {
     "autoscale_max",
     "physical_partitions",
     "fixed",
+    "graph",
     "seed",
     "procedures",
     "triggers",
     "functions",
     *POLICIES,
 }
+_TABLE_KEYS = {"id", "throughput", "autoscale_max", "physical_partitions", "seed"}
 #: Kind of a script → its key in a container.
 SCRIPT_KEYS: Final[dict[Kind, str]] = {
     "procedure": "procedures",
@@ -113,12 +121,11 @@ class _Reader:
         known = sections()
         settings: dict[str, dict[str, Any]] = {}
         for name, value in self.content.items():
-            if name == "database":
+            if name in ("database", "tables"):
                 continue
             if name not in known:
-                self.fail(
-                    (name,), f"there is no section {name!r}; {_there_are([*known, 'database'])}"
-                )
+                every = [*known, "database", "tables"]
+                self.fail((name,), f"there is no section {name!r}; {_there_are(every)}")
             table = self.expect(value, dict, (name,))
             settings[name] = {
                 key: self.setting(known[name], key, one, (name, key)) for key, one in table.items()
@@ -126,7 +133,36 @@ class _Reader:
         databases = self.expect(self.content.get("database", []), list, ("database",))
         found = tuple(self.database(one, ("database", n)) for n, one in enumerate(databases))
         self.once(found, "database", [("database", n, "id") for n in range(len(found))])
-        return ConfigFile(self.path, settings, found)
+        return ConfigFile(self.path, settings, self.with_tables(found))
+
+    def with_tables(self, databases: tuple[DeclaredDatabase, ...]) -> tuple[DeclaredDatabase, ...]:
+        """`[[tables]]` are containers of the database of all tables, which may be declared too."""
+        given = self.expect(self.content.get("tables", []), list, ("tables",))
+        tables = tuple(self.one_table(one, ("tables", n)) for n, one in enumerate(given))
+        if not tables:
+            return databases
+        self.once(tables, "table", [("tables", n, "id") for n in range(len(tables))])
+        for number, one in enumerate(databases):
+            if one.id == TABLES_DB:
+                joined = replace(one, containers=(*one.containers, *tables))
+                return (*databases[:number], joined, *databases[number + 1 :])
+        made = DeclaredDatabase(TABLES_DB, self.place(("tables",)), containers=tables)
+        return (*databases, made)
+
+    def one_table(self, source: Any, at: KeyPath) -> DeclaredContainer:
+        table = self.table(source, at, _TABLE_KEYS)
+        body = table_definition(self.text(table, "id", at))
+        self.check(body, at)
+        return DeclaredContainer(
+            body["id"],
+            body,
+            self.place(at),
+            throughput=self.number(table, "throughput", at),
+            autoscale_max=self.number(table, "autoscale_max", at),
+            physical_partitions=self.number(table, "physical_partitions", at),
+            seeds=self.seeds(table, at),
+            api="table",
+        )
 
     def setting(
         self, known: Mapping[str, Callable[[str], Any]], key: str, value: Any, at: KeyPath
@@ -177,6 +213,8 @@ class _Reader:
         if minutes is not None:
             body["changeFeedPolicy"] = {"retentionDuration": minutes}
         self.check(body, at)
+        if self.expect(table.get("graph", False), bool, (*at, "graph")):
+            self.check_graph(body["partitionKey"], at)
         return DeclaredContainer(
             body["id"],
             body,
@@ -196,6 +234,16 @@ class _Reader:
             parse_container(body)
         except BadInput as error:
             self.fail(at, str(error).rstrip("."))
+
+    def check_graph(self, key: Mapping[str, Any], at: KeyPath) -> None:
+        """The Gremlin API needs one property at the top of the documents, and not these two."""
+        paths = key["paths"]
+        if len(paths) != 1 or paths[0].count("/") != 1 or paths[0] in ("/id", "/label"):
+            shown = ", ".join(paths)
+            self.fail(
+                (*at, "partition_key"),
+                f"the partition key of a graph is one property such as /country, not {shown}",
+            )
 
     def partition_key(self, value: Any, at: KeyPath) -> dict[str, Any]:
         if isinstance(value, str):

@@ -16,9 +16,15 @@ def databases_text(databases: Iterable[DeclaredDatabase]) -> str:
 
 
 def _database(database: DeclaredDatabase) -> list[str]:
-    lines = ["[[database]]", f"id = {value_text(database.id)}", *_throughput(database), ""]
-    for container in database.containers:
+    tables = [one for one in database.containers if one.api == "table"]
+    others = [one for one in database.containers if one.api != "table"]
+    lines: list[str] = []
+    if others or _throughput(database) or not tables:
+        lines = ["[[database]]", f"id = {value_text(database.id)}", *_throughput(database), ""]
+    for container in others:
         lines += [*_container(container), ""]
+    for one in tables:
+        lines += ["[[tables]]", f"id = {value_text(one.id)}", *_throughput(one), ""]
     return lines
 
 

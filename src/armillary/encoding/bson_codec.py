@@ -1,4 +1,4 @@
-"""BSON read and written byte by byte, for the documents that `bson` does not give back as they were:
+"""BSON read and written byte by byte, for documents that `bson` does not give back as they were:
 those with undefined, symbols or DB pointers, and those that look like a DBRef.
 
 Slow and readable; `bson_values.py` decides who comes here. Facts: bsonspec.org, version 1.1.

@@ -63,7 +63,7 @@ def number_bytes(value: Any) -> bytes:
         digits = str(abs(plain))
         exponent = len(digits)
     else:
-        _, figures, shift = plain.as_tuple()
+        _, figures, shift = Decimal(plain).as_tuple()
         digits = "".join(map(str, figures))
         assert isinstance(shift, int)
         exponent = len(digits) + shift
@@ -110,7 +110,7 @@ class BsonModel(FramedModel):
     def key(self, value: JSON) -> Component:
         """Text, numbers, booleans and null as they are; everything else by the text of its id."""
         if value is UNDEFINED or value is None or type(value) is bool:
-            return value  # type: ignore[no-any-return]
+            return value
         if type(value) is list:
             raise BadInput("The shard key holds an array.")
         if type(value) is str:
@@ -118,7 +118,7 @@ class BsonModel(FramedModel):
             return item_id(value) if odd else value
         plain = from_stored(value)
         if is_number(plain):
-            number = number_of(plain)
+            number: Any = number_of(plain)
             if number == number and abs(number) < _EXACT_BELOW:
                 if number == int(number):
                     return int(number)
@@ -139,7 +139,8 @@ class BsonModel(FramedModel):
             raise BadInput("The '_id' is not in the form in which documents are stored.") from error
         if item != wanted:
             raise BadInput(
-                f"The 'id' of an item of a MongoDB collection is made of its '_id'; here '{wanted}'."
+                "The 'id' of an item of a MongoDB collection is made of "
+                f"its '_id'; here '{wanted}'."
             )
 
 

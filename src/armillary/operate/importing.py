@@ -41,8 +41,9 @@ def import_items(
     source: Path,
     *,
     progress: Callable[[int], None] = lambda items: None,
+    entries: Callable[[Path], Iterator[dict[str, Any] | BadInput]] = read_entries,
 ) -> Imported:
-    """`progress` hears how many items of the file are done."""
+    """`progress` hears how many items of the file are done; `entries` reads them from it."""
     size = source.stat().st_size if source.is_file() else -1
     if size < 0:
         raise BadInput(f"There is no file {source}.")
@@ -56,8 +57,8 @@ def import_items(
     begin, refused = state["done"], state["refused"]
     done = begin
     refusals: list[Refusal] = []
-    entries = islice(read_entries(source), begin, None)
-    while group := list(islice(entries, GROUP_ITEMS)):
+    left = islice(entries(source), begin, None)
+    while group := list(islice(left, GROUP_ITEMS)):
         for number, why in _put(target, group, done):
             refused += 1
             if len(refusals) < REFUSALS_KEPT:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from armillary.container import Container
+from armillary.encoding.partition_key import PartitionKeyDefinition, parse_definition
 from armillary.errors import DbError, Throttled
 
 
@@ -20,6 +21,9 @@ class Items(Protocol):
     @property
     def identity(self) -> str:
         """Tells this container from every other one; a journal goes on only with the same."""
+
+    @property
+    def partition_key(self) -> PartitionKeyDefinition: ...
 
     def count(self) -> int | None:
         """About how many there are, for a progress bar."""
@@ -39,6 +43,10 @@ class LocalItems:
     @property
     def identity(self) -> str:
         return str(self._container.properties()["_rid"])
+
+    @property
+    def partition_key(self) -> PartitionKeyDefinition:
+        return parse_definition(self._container.properties()["partitionKey"])
 
     def count(self) -> int | None:
         return sum(one.items for one in self._container.partitions())

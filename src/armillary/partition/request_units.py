@@ -17,7 +17,8 @@ Who counts bytes, leaves and ranges is the store; who compares the sum with a bu
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from armillary.limits import KB
 
@@ -109,6 +110,25 @@ CLASSIC = Coefficients(
 )
 
 PROFILES: dict[str, Coefficients] = {"default": DEFAULT, "classic": CLASSIC}
+
+
+@lru_cache(maxsize=8)
+def at_strong(profile: Coefficients) -> Coefficients:
+    """The same prices at strong or bounded staleness: whoever is given it prices reads, feeds and
+    queries without asking for the level; writes cost the same at every level."""
+    factor = profile.strong_factor
+    return replace(
+        profile,
+        read=Curve(tuple((kb, ru * factor) for kb, ru in profile.read.points)),
+        strong_factor=1.0,
+        miss=profile.miss * factor,
+        query_range=profile.query_range * factor,
+        query_result=profile.query_result * factor,
+        query_loaded_kb=profile.query_loaded_kb * factor,
+        query_result_kb=profile.query_result_kb * factor,
+        query_call=profile.query_call * factor,
+        query_step=profile.query_step * factor,
+    )
 
 
 # --- reads ----------------------------------------------------------------------------------------

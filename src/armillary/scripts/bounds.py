@@ -16,18 +16,14 @@ class Bounds:
     """Processes that run scripts at the same time."""
     waiting: int = limits.SCRIPTS_WAITING_MAX
     """Runs that wait for their turn; more are refused."""
+    soft_share: float = limits.SCRIPT_SOFT_SHARE
 
     @property
     def soft_seconds(self) -> float:
         """After which operations are no longer accepted, so that a script can end by itself."""
-        return self.seconds * limits.SCRIPT_SOFT_SHARE
+        return self.seconds * self.soft_share
 
     @property
     def strike_seconds(self) -> float:
         """Of CPU time; a script that uses more again and again is blocked."""
         return self.seconds * limits.SCRIPT_STRIKE_SHARE
-
-    @property
-    def function_strike_seconds(self) -> float:
-        """The same for the functions of one query page."""
-        return self.seconds

@@ -28,6 +28,7 @@ import _quickjs
 HEAD = struct.Struct(">IB")
 USED = struct.Struct(">dI")
 ENTRY = "$entry"
+PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024 if hasattr(os, "sysconf") else 4
 LINK = 0  # the descriptor of the socket to the parent
 
 
@@ -71,13 +72,31 @@ def write_frame(kind: str, text: str, began: float, rss_kb: int) -> None:
         view = view[os.write(LINK, view) :]
 
 
-def rss_peak_kb() -> int:
-    try:
-        import resource
-    except ImportError:
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak // 1024 if sys.platform == "darwin" else peak
+class Memory:
+    """How large this process is. What the system calls the peak is no use: it begins with that of
+    the process that started this one."""
+
+    def __init__(self) -> None:
+        self._first_kb = self._peak_kb()
+        self._file: int | None = None
+        with suppress(OSError):  # opened while files may be opened; Linux only
+            self._file = os.open("/proc/self/statm", os.O_RDONLY)
+
+    def rss_kb(self) -> int:
+        if self._file is not None:
+            pages = int(os.pread(self._file, 100, 0).split()[1])
+            return pages * PAGE_KB
+        peak = self._peak_kb()
+        return peak if peak > self._first_kb else 0
+
+    @staticmethod
+    def _peak_kb() -> int:
+        try:
+            import resource
+        except ImportError:
+            return 0
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak // 1024 if sys.platform == "darwin" else peak
 
 
 def give_up_rights(address_space_bytes: int) -> None:
@@ -107,7 +126,7 @@ class Machine:
     """One context at a time, with its bounds."""
 
     def __init__(self, sources: list[str], bounds: dict[str, float]) -> None:
-        self._errors, self._library, self._functions = sources
+        self._errors, self._library, self._queries, self._functions = sources
         self._bounds = bounds
         self._context: Any = None
         self._make: Any = None
@@ -128,7 +147,8 @@ class Machine:
     def start(self, data: bytes) -> tuple[str, str]:
         setup, text, arguments = json.loads(data)
         # Before the script's own text: the library takes what it needs while nothing is changed.
-        self._drive = self._made(self._make, json.dumps({**setup, "entry": ENTRY}))
+        setup |= {"entry": ENTRY, "queries": self._queries}
+        self._drive = self._made(self._make, json.dumps(setup))
         wrong = self._compile(ENTRY, text)
         if wrong is not None:
             return "B", wrong
@@ -194,7 +214,7 @@ class Machine:
         return None
 
 
-def serve(machine: Machine) -> None:
+def serve(machine: Machine, memory: Memory) -> None:
     work: dict[str, Callable[[bytes], tuple[str, str]]] = {
         "S": machine.start,
         "R": machine.results,
@@ -213,15 +233,15 @@ def serve(machine: Machine) -> None:
             kind, text = stopped.kind, stopped.text
         except (MemoryError, _quickjs.JSException):
             kind, text = "M", ""
-        write_frame(kind, text, began, rss_peak_kb())
+        write_frame(kind, text, began, memory.rss_kb())
 
 
 def main() -> None:
     _, data = read_frame()
     hello = json.loads(data)
-    rss_peak_kb()  # imports what it needs while files may still be opened
+    memory = Memory()
     give_up_rights(hello["address_space_bytes"])
-    serve(Machine(hello["sources"], hello["bounds"]))
+    serve(Machine(hello["sources"], hello["bounds"]), memory)
 
 
 if __name__ == "__main__":

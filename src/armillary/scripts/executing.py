@@ -247,7 +247,7 @@ def _transacted(
 
     def attempt(state: ContainerState, owner: Range, key: Key) -> Executed:
         nonlocal conflicts
-        gate = Gate(store.meter, state, owner, key.json, "script")
+        gate = Gate(store.meter, state, owner, key.json, "script", store.profile)
         gate.admit()
         transaction = Transaction(store, state, owner, key, values, runtime.reservations)
         try:

@@ -15,7 +15,7 @@ from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
 from armillary.scripts.transaction import Transaction
 from armillary.store.catalog.state import ContainerState
-from armillary.store.items.containers import ContainerStore
+from armillary.store.items.containers import ContainerStore, Cost
 from armillary.store.items.requests import Key
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ class OverlayStore(ContainerStore):
             store.name,
             random=store.random,
             logical_bytes_max=store.logical_bytes_max,
+            profile=store.profile,
         )
         self._transaction = transaction
         self.known_state = transaction.state
@@ -43,12 +44,12 @@ class OverlayStore(ContainerStore):
         epk: bytes,
         read: Callable[[ContainerState, Range, Reader], T],
         *,
-        cost: Callable[[T], float] | None = None,
+        cost: Cost[T] | None = None,
         operation: str = "read",
     ) -> T:
         found = self._transaction.look(read)
         if cost is not None:
-            self._transaction.charge_ru += cost(found)
+            self._transaction.charge_ru += cost(found, self.profile)
         return found
 
     def look_at_key(
@@ -56,7 +57,7 @@ class OverlayStore(ContainerStore):
         values: KeyValues,
         read: Callable[[ContainerState, Key, Reader], T],
         *,
-        cost: Callable[[T], float] | None = None,
+        cost: Cost[T] | None = None,
         operation: str = "read",
     ) -> T:
         key = self._transaction.key

@@ -53,7 +53,8 @@ class ChildGone(Exception):
 def _sources() -> list[str]:
     here = files("armillary.scripts")
     return [
-        (here / name).read_text("utf-8") for name in ("errors.js", "library.js", "functions.js")
+        (here / name).read_text("utf-8")
+        for name in ("errors.js", "library.js", "queries.js", "functions.js")
     ]
 
 

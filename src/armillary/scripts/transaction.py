@@ -24,7 +24,7 @@ from armillary.engine.overlay import OverlayWriter
 from armillary.errors import DbError, PartitionKeyMismatch, ScriptWrongKey, TooLarge
 from armillary.limits import SCRIPT_WRITTEN_BYTES_MAX
 from armillary.partition.ranges import Range
-from armillary.partition.request_units import DEFAULT, Coefficients, miss_ru, read_ru
+from armillary.partition.request_units import Coefficients, miss_ru, read_ru
 from armillary.scripts.reservations import Reservations
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
@@ -168,7 +168,7 @@ class Transaction:
 
     @property
     def _profile(self) -> Coefficients:
-        return DEFAULT if self.store.meter is None else self.store.meter.profile
+        return self.store.profile
 
     def _open(self) -> Work:
         if self._work is None:

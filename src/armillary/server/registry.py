@@ -54,7 +54,10 @@ NOSQL: Final = ProtocolSpec(
     "http",
     "armillary.api.nosql.service:make_service",
     "NoSQL",
-    mounted=("armillary.api.control.service:make_service",),
+    mounted=(
+        "armillary.api.gremlin.pictures:make_service",
+        "armillary.api.control.service:make_service",
+    ),
 )
 OTHERS: Final = (
     ProtocolSpec(

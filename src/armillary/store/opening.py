@@ -54,7 +54,6 @@ def open_store(
             serverless=serverless,
             metadata=metadata,
             limits=limits,
-            profile=PROFILES[profile],
             stopwatch=stopwatch,
         )
     store = AccountStore(
@@ -62,6 +61,7 @@ def open_store(
         random=random,
         limits=limits,
         classic=profile == "classic",
+        profile=PROFILES[profile],
         serverless=serverless,
         meter=meter,
         wait=wait,

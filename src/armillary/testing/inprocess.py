@@ -15,6 +15,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
@@ -22,6 +23,7 @@ from armillary.account import Account, open_account
 from armillary.api.control.service import Controls
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.gremlin.pictures import Pictures
 from armillary.api.http.messages import Service
 from armillary.api.http.mounts import Mounts
 from armillary.api.nosql.service import NosqlService
@@ -33,6 +35,8 @@ from armillary.store.throughput.meter import Enforce
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
     from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
+    from azure.data.tables import TableServiceClient
+    from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
 
     from armillary.testing.transport import AsyncInProcessTransport, InProcessTransport
     from armillary.testing.waits import Pause
@@ -41,6 +45,9 @@ if TYPE_CHECKING:
 #: server that happens to run on this machine. And one for each account: the SDK keeps the ranges of
 #: containers for the whole process, by endpoint (`_routing/routing_map_provider.py`).
 ENDPOINT: Final = "https://account-{}.armillary.invalid:443/"
+#: The SDK for tables takes a host of this form for one of Cosmos DB.
+TABLE_ENDPOINT: Final = "https://localhost.table.cosmos.armillary.invalid"
+LOGIN: Final = "localhost"
 _numbers: Final = count(1)
 DATABASE: Final = "test"
 SCRIPTS: Final = ("procedures", "functions", "triggers")
@@ -48,6 +55,28 @@ FROZEN_AT_MS: Final = 1_767_268_800_000  # 1 January 2026, noon UTC
 
 #: A path, the paths of a hierarchical key, or the arguments of `Database.create_container`.
 Declared: TypeAlias = str | Sequence[str] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GremlinEndpoint:
+    """What a Gremlin driver is given, with GraphSON 2 as its serializer."""
+
+    url: str
+    username: str
+    password: str
+
+    def client(self) -> Any:
+        """A client of gremlinpython on it; close it."""
+        from gremlin_python.driver.client import Client
+        from gremlin_python.driver.serializer import GraphSONSerializersV2d0
+
+        return Client(
+            self.url,
+            "g",
+            username=self.username,
+            password=self.password,
+            message_serializer=GraphSONSerializersV2d0(),
+        )
 
 
 class Cosmos:
@@ -84,6 +113,7 @@ class Cosmos:
         self._first: tuple[str, str] | None = None
         self._client: CosmosClient | None = None
         self.service: Service | None = None
+        self._table: Service | None = None
         with ExitStack() as stack:
             self.account: Account = stack.enter_context(
                 open_account(
@@ -104,7 +134,9 @@ class Cosmos:
                 self.account.store, GatewaySettings(consistency=consistency), wall=SystemClock()
             )
             stack.callback(gateway.close)
-            self.service = Mounts(NosqlService(gateway), (Controls(gateway),))
+            self._gateway = gateway
+            self._gremlin_url = ""
+            self.service = Mounts(NosqlService(gateway), (Pictures(gateway), Controls(gateway)))
             stack.callback(self.service.close)
             stack.enter_context(pauses_of_our_own())
             for name, declared in (containers or {}).items():
@@ -122,6 +154,21 @@ class Cosmos:
     @property
     def pause(self) -> Pause | None:
         return None if self._clock is None else self._clock.sleep
+
+    def gremlin(self, graph: str = "") -> GremlinEndpoint:
+        """Where a Gremlin driver finds a container of this account (the first one, unless it is
+        named), by a socket on a free port of loopback."""
+        if not self._gremlin_url:
+            from armillary.api.gremlin.service import make_streams
+            from armillary.testing.streams import serving
+
+            port = self._stack.enter_context(serving(make_streams(self._gateway)))
+            self._gremlin_url = f"ws://127.0.0.1:{port}/gremlin"
+        place = _place(graph) if graph else self._first
+        if place is None:
+            raise BadInput("The account has no container yet. Declare one, or name it.")
+        user = f"/dbs/{place[0]}/colls/{place[1]}"
+        return GremlinEndpoint(self._gremlin_url, user, self.key)
 
     def new_id(self) -> str:
         """A UUID; with a seed, the same ones in every run."""
@@ -170,6 +217,45 @@ class Cosmos:
 
         return CosmosClient(self.endpoint, self.key, transport=self.async_transport(), **options)
 
+    def table_service(self, **options: Any) -> TableServiceClient:
+        """A new `azure.data.tables.TableServiceClient` on the same account."""
+        from azure.core.credentials import AzureNamedKeyCredential
+        from azure.data.tables import TableServiceClient
+
+        from armillary.testing.transport import InProcessTransport
+
+        host = TableHost(self)
+        credential = AzureNamedKeyCredential(LOGIN, self.key)
+        transport = InProcessTransport(host)
+        return TableServiceClient(
+            TABLE_ENDPOINT, credential=credential, transport=transport, **options
+        )
+
+    def async_table_service(self, **options: Any) -> AsyncTableServiceClient:
+        """A new `azure.data.tables.aio.TableServiceClient`."""
+        from azure.core.credentials import AzureNamedKeyCredential
+        from azure.data.tables.aio import TableServiceClient
+
+        from armillary.testing.transport import AsyncInProcessTransport
+
+        host = TableHost(self)
+        credential = AzureNamedKeyCredential(LOGIN, self.key)
+        transport = AsyncInProcessTransport(host)
+        return TableServiceClient(
+            TABLE_ENDPOINT, credential=credential, transport=transport, **options
+        )
+
+    @property
+    def table_api(self) -> Service | None:
+        """The Table API of this account; None once it is closed."""
+        if self.service is None:
+            return None
+        if self._table is None:
+            from armillary.api.table.service import TableService
+
+            self._table = TableService(self._gateway)
+        return self._table
+
     def database(self, name: str = DATABASE) -> DatabaseProxy:
         """Of the SDK, made if it is new."""
         self.account.create_database_if_not_exists(name)
@@ -200,6 +286,21 @@ class Cosmos:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+class TableHost:
+    """Where requests of a Table client go."""
+
+    def __init__(self, cosmos: Cosmos) -> None:
+        self._cosmos = cosmos
+
+    @property
+    def service(self) -> Service | None:
+        return self._cosmos.table_api
+
+    @property
+    def pause(self) -> Pause | None:
+        return self._cosmos.pause
 
 
 def _place(name: str) -> tuple[str, str]:

@@ -9,7 +9,9 @@
 | `cosmos_client_aio` | `azure.cosmos.aio.CosmosClient` |
 | `cosmos_container` | the first container the marker declares, of the SDK |
 | `cosmos_database` | the database `test`, of the SDK |
+| `cosmos_gremlin` | a client of gremlinpython on the first container the marker declares |
 | `cosmos_account` | the same data in process, without the SDK (`armillary.Account`) |
+| `table_service_client` | `azure.data.tables.TableServiceClient` on the same account |
 | `cosmos_clock` | freezes time; `advance(seconds)` |
 | `cosmos` | all of it: `armillary.testing.Cosmos` |
 | `cosmos_factory` | makes more accounts: `cosmos_factory(enforce=True)` |
@@ -34,6 +36,7 @@ import pytest
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
     from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
+    from azure.data.tables import TableServiceClient
 
     from armillary.account import Account
     from armillary.clock import VirtualClock
@@ -124,6 +127,11 @@ def cosmos_client_aio(cosmos: Cosmos) -> AsyncCosmosClient:
 
 
 @pytest.fixture
+def table_service_client(cosmos: Cosmos) -> TableServiceClient:
+    return cosmos.table_service()
+
+
+@pytest.fixture
 def cosmos_account(cosmos: Cosmos) -> Account:
     return cosmos.account
 
@@ -141,6 +149,13 @@ def cosmos_database(cosmos: Cosmos) -> DatabaseProxy:
 @pytest.fixture
 def cosmos_container(cosmos: Cosmos) -> ContainerProxy:
     return cosmos.container()
+
+
+@pytest.fixture
+def cosmos_gremlin(cosmos: Cosmos) -> Iterator[Any]:
+    client = cosmos.gremlin().client()
+    yield client
+    client.close()
 
 
 def _options(node: pytest.Item) -> dict[str, Any]:

@@ -171,6 +171,17 @@ def test_the_starter_file_says_the_defaults(tmp_path: Path) -> None:
     assert [one.id for one in file.databases[0].containers] == ["orders", "readings"]
 
 
+@pytest.mark.parametrize("key", ['"/id"', '"/label"', '"/a/b"', '["/a", "/b"]'])
+def test_a_graph_needs_a_key_that_gremlin_can_use(tmp_path: Path, key: str) -> None:
+    file = tmp_path / "armillary.toml"
+    head = '[[database]]\nid = "d"\n[[database.container]]\nid = "g"\ngraph = true\n'
+    file.write_text(head + 'partition_key = "/pk"\n')
+    assert read_file(file).databases[0].containers[0].id == "g"
+    file.write_text(head + f"partition_key = {key}\n")
+    with pytest.raises(BadInput, match=r"armillary.toml:6: .* partition key of a graph"):
+        read_file(file)
+
+
 def test_scripts_come_from_files(tmp_path: Path) -> None:
     for name in ("transfer", "tax", "check"):
         (tmp_path / f"{name}.js").write_text(f"function {name}() {{}}")

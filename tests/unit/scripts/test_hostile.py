@@ -140,7 +140,7 @@ def test_a_script_that_asks_for_ever_ends_by_itself() -> None:
       };
       more();
     }"""
-    with world(bounds=Bounds(seconds=2.0)) as made:
+    with world(bounds=Bounds(seconds=60.0, soft_share=0.01)) as made:
         assert made.run(text) > 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tests.support.postgres import fresh_url
 from tests.support.scripts import World, script, world
 
 from armillary.errors import BadInput, ScriptConflict, ScriptFailed
@@ -25,9 +26,14 @@ INCREMENT = """function (id) {
 }"""
 
 
-@pytest.fixture(params=["memory", "lmdb"])
+@pytest.fixture(
+    params=["memory", "lmdb", pytest.param("postgres", marks=pytest.mark.postgres)],
+)
 def here(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    with world(":memory:" if request.param == "memory" else tmp_path / "data") as made:
+    address: str | Path = ":memory:"
+    if request.param != "memory":
+        address = tmp_path / "data" if request.param == "lmdb" else fresh_url()
+    with world(address) as made:
         yield made
 
 

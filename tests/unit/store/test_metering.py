@@ -13,6 +13,7 @@ from armillary.engine.opening import open_engine
 from armillary.errors import Throttled
 from armillary.partition.budgets.file import FileLedger
 from armillary.partition.usage.consumption import PartitionHeat
+from armillary.partition.request_units import read_ru
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ensure_catalog
 from armillary.store.commands import HANDLERS
@@ -131,11 +132,10 @@ def test_the_short_way_of_reads_admits_and_charges_like_the_long_one(
             try:
                 if way == "long":
                     ticket = meter.admit(state, owner, "read")
-                    cost = meter.profile.read.at(size)
-                    meter.charge(state, owner, key, cost, "read", 200, ticket)
+                    meter.charge(state, owner, key, read_ru(size), "read", 200, ticket)
                 else:
                     ticket = meter.admit_read(state, owner)
-                    meter.charge_read(state, owner, key, size, ticket)
+                    meter.charge_read(state, owner, key, read_ru(size), ticket)
                 outcomes.append(None)
             except Throttled as error:
                 outcomes.append(error.facts["retry_after_ms"])

@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from armillary.api.control import engine_metrics
 from armillary.api.control.call import ControlCall
 from armillary.api.core.gateway import Gateway
 from armillary.api.http.messages import Response
-from armillary.errors import NotFound
+from armillary.errors import NotFound, Unavailable
 from armillary.partition.usage.consumption import PartitionHeat
 from armillary.store.items.containers import ContainerStore
 from armillary.store.reports.partitions import provisioned
@@ -51,6 +52,7 @@ FAMILIES: Final[dict[str, Family]] = {
     "ServerSideLatencyGateway": Family("summary", "Milliseconds; right to a fifth."),
     "MetadataRequests": Family("counter", "Requests about databases, containers and throughput."),
     "ServiceAvailability": Family("gauge", "Requests that did not fail by our fault, per cent."),
+    **{name: Family(*family) for name, family in engine_metrics.FAMILIES.items()},
 }
 
 
@@ -85,6 +87,13 @@ def exposition(found: Iterable[Sample]) -> str:
 
 
 def samples(gateway: Gateway) -> Iterator[Sample]:
+    for name, value, labels in engine_metrics.engine_samples(gateway.engine):
+        yield Sample(name, value, labels)
+    with suppress(Unavailable):  # without a database there is nothing else to tell
+        yield from _of_account(gateway)
+
+
+def _of_account(gateway: Gateway) -> Iterator[Sample]:
     account = gateway.account
     total = failed = 0
     for database in account.list_databases():

@@ -1,19 +1,178 @@
-"""What is answered on the event loop: nothing yet beside the handshake."""
+"""What is answered on the event loop: a find of one document by `_id` (and shard key), and an
+insert of one document on its way to the writer.
+
+Every doubt (another argument, a transaction, a collection that nobody has asked for yet, a fault
+that a test set) gives None, and the command runs in a thread, which is the reference.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from armillary.api.core.streams import Event, Work
+import orjson
+from bson.int64 import Int64
+from bson.objectid import ObjectId
+from bson.raw_bson import RawBSONDocument
+
+from armillary.api.core.streams import Begun, Event, Quick, Work
 from armillary.api.mongo.call import Client
-from armillary.api.mongo.wire.messages import Request
+from armillary.api.mongo.commands.writing import prepared_document
+from armillary.api.mongo.data.collections import Collection
+from armillary.api.mongo.data.reads import target_of
+from armillary.api.mongo.data.writes import Statement, item_of, record_item
+from armillary.api.mongo.errors import MongoError
+from armillary.api.mongo.wire.messages import Request, reply_bytes
+from armillary.encoding.bson_stored import from_item
+from armillary.encoding.bson_values import Document, decode_exactly, encode
+from armillary.errors import DbError
+from armillary.partition.request_units import read_ru
+from armillary.store.items.preparation import Operation
+from armillary.store.items.requests import Failed
+from armillary.store.items.sent_batches import finish_batch, start_batch
 
 if TYPE_CHECKING:
     from armillary.api.mongo.service import Service
+
+FIND: Final = frozenset(
+    [
+        "find",
+        "filter",
+        "limit",
+        "singleBatch",
+        "lsid",
+        "$db",
+        "$readPreference",
+        "$clusterTime",
+        "batchSize",
+    ]
+)
+INSERT: Final = frozenset(
+    [
+        "insert",
+        "ordered",
+        "lsid",
+        "txnNumber",
+        "$db",
+        "$readPreference",
+        "$clusterTime",
+        "documents",
+    ]
+)
+_IDS: Final = (ObjectId, str, int, Int64)
 
 
 def hot_event(
     service: Service, client: Client, request: Request, work: Work, replies: Iterator[int]
 ) -> Event | None:
+    name = request.name
+    if name not in ("find", "insert") or not request.wants_reply or request.legacy:
+        return None
+    if client.may_write is None and service.settings.require_login:
+        return None
+    if not service.gateway.settings.quick_reads or service.gateway.shared.faults():
+        return None
+    try:
+        if name == "find":
+            return _find(service, client, request, work, replies)
+        if client.may_write is not False:
+            return _insert(service, client, request, work, replies)
+    except (DbError, MongoError, KeyError, TypeError, ValueError):
+        pass  # whatever it is, the thread says it properly
     return None
+
+
+def _known(service: Service, request: Request) -> Collection | None:
+    value = request.command[request.name]
+    if not isinstance(value, str):
+        return None
+    return service.collections.known(request.database, value)
+
+
+# --- find -----------------------------------------------------------------------------------------
+
+
+def _find(
+    service: Service, client: Client, request: Request, work: Work, replies: Iterator[int]
+) -> Event | None:
+    command = request.command
+    query = command.get("filter")
+    if not isinstance(query, dict) or not command.keys() <= FIND:
+        return None
+    if type(query.get("_id")) not in _IDS or len(query) > 2:
+        return None
+    if any(type(one) not in _IDS for one in query.values()):
+        return None
+    collection = _known(service, request)
+    if collection is None:
+        return None
+    if len(query) == 2 and (collection.shard is None or ".".join(collection.shard) not in query):
+        return None
+    target = target_of(collection, query)
+    if target.item is None or target.key is None:
+        return None
+    item, key = target.item, target.key
+    namespace = collection.namespace
+
+    def run() -> bytes | None:
+        started = time.perf_counter()
+        try:
+            stored = collection.store.read(item, key)
+        except DbError:
+            return None  # not there, moved, throttled: the thread says which
+        data = encode(from_item(orjson.loads(stored.text)))
+        cursor = {"firstBatch": [RawBSONDocument(data)], "id": Int64(0), "ns": namespace}
+        _note(client, "find", read_ru(stored.body_bytes), started)
+        return reply_bytes(request, {"cursor": cursor, "ok": 1.0}, next(replies))
+
+    return Quick(run, work)
+
+
+def _note(client: Client, name: str, charge_ru: float, started: float) -> None:
+    client.statistics = (name, charge_ru, (time.perf_counter() - started) * 1000)
+
+
+# --- insert ---------------------------------------------------------------------------------------
+
+
+def _insert(
+    service: Service, client: Client, request: Request, work: Work, replies: Iterator[int]
+) -> Event | None:
+    command = request.command
+    if not command.keys() <= INSERT or not service.engine.never_waits:
+        return None
+    raw = request.arrays.get("documents")
+    if raw is None or len(raw) != 1 or service.settings.strict:
+        return None
+    collection = _known(service, request)
+    if collection is None:
+        return None
+    document = prepared_document(decode_exactly(raw[0]), service)
+    statement = _statement(command)
+    operations = [Operation("create", body=item_of(collection, document))]
+    if statement is not None:
+        record = record_item(collection, document, statement, {"n": 1})
+        operations.insert(0, Operation("create", body=record))
+    started = time.perf_counter()
+    store = collection.store
+    sent = start_batch(store, operations, collection.key_of(document), store.submit_soon)
+
+    def finish() -> bytes | None:
+        try:
+            outcome = finish_batch(sent)
+        except DbError:
+            return None
+        if outcome is None or isinstance(outcome, Failed):
+            return None  # nothing has happened: the thread finds out why
+        _note(client, "insert", sum(one.charge_ru for one in outcome), started)
+        return reply_bytes(request, {"n": 1, "ok": 1.0}, next(replies))
+
+    return Begun(sent.future, finish, work)
+
+
+def _statement(command: Document) -> Statement | None:
+    number: Any = command.get("txnNumber")
+    if number is None:
+        return None
+    return Statement(bytes(command["lsid"]["id"]).hex(), int(number), 0)

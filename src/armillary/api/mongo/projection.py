@@ -6,6 +6,7 @@ and the positional `a.$` stand beside them. Facts: section 12.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -42,7 +43,8 @@ def compile_projection(
         if query is None:
             raise MongoError(
                 51272,
-                "Invalid $project :: caused by :: projection specification must have at least one field",
+                "Invalid $project :: caused by :: projection "
+                "specification must have at least one field",
             )
         return lambda document: document
     flat = _flatten(source, query is not None)
@@ -118,7 +120,8 @@ def _flatten(source: dict[str, Any], is_find: bool, prefix: str = "") -> dict[st
         if name[0] == "$" and not (is_find and name == "$"):
             raise MongoError(
                 16410,
-                "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+                "FieldPath field names may not start with '$'. Consider "
+                "using $getField or $setField.",
             )
         path = f"{prefix}{name}"
         if isinstance(value, dict) and value and next(iter(value))[:1] != "$":
@@ -134,11 +137,12 @@ def _flatten(source: dict[str, Any], is_find: bool, prefix: str = "") -> dict[st
 
 def _check_collisions(flat: dict[str, Any]) -> None:
     paths = sorted(tuple(one.removesuffix(".$").split(".")) for one in flat)
-    for one, other in zip(paths, paths[1:], strict=False):
+    for one, other in itertools.pairwise(paths):
         if other[: len(one)] == one:
             raise MongoError(
                 31250 if one == other else 31249,
-                f"Path collision at {'.'.join(other)} remaining portion {'.'.join(other[len(one) :])}",
+                f"Path collision at {'.'.join(other)} remaining portion "
+                f"{'.'.join(other[len(one) :])}",
             )
 
 

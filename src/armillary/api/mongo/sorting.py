@@ -34,7 +34,8 @@ def parse_sort(source: Any) -> Spec:
         if name[0] == "$":
             raise MongoError(
                 16410,
-                "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+                "FieldPath field names may not start with '$'. Consider "
+                "using $getField or $setField.",
             )
         spec.append((tuple(name.split(".")), number_of(order) < 0))
     return spec

@@ -32,8 +32,10 @@ NONE: Final[Mapping[str, str]] = {}
 PREFERENCES: Final = ("return-no-content", "return-content")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Call:
+    """Not frozen, though nothing changes it: that would cost more than a point read."""
+
     gateway: Gateway
     request: Request
     flavour: Flavour

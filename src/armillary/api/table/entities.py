@@ -11,7 +11,6 @@ from armillary.api.table import changes
 from armillary.api.table.auth.authorization import authorize_change
 from armillary.api.table.call import Call, document, entity_link, refusal, reply, with_preference
 from armillary.api.table.changes import Change
-from armillary.api.table.definitions import TABLES_DB
 from armillary.api.table.names import existing
 from armillary.api.table.problems import refused
 from armillary.api.table.wire.etags import etag_of
@@ -21,6 +20,7 @@ from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.edm_values import item_id
 from armillary.errors import DbError, OwnerNotFound
 from armillary.partition.request_units import read_ru
+from armillary.store.catalog.tables import TABLES_DB
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.reading import Stored
 from armillary.store.items.requests import Done

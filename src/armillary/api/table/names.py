@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from armillary.api.table.call import Call
-from armillary.api.table.definitions import TABLES_DB
 from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_NAME_CHARACTERS_END
 from armillary.store.catalog.records import ContainerRecord
+from armillary.store.catalog.tables import TABLES_DB
 
 API: Final = "table"
 HIDDEN: Final = frozenset({"$settings"})  # containers of tables that are none (`settings.py`)

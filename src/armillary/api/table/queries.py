@@ -52,7 +52,14 @@ def query_entities(call: Call) -> Response:
     plan = asked.plan
     if sas is not None and (sas.start or sas.end):
         plan = with_predicate(plan, lambda item: _covers(sas, item))
-    page = run_plan(store, plan, text=f"$filter={asked.shape}", continuation=token, max_items=most)
+    page = run_plan(
+        store,
+        plan,
+        text=f"$filter={asked.shape}",
+        continuation=token,
+        max_items=most,
+        budget=call.request.budget,
+    )
     ru = page.metrics.charge_ru()
     items = [orjson.loads(row.text) for row in _stored(page)]
     token = page.continuation

@@ -23,7 +23,6 @@ from armillary.api.http.messages import Begun, Request, Response, Service
 from armillary.api.table.auth.authentication import authenticate
 from armillary.api.table.auth.authorization import authorize
 from armillary.api.table.call import Call, internal_error, refusal
-from armillary.api.table.definitions import TABLES_DB
 from armillary.api.table.flavours import COSMOS, FLAVOURS, Flavour
 from armillary.api.table.names import check_reference
 from armillary.api.table.routes import Route, find_route
@@ -33,6 +32,7 @@ from armillary.errors import DbError
 from armillary.limits import KB
 from armillary.partition.request_units import metadata_ru
 from armillary.store.catalog.controls import FAULTS
+from armillary.store.catalog.tables import TABLES_DB
 
 log = logging.getLogger("armillary.api")
 
@@ -67,6 +67,12 @@ class TableService(Service):
             and "RowKey=" in request.target
             and not self._faults[FAULTS]  # one of them may be a delay
         )
+
+    def lane(self, request: Request) -> str | None:
+        """Queries: the table."""
+        if request.method != "GET" or "RowKey=" in request.target:
+            return None
+        return split_target(request.target)[0]
 
     def handle(self, request: Request) -> Response:
         bare = self._bare(request)
@@ -132,7 +138,9 @@ class TableService(Service):
         method = request.method
         if method == "POST":
             method = request.headers.get("x-http-method", "POST").upper()
-        call = replace(bare, target=target, parameters=parameters, caller=caller, method=method)
+        call = Call(
+            self.gateway, request, self.flavour, self.account, target, parameters, caller, method
+        )
         if target.kind in ("entities", "entity"):
             check_reference(call, target.table)
         route = find_route(call)

@@ -12,7 +12,6 @@ import orjson
 from armillary.api.http.messages import Response
 from armillary.api.table import settings
 from armillary.api.table.call import Call, document, reply, with_preference
-from armillary.api.table.definitions import TABLES_DB, make_table
 from armillary.api.table.entities import NO_CONTENT
 from armillary.api.table.filter.predicate import parse_table_filter
 from armillary.api.table.names import check_reference, existing, find_table, table_records
@@ -25,6 +24,7 @@ from armillary.errors import BadInput, Conflict, NotFound, OwnerNotFound
 from armillary.limits import TABLE_PAGE_TABLES_MAX
 from armillary.partition.provisioning.offers import requested
 from armillary.store.catalog.records import Throughput
+from armillary.store.catalog.tables import TABLES_DB, make_table
 
 NEXT_TABLE: Final = "x-ms-continuation-NextTableName"
 

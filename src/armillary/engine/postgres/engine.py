@@ -162,6 +162,13 @@ class PostgresEngine:
     def spaces(self) -> list[int]:
         return [space for (space,) in self._ask(self._statements["spaces"], ())]
 
+    def fences(self, spaces: Sequence[int] | None = None) -> dict[int, bytes]:
+        """The fences of these spaces, or of all, in one statement. Those that are gone are left
+        out."""
+        if spaces is None:
+            return dict(self._ask(self._statements["fences"], ()))
+        return dict(self._ask(self._statements["fences_of"], (list(spaces),)))
+
     def now_ms(self) -> int:
         return self.clock.now_ms()
 
@@ -361,7 +368,8 @@ class PostgresEngine:
         return self._supervisor.health()
 
     def pools(self) -> list[PoolCounts]:
-        return [self._reads.counts(), self._writes.counts()]
+        """Of this process, those of budgets and statistics too."""
+        return self._supervisor.counts()
 
     @property
     def retries(self) -> int:

@@ -1,8 +1,8 @@
 """The statements of the PostgreSQL engine, all of them, for one schema.
 
 One table holds every row of every space. Each statement names one space, so on Citus, where the
-table is distributed by space, each goes to one shard (`spaces` and `leftovers`, which only list,
-are the exceptions and are never part of a transaction).
+table is distributed by space, each goes to one shard (`spaces`, `fences` and `leftovers`, which
+only list, are the exceptions and are never part of a transaction).
 
     space  key      value
       7    (empty)  (empty)     a tombstone: the space is dropped, its rows are being deleted
@@ -96,6 +96,10 @@ _TEXTS: Final = {
     ),
     "leftovers_forget": r"DELETE FROM {rows} WHERE space = %s::int AND key > '\x00'::bytea",
     "spaces": r"SELECT space FROM {rows} WHERE key = '\x00'::bytea ORDER BY space",
+    "fences": r"SELECT space, value FROM {rows} WHERE key = '\x00'::bytea",
+    "fences_of": (
+        r"SELECT space, value FROM {rows} WHERE space = ANY(%s::int[]) AND key = '\x00'::bytea"
+    ),
     "leftovers": "SELECT space FROM {rows} WHERE key = ''::bytea",
 }
 

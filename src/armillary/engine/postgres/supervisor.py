@@ -39,7 +39,7 @@ from armillary.engine.postgres.connection import (
     open_connection,
     who,
 )
-from armillary.engine.postgres.pool import Pool
+from armillary.engine.postgres.pool import Pool, PoolCounts
 from armillary.errors import DbError, NotSupported, Unavailable
 from armillary.limits import (
     POSTGRES_IDLE_PROBE_SECONDS,
@@ -177,6 +177,11 @@ class Supervisor:
                 self._severed,
                 self._probe_ms,
             )
+
+    def counts(self) -> list[PoolCounts]:
+        with self._lock:
+            pools = list(self._pools)
+        return [pool.counts() for pool in pools]
 
     # --- what depends on it ---------------------------------------------------------------------
 

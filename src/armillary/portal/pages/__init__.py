@@ -30,6 +30,7 @@ class Page:
 PAGES: tuple[Page, ...] = (
     Page("/", "Explorer", "explorer", needs_container=False),
     Page("/query", "Query", "query"),
+    Page("/graph", "Graph", "graph"),
     Page("/scripts", "Scripts", "scripts"),
     Page("/partitions", "Partitions", "partitions"),
     Page("/load", "Live load", "load"),

@@ -24,6 +24,7 @@ from armillary.encoding.documents import (
 from armillary.engine.base import Reader
 from armillary.limits import FUNCTION_ROWS
 from armillary.partition.ranges import Range
+from armillary.partition.request_units import Coefficients
 from armillary.query.access.choice import choose, rids
 from armillary.query.plan.nodes import Piece
 from armillary.query.run.consume import ITEMS_BETWEEN_LOOKS, Feed
@@ -253,7 +254,7 @@ class StoreSource:
             )
             return work(view), reach
 
-        def cost(found: tuple[T, bytes]) -> float:
+        def cost(found: tuple[T, bytes], profile: Coefficients) -> float:
             # All that is not paid yet, so that asking this partition is paid here and not where
             # the query began: it was counted before we came.
             if self.budget is not None:

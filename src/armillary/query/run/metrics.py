@@ -21,6 +21,8 @@ from armillary.values import JSON
 class QueryMetrics:
     """Counters of one page. Mutable: they grow while the page is made."""
 
+    profile: Coefficients = DEFAULT
+    """The prices of the store that is asked."""
     retrieved_items: int = 0
     """Items that were loaded; an answer from the index alone loads none."""
     retrieved_bytes: int = 0
@@ -41,7 +43,7 @@ class QueryMetrics:
     index_possible: dict[str, None] = field(default_factory=dict)
     """Indexes that would have helped and are not there; filled in when somebody asks."""
 
-    def charge_ru(self, profile: Coefficients = DEFAULT, *, strong: bool = False) -> float:
+    def charge_ru(self) -> float:
         return query_ru(
             self.ranges,
             self.output_items,
@@ -49,8 +51,7 @@ class QueryMetrics:
             self.output_bytes,
             self.calls,
             max(0, self.steps - QUERY_STEPS_FREE * (1 + self.retrieved_items)),
-            profile=profile,
-            strong=strong,
+            profile=self.profile,
         )
 
     @property

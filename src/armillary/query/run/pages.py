@@ -108,7 +108,7 @@ def run_plan(
         if functions is not None:
             context = replace(context, functions=functions)
         plan = directed(plan, parameters, context)
-        metrics = QueryMetrics()
+        metrics = QueryMetrics(store.profile)
         scope = Scope(
             Frame(budget=budget), parameters, context, bound=plan.bound, model=state.model
         )

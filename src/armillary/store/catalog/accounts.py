@@ -50,6 +50,7 @@ from armillary.partition.provisioning.partitions import (
     throughput_max,
 )
 from armillary.partition.ranges import even_ranges
+from armillary.partition.request_units import DEFAULT, Coefficients
 from armillary.store.catalog import records as catalog
 from armillary.store.catalog.definitions import (
     ContainerDefinition,
@@ -86,6 +87,7 @@ class AccountStore:
         random: Random,
         limits: PartitionLimits = LIMITS,
         classic: bool = False,
+        profile: Coefficients = DEFAULT,
         serverless: bool = False,
         meter: Meter | None = None,
         wait: Callable[[float], None] = time.sleep,
@@ -96,6 +98,7 @@ class AccountStore:
         self.engine = engine
         self.limits = limits
         self.classic = classic
+        self.profile = profile
         self.serverless = serverless
         self.meter = meter
         self.activity = Activity()
@@ -106,7 +109,7 @@ class AccountStore:
         self._lease_ms = lease_ms
         self._rounds = itertools.count(1)
         # Not from `random`: two processes with one seed are still two.
-        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.owner = f"{os.getpid()}-{secrets.token_hex(4)}"
         catalog.ensure_catalog(engine)
         self.clean_up()
         if engine.unclean_open:
@@ -123,6 +126,7 @@ class AccountStore:
             random=self._random,
             logical_bytes_max=self.limits.logical_bytes,
             meter=self.meter,
+            profile=self.profile,
             note_write=self.activity.note,
         )
 
@@ -247,7 +251,7 @@ class AccountStore:
 
     def round(self) -> Round:
         """The leases for a round of background work."""
-        owner = f"{self._owner}-{next(self._rounds)}"
+        owner = f"{self.owner}-{next(self._rounds)}"
         return Round(self.engine, owner, lease_ms=self._lease_ms)
 
     def clean_up(self, may: Callable[[], bool] = lambda: True) -> None:

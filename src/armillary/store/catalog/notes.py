@@ -1,5 +1,5 @@
-"""Small states that a protocol keeps for its clients: cursors, transactions. Rows of the catalog, so
-that any worker, and any server on the same database, goes on with them.
+"""Small states that a protocol keeps for its clients: cursors, transactions. Rows of the catalog,
+so that any worker, and any server on the same database, goes on with them.
 
     note    key          → when it expires, data
     expiry  moment, key  → ""

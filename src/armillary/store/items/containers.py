@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from copy import copy
 from random import Random
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -30,6 +31,7 @@ from armillary.errors import (
 )
 from armillary.limits import FROZEN_WAIT_MS
 from armillary.partition.ranges import Range
+from armillary.partition.request_units import DEFAULT, Coefficients, at_strong, miss_ru
 from armillary.store.catalog.state import ContainerState, KeyPlace, key_json, load_state, make_key
 from armillary.store.items.batches import batch_key, batch_ops, check_batch
 from armillary.store.items.patch import modified_paths
@@ -47,6 +49,7 @@ from armillary.store.items.requests import Context, Done, Failed, Key
 from armillary.store.rows.fence import check_fence
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.rows.secondary import id_part
+from armillary.store.throughput.charges import ReadPrices
 from armillary.store.throughput.gate import Gate
 from armillary.store.throughput.meter import Meter
 from armillary.store.upkeep.pieces import Settings
@@ -56,6 +59,8 @@ FROZEN_STEP_SECONDS = 0.005  # between two looks at a range that stands still
 ROUNDS_MAX = round(FROZEN_WAIT_MS / 1000 / FROZEN_STEP_SECONDS)
 
 T = TypeVar("T")
+Cost: TypeAlias = Callable[[T, Coefficients], float]
+"""What a read cost, by what it found, at the prices of the store."""
 Submit: TypeAlias = Callable[[int, Command], Future[Any]]
 
 
@@ -69,6 +74,7 @@ class ContainerStore:
         random: Random,
         logical_bytes_max: int,
         meter: Meter | None = None,
+        profile: Coefficients = DEFAULT,
         note_write: Callable[[str, str], None] = lambda database, container: None,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -78,12 +84,27 @@ class ContainerStore:
         self.random = random
         self.logical_bytes_max = logical_bytes_max
         self.meter = meter
+        self.profile = profile
+        """What everything done through this store costs: on the wire, in budgets and statistics."""
+        self.read_prices = ReadPrices(profile)
+        self._strong: ContainerStore | None = None
         self._note_write = note_write
         self._wait = wait
         self.known_state: ContainerState | None = None
         """What was last read from the catalog; `state` reads it when there is nothing."""
         self.functions: Callable[[Sequence[str]], Any] | None = None
         """Opens the user-defined functions of a query by name; set by who can run JavaScript."""
+
+    @property
+    def strong(self) -> "ContainerStore":
+        """The same container at the prices of strong consistency, for requests at that level."""
+        if self._strong is None:
+            self._strong = copy(self)
+            self._strong.profile = at_strong(self.profile)
+            self._strong.read_prices = ReadPrices(self._strong.profile)
+            self._strong._strong = self._strong
+        self._strong.known_state = self.known_state
+        return self._strong
 
     # --- state ----------------------------------------------------------------------------------
 
@@ -164,7 +185,7 @@ class ContainerStore:
         epk: bytes,
         read: Callable[[ContainerState, Range, Reader], T],
         *,
-        cost: Callable[[T], float] | None = None,
+        cost: Cost[T] | None = None,
         operation: str = "read",
     ) -> T:
         """Run `read` on a snapshot of the physical partition that owns `epk`. With a `cost` it is a
@@ -182,7 +203,7 @@ class ContainerStore:
         values: KeyValues,
         read: Callable[[ContainerState, Key, Reader], T],
         *,
-        cost: Callable[[T], float] | None = None,
+        cost: Cost[T] | None = None,
         operation: str = "read",
     ) -> T:
         """Run `read` on a snapshot of the physical partition that holds a logical one."""
@@ -200,7 +221,7 @@ class ContainerStore:
         owner: Range,
         key: bytes,
         read: Callable[[Reader], T],
-        cost: Callable[[T], float] | None,
+        cost: Cost[T] | None,
         operation: str,
     ) -> T:
         gate = self._gate(state, owner, key, operation)
@@ -210,7 +231,7 @@ class ContainerStore:
             check_fence(reader.meta, state.fences[owner.space])
             found = read(reader)
         if cost is not None:
-            gate.charge(cost(found))
+            gate.charge(cost(found, self.profile))
         return found
 
     def charge(self, epk: bytes, ru: float, *, operation: str) -> None:
@@ -283,7 +304,7 @@ class ContainerStore:
         return sent.gate.passed(done, sent.patched_paths)
 
     def _gate(self, state: ContainerState, owner: Range, key: bytes, operation: str) -> Gate:
-        return Gate(self.meter, state, owner, key, operation)
+        return Gate(self.meter, state, owner, key, operation, self.profile)
 
     def _patch(self, operation: Operation, given: KeyValues) -> Done:
         check_id(operation.id)
@@ -312,9 +333,15 @@ class ContainerStore:
         return Stored(self.read_placed(item_id, values).value)
 
     def read_placed(
-        self, item_id: str, values: KeyValues, place: KeyPlace | None = None
+        self,
+        item_id: str,
+        values: KeyValues,
+        place: KeyPlace | None = None,
+        *,
+        if_none_match: str | None = None,
     ) -> "Placed":
         """A point read, and where it was answered. `place`: of the same key, if it is known.
+        `if_none_match`: NotModified if the item is that version, at the price of a miss.
         HOT: numbers in bench/store.py."""
         part = id_part(check_id(item_id))
         for _ in range(ROUNDS_MAX):
@@ -345,18 +372,23 @@ class ContainerStore:
                 self._catch_up(state, owner)
                 continue
             except NotFound as error:
-                raise Gate(meter, state, owner, key, "read", ticket).failed(error) from None
+                gate = Gate(meter, state, owner, key, "read", self.profile, ticket)
+                raise gate.failed(error) from None
+            if if_none_match is not None and matches(if_none_match, etag := Stored(value).etag):
+                gate = Gate(meter, state, owner, key, "read", self.profile, ticket)
+                ru = miss_ru(profile=self.profile)
+                gate.charge(ru, status=304)
+                raise NotModified(etag=etag, charge_ru=ru)
+            ru = self.read_prices[BODY_BYTES.unpack_from(value)[0]]
             if meter is not None:
-                ru = meter.profile.read.at(BODY_BYTES.unpack_from(value)[0])
                 meter.charge(state, owner, key, ru, "read", 200, ticket)
-            return Placed(value, owner, meta)
+            return Placed(value, owner, meta, ru)
         raise RangeGone
 
     def _read(self, operation: Operation, given: KeyValues) -> Done:
-        stored = self.read(operation.id, given)
-        if operation.if_none_match is not None and matches(operation.if_none_match, stored.etag):
-            raise NotModified(etag=stored.etag)
-        return Done("read", stored.text, stored.etag, stored.lsn)
+        found = self.read_placed(operation.id, given, if_none_match=operation.if_none_match)
+        stored = Stored(found.value)
+        return Done("read", stored.text, stored.etag, stored.lsn, charge_ru=found.charge_ru)
 
     def read_many(self, wanted: Sequence[tuple[str, KeyValues]]) -> list[Stored | None]:
         """Items by (id, key), in the order asked for; one snapshot per physical partition."""
@@ -455,6 +487,7 @@ class Placed(NamedTuple):
     value: bytes
     owner: Range
     meta: bytes
+    charge_ru: float
 
 
 class Sent(NamedTuple):

@@ -26,6 +26,7 @@ from armillary.store.items.containers import ContainerStore
 from armillary.store.rows.layout import DOC, ID
 from armillary.store.rows.meta import FENCE_BYTES
 from armillary.store.rows.secondary import ID_CUT_BYTES
+from armillary.store.throughput.charges import ReadPrices
 from armillary.store.throughput.meter import Meter
 
 _ID_WHOLE = b"\x00"
@@ -54,7 +55,7 @@ def read_json(store: ContainerStore, item_id: str, key: str) -> bytes | None:
     if ticket is not None:
         assert meter is not None
         size = BODY_BYTES.unpack_from(value)[0]
-        meter.charge_read(state, owner, orjson.dumps([key]), size, ticket)
+        meter.charge_read(state, owner, orjson.dumps([key]), store.read_prices[size], ticket)
     return value[EPK_AT + value[EPK_LENGTH_AT] :]
 
 
@@ -71,6 +72,7 @@ class Spot(NamedTuple):
     fence: bytes
     read_via: ReadVia
     meter: Meter | None
+    prices: ReadPrices
 
 
 def spot_of(store: ContainerStore, state: ContainerState, values: KeyValues) -> Spot | None:
@@ -83,13 +85,15 @@ def spot_of(store: ContainerStore, state: ContainerState, values: KeyValues) -> 
     prefix = ID + place.row + _ID_WHOLE
     read_via, meter = store.engine.read_via, store.meter
     digest, key = place.digest, place.json
-    return Spot(state, owner, owner.space, prefix, digest, key, fence, read_via, meter)
+    return Spot(
+        state, owner, owner.space, prefix, digest, key, fence, read_via, meter, store.read_prices
+    )
 
 
 def read_spot(spot: Spot, item_id: bytes) -> tuple[bytes, bytes] | None:
     """(meta row, stored value); `item_id` has ID_CUT_BYTES at most. None: ask the long way.
     HOT: once per point read over HTTP."""
-    state, owner, space, prefix, digest, key, fence, read_via, meter = spot
+    state, owner, space, prefix, digest, key, fence, read_via, meter, prices = spot
     try:
         ticket = None if meter is None else meter.admit_read(state, owner, note=False)
     except Throttled:
@@ -102,5 +106,5 @@ def read_spot(spot: Spot, item_id: bytes) -> tuple[bytes, bytes] | None:
         return None
     if ticket is not None:
         assert meter is not None
-        meter.charge_read(state, owner, key, BODY_BYTES.unpack_from(value)[0], ticket)
+        meter.charge_read(state, owner, key, prices[BODY_BYTES.unpack_from(value)[0]], ticket)
     return meta, value

@@ -81,4 +81,4 @@ def start_write(spot: WriteSpot, kind: str, source: bytes) -> Sent | None:
         future = store.submit_soon(owner.space, command)
     except DbError:
         return None  # the long way refuses it, and counts that
-    return Sent(future, owner, Gate(meter, state, owner, key.json, kind, ticket))
+    return Sent(future, owner, Gate(meter, state, owner, key.json, kind, store.profile, ticket))

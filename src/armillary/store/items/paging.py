@@ -14,7 +14,7 @@ from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Reader
 from armillary.errors import BadInput
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
-from armillary.partition.request_units import feed_ru
+from armillary.partition.request_units import Coefficients, feed_ru
 from armillary.store.catalog.state import ContainerState
 from armillary.store.feed import reading as feed
 from armillary.store.items.containers import ContainerStore, key_in
@@ -58,7 +58,7 @@ def read_items(store: ContainerStore, position: Position | None, limit: int) -> 
         ttl, now_s = state.definition.default_ttl, store.now_s()
         return page_of_range(reader, start, end, _rid(first.at), limit, ttl, now_s)
 
-    page = store.look(first.start, read, cost=_page_cost, operation="list")
+    page = store.look(first.start, read, cost=page_cost, operation="list")
     if page is None:
         return read_items(store, at, limit)
     return Paged(page.items, _after(at, page))
@@ -79,7 +79,7 @@ def read_items_of_key(
         page = page_of_key(reader, key, _rid(at.segments[0].at), limit, ttl, now_s)
         return Paged(page.items, _after(at, page))
 
-    return store.look_at_key(values, read, cost=_items_cost, operation="list")
+    return store.look_at_key(values, read, cost=items_cost, operation="list")
 
 
 def feed_now(
@@ -143,16 +143,20 @@ def _feed_slice(store: ContainerStore, position: Position, limit: int) -> feed.F
 # A page costs what reading each of its items costs; one that had to be cut again costs nothing.
 
 
-def _page_cost(page: Page | None) -> float:
-    return 0.0 if page is None else feed_ru(one.body_bytes for one in page.items)
+def page_cost(page: Page | None, profile: Coefficients) -> float:
+    return 0.0 if page is None else feed_ru((one.body_bytes for one in page.items), profile=profile)
 
 
-def _items_cost(page: Paged[Stored]) -> float:
-    return feed_ru(one.body_bytes for one in page.items)
+def items_cost(page: Paged[Stored], profile: Coefficients) -> float:
+    return feed_ru((one.body_bytes for one in page.items), profile=profile)
 
 
-def _slice_cost(taken: feed.FeedSlice | None) -> float:
-    return 0.0 if taken is None else feed_ru(len(one.text) for one in taken.entries)
+def feed_cost(entries: Sequence[feed.FeedEntry], profile: Coefficients) -> float:
+    return feed_ru((len(one.text) for one in entries), profile=profile)
+
+
+def _slice_cost(taken: feed.FeedSlice | None, profile: Coefficients) -> float:
+    return 0.0 if taken is None else feed_cost(taken.entries, profile)
 
 
 def _only(state: ContainerState, position: Position, found: feed.FeedSlice) -> feed.FeedSlice:

@@ -52,7 +52,7 @@ def _send(
     submit: Submit | None,
 ) -> SentBatch:
     ops = [prepare(state, one, given, _NO_CHANCE).op for one in operations]
-    gate = Gate(store.meter, state, owner, key.json, "batch")
+    gate = Gate(store.meter, state, owner, key.json, "batch", store.profile)
     gate.admit()
     data = (store.context(state, owner), key, ops)
     command = Command("items.batch", data)

@@ -1,18 +1,19 @@
 """What an operation costs, by the one formula, from the facts it left behind."""
 
-from collections.abc import Iterable
+from typing import Final
 
 from armillary.partition.request_units import (
     DEFAULT,
     Coefficients,
     create_ru,
     delete_ru,
-    feed_ru,
     patch_ru,
     read_ru,
     replace_ru,
 )
 from armillary.store.items.requests import Done
+
+READ_PRICES_MAX: Final = 4_096
 
 
 def charge_of(
@@ -20,12 +21,11 @@ def charge_of(
     unique_keys: int = 0,
     *,
     patched_paths: int = 0,
-    strong: bool = False,
     profile: Coefficients = DEFAULT,
 ) -> float:
     match done.outcome:
         case "read":
-            return read_ru(done.old_bytes, strong=strong, profile=profile)
+            return read_ru(done.old_bytes, profile=profile)
         case "created":
             return create_ru(done.new_bytes, done.leaves_added, unique_keys, profile=profile)
         case "deleted":
@@ -39,7 +39,15 @@ def charge_of(
             raise AssertionError(outcome)
 
 
-def feed_charge(
-    bodies_bytes: Iterable[int], *, strong: bool = False, profile: Coefficients = DEFAULT
-) -> float:
-    return feed_ru(bodies_bytes, strong=strong, profile=profile)
+class ReadPrices(dict[int, float]):
+    """What a point read of so many bytes costs, computed once for each size."""
+
+    def __init__(self, profile: Coefficients) -> None:
+        super().__init__()
+        self._curve = profile.read
+
+    def __missing__(self, body_bytes: int) -> float:
+        if len(self) >= READ_PRICES_MAX:
+            self.clear()
+        ru = self[body_bytes] = self._curve.at(body_bytes)
+        return ru

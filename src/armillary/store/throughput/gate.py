@@ -13,7 +13,7 @@ from armillary.store.throughput.meter import Meter, Ticket
 
 
 class Gate:
-    __slots__ = ("_key", "_meter", "_operation", "_owner", "_state", "_ticket")
+    __slots__ = ("_key", "_meter", "_operation", "_owner", "_state", "_ticket", "profile")
 
     def __init__(
         self,
@@ -22,6 +22,7 @@ class Gate:
         owner: Range,
         key: bytes,
         operation: str,
+        profile: Coefficients = DEFAULT,
         ticket: Ticket | None = None,
     ) -> None:
         self._meter = meter
@@ -29,11 +30,8 @@ class Gate:
         self._owner = owner
         self._key = key
         self._operation = operation
+        self.profile = profile
         self._ticket = ticket
-
-    @property
-    def profile(self) -> Coefficients:
-        return DEFAULT if self._meter is None else self._meter.profile
 
     def admit(self) -> None:
         if self._meter is not None:

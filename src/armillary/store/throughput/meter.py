@@ -27,7 +27,6 @@ from armillary.limits import METADATA_RU
 from armillary.partition.budgets.ledger import Allowance, Held, Ledger
 from armillary.partition.provisioning.partitions import LIMITS, PartitionLimits, has_burst
 from armillary.partition.ranges import Range
-from armillary.partition.request_units import DEFAULT, Coefficients
 from armillary.partition.usage.consumption import PartitionHeat
 from armillary.partition.usage.counters import WHOLE
 from armillary.partition.usage.inheritance import with_inherited
@@ -42,7 +41,6 @@ Enforce: TypeAlias = Literal["on", "off", "report"]
 ALLOWANCES_MAX = 10_000  # remembered at once
 FLUSH_MS = 5_000
 QUERY_TEXT_KEPT = 400  # characters of a query in the statistics
-READ_RU_KEPT_MAX = 4_096
 OFFER_SECONDS = 1  # how long what was provisioned is believed
 
 #: The second and the catalog version in which an allowance was looked up, and what this process
@@ -77,7 +75,6 @@ class Meter:
         serverless: bool = False,
         metadata: bool = False,
         limits: PartitionLimits = LIMITS,
-        profile: Coefficients = DEFAULT,
         stopwatch: Callable[[], float] | None = None,
     ) -> None:
         """`serverless`: what a range may spend follows from its limit alone. `metadata`: requests
@@ -95,8 +92,6 @@ class Meter:
         self._serverless = serverless
         self._metadata = metadata and enforce != "off"
         self._limits = limits
-        self.profile = profile
-        self._read_ru: dict[int, float] = {}
         self._provisions: dict[str, _Provision] = {}
         self._allowances: dict[int, Known] = {}
         self._flushed_ms = engine.now_ms()
@@ -184,12 +179,11 @@ class Meter:
         return self.admit(state, owner, operation, note=note)
 
     def charge_read(
-        self, state: ContainerState, owner: Range, key: bytes, body_bytes: int, ticket: Ticket
+        self, state: ContainerState, owner: Range, key: bytes, ru: float, ticket: Ticket
     ) -> None:
         now_ms, began, known = ticket
         latency_ms = (self._stopwatch() - began) * 1000.0
         now_ms += int(latency_ms + 0.5)
-        ru = self._read_ru.get(body_bytes) or self._keep_read_ru(body_bytes)
         space = owner.space
         if (
             known is None
@@ -208,12 +202,6 @@ class Meter:
         elif allowance is not None:
             self._ledger.charge(allowance, ru, now_ms)
         self._record_read(space, key, ru, latency_ms, now_ms)
-
-    def _keep_read_ru(self, body_bytes: int) -> float:
-        if len(self._read_ru) >= READ_RU_KEPT_MAX:
-            self._read_ru.clear()
-        ru = self._read_ru[body_bytes] = self.profile.read.at(body_bytes)
-        return ru
 
     def budget_of(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         """The budget that requests are refused by. None: nothing is refused."""

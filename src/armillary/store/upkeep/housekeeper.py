@@ -37,6 +37,7 @@ from armillary.store.throughput.provisioned import (
 )
 from armillary.store.upkeep.containers import reindex, sweep, trim_log
 from armillary.store.upkeep.leases import Round
+from armillary.store.upkeep.watch import Watch
 
 ROUND_SECONDS = 10.0  # between two looks at every container
 SPARE_ROUND_SECONDS = 60.0  # the same, of a process beside one that looks more often
@@ -61,6 +62,7 @@ class Housekeeper:
         self._ledger = ledger
         self._round_s = round_s
         self._pause_s = pause_s
+        self._watch = Watch(account.engine, account.owner)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="housekeeper", daemon=True)
         self._thread.start()
@@ -69,6 +71,8 @@ class Housekeeper:
         self._stop.set()
         self._account.activity.wake()
         self._thread.join()
+        with suppress(DbError):
+            self._watch.release()
 
     def _loop(self) -> None:
         # Soon after the start: what a dead process left should not wait for a round.
@@ -87,7 +91,8 @@ class Housekeeper:
         try:
             if self._ledger is not None and only is not None:
                 self._ledger.idle(self._account.engine.now_ms())
-            keep_house(self._account, only)
+            if only is not None or self._watch.elected():
+                keep_house(self._account, only, self._watch)
         except DbError as error:
             # A full disk or a lost database: whoever writes hears of it; we try again later.
             log.warning("housekeeping stopped early: %s", error)
@@ -103,17 +108,25 @@ def settle(account: AccountStore) -> None:
         account.wait(WAIT_SECONDS)
 
 
-def keep_house(account: AccountStore, only: set[tuple[str, str]] | None = None) -> bool:
-    """One look at every container, or at these. True when something was left to others, or to a
-    later look. The first failure is raised when all have been looked at."""
+def keep_house(
+    account: AccountStore,
+    only: set[tuple[str, str]] | None = None,
+    watch: Watch | None = None,
+) -> bool:
+    """One look at every container, or at these; with a `watch`, at those that it knows to need one.
+    True when something was left to others, or to a later look. The first failure is raised when all
+    have been looked at."""
     with account.round() as leases:
         if only is None:
             account.clean_up(leases.gate("spaces"))
-            only = set()
+            records: list[ContainerRecord] = []
             for owner in account.list_databases():
-                only |= {(owner.id, record.id) for record in _containers(account, owner.id)}
+                records += _containers(account, owner.id)
                 with suppress(NotFound, Stale):  # deleted since it was listed; billed by another
                     bill_database(account, owner, leases)
+            only = {(record.database, record.id) for record in records}
+            if watch is not None:
+                only = watch.due(records)
         failure: DbError | None = None
         left = leases.left
         for database, name in sorted(only):
@@ -128,6 +141,8 @@ def keep_house(account: AccountStore, only: set[tuple[str, str]] | None = None) 
             except DbError as error:
                 failure = failure or error
             if leases.left:
+                if watch is not None:
+                    watch.again((database, name))
                 store.note_write()  # come again
                 left = True
     if failure is not None:

@@ -31,6 +31,7 @@ LEASE: Final = b"\xa1"
 
 #: What is done in the background, and by one process at a time.
 JOBS: Final[dict[str, str]] = {
+    "round": "looking at every container, of all servers on a database",
     "spaces": "dropping what a crash left without an owner",
     "takeover": "splits and merges whose runner is silent",
     "scaling": "splits of full partitions, changes of throughput, merges",

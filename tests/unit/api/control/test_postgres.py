@@ -82,3 +82,21 @@ def test_an_outage_of_the_catalog_is_no_bug_of_ours(monkeypatch: pytest.MonkeyPa
         service.close()
         controls.gateway.close()
         engine.close()
+
+
+@pytest.mark.postgres
+def test_metrics_tell_of_the_database_and_its_connections() -> None:
+    url = fresh_url()
+    engine = open_engine(url, HANDLERS)
+    service = Controls(open_gateway(engine, replace(Settings(), engine=EngineSettings(url))))
+    try:
+        status, body = ask(service, "GET", "metrics")
+        lines = body.decode().splitlines()
+        assert status == 200
+        assert "EngineReady 1" in lines
+        assert 'EngineConnectionsMax{Pool="reads"} 16' in lines
+        assert any(line.startswith('EngineConnections{Pool="ledger"') for line in lines)
+    finally:
+        service.close()
+        service.gateway.close()
+        engine.close()

@@ -14,7 +14,7 @@ from armillary.api.nosql.routes import ROUTES
 SOURCES = [
     path
     for package in (core, nosql)
-    for path in Path(package.__path__[0]).glob("*.py")
+    for path in Path(package.__path__[0]).rglob("*.py")
     if path.name not in ("compatibility.py", "cors.py")
 ]
 HEADER = re.compile(r'"(x-ms-[a-z0-9-]+|x-forwarded-[a-z]+)"')

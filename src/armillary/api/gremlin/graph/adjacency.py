@@ -19,7 +19,7 @@ from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import Document
 from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
-from armillary.partition.request_units import query_ru
+from armillary.partition.request_units import Coefficients, query_ru
 from armillary.query.access.term_ranges import equal_to
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.paths import path_hash
@@ -68,7 +68,13 @@ def indexed_edges(
         if items is None:
             return None
         sizes = [one.body_bytes for one in items]
-        costs.note(1, len(items), sum(sizes), perf_counter() - began, _cost(_Found(items, at)))
+        costs.note(
+            1,
+            len(items),
+            sum(sizes),
+            perf_counter() - began,
+            _cost(_Found(items, at), store.profile),
+        )
         found += [orjson.loads(one.text) for one in items]
     costs.queries += 1
     return found
@@ -87,7 +93,7 @@ def _read(reader: Reader, spans: Sequence[tuple[bytes, bytes]]) -> list[Stored] 
     return [Stored(value) for value in values if value is not None]
 
 
-def _cost(found: _Found) -> float:
+def _cost(found: _Found, profile: Coefficients) -> float:
     items = found.items or ()
     size = sum(one.body_bytes for one in items)
-    return query_ru(1, len(items), size, size)
+    return query_ru(1, len(items), size, size, profile=profile)

@@ -20,7 +20,7 @@ from armillary.engine.base import Reader
 from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
-from armillary.partition.request_units import feed_ru, miss_ru, read_ru
+from armillary.partition.request_units import Coefficients, feed_ru, miss_ru, read_ru
 from armillary.query.run.sql import plan_of, run_plan
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
@@ -66,12 +66,12 @@ def _point_read(store: ContainerStore, wanted: Ref, costs: Costs) -> Document | 
     try:
         stored = store.read(id, key_values(partition))
     except NotFound:
-        costs.note(1, 0, 0, perf_counter() - began, miss_ru())
+        costs.note(1, 0, 0, perf_counter() - began, miss_ru(profile=store.profile))
         return None
     except BadInput:  # no item can have such an id or key
         return None
     size = stored.body_bytes
-    costs.note(1, 1, size, perf_counter() - began, read_ru(size))
+    costs.note(1, 1, size, perf_counter() - began, read_ru(size, profile=store.profile))
     document: Document = orjson.loads(stored.text)
     return document
 
@@ -145,12 +145,12 @@ def _owner_read(
                 found[at] = orjson.loads(one.text)
     there = [one.body_bytes for one in stored if one is not None]
     costs.reads += len(asked)
-    costs.note(1, len(there), sum(there), perf_counter() - began, _cost(stored))
+    costs.note(1, len(there), sum(there), perf_counter() - began, _cost(stored, store.profile))
     return moved
 
 
-def _cost(stored: list[Stored | None]) -> float:
-    return feed_ru([0 if one is None else one.body_bytes for one in stored])
+def _cost(stored: list[Stored | None], profile: Coefficients) -> float:
+    return feed_ru([0 if one is None else one.body_bytes for one in stored], profile=profile)
 
 
 def query(

@@ -37,7 +37,7 @@ class Enum:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Predicate:
     """A predicate: `P.gt(3)`, `TextP.startingWith("a")`; `and`, `or` and `negate` have tests in
     their arguments."""
 

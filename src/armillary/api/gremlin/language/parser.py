@@ -27,8 +27,8 @@ from armillary.api.gremlin.language.nodes import (
     Enum,
     ListOf,
     MapOf,
+    Predicate,
     Strategy,
-    Test,
 )
 from armillary.limits import (
     GREMLIN_DEPTH_MAX,
@@ -253,8 +253,8 @@ class _Parser:
 
     def bare_chain(self, token: Token) -> Argument:
         first = self.call()
-        if first.name == "not" and len(first.args) == 1 and isinstance(first.args[0], Test):
-            return self.connected(Test("negate", first.args, first.at))
+        if first.name == "not" and len(first.args) == 1 and isinstance(first.args[0], Predicate):
+            return self.connected(Predicate("negate", first.args, first.at))
         return Chain((first, *self.following()), False, self.at(token))
 
     def qualified(self, token: Token) -> Argument:
@@ -279,20 +279,20 @@ class _Parser:
     def ahead_name(self) -> str:
         return self.tokens[min(self.index + 1, len(self.tokens) - 1)].text
 
-    def test(self) -> Test:
+    def test(self) -> Predicate:
         call = self.call()
         name = "negate" if call.name == "not" else call.name
         if name not in PREDICATES | TEXT_PREDICATES | {"negate"}:
             raise no_symbol(call.name, call.at)
-        return self.connected(Test(name, call.args, call.at))
+        return self.connected(Predicate(name, call.args, call.at))
 
-    def connected(self, test: Test) -> Test:
+    def connected(self, test: Predicate) -> Predicate:
         """`gt(1).and(lt(5)).negate()`"""
         while self.sign("."):
             call = self.call()
             if call.name not in ("and", "or", "negate"):
                 raise ScriptError(f"Unable to find any method '{call.name}'", "binding", call.at)
-            test = Test(call.name, (test, *call.args), call.at)
+            test = Predicate(call.name, (test, *call.args), call.at)
         return test
 
     def strategy(self, token: Token) -> Strategy:

@@ -20,8 +20,8 @@ from armillary.api.gremlin.language.nodes import (
     Enum,
     ListOf,
     MapOf,
+    Predicate,
     Strategy,
-    Test,
 )
 from armillary.api.gremlin.machine.predicates import P
 from armillary.api.gremlin.machine.running import Step
@@ -195,13 +195,13 @@ class Builder:
                 return [self.argument(one) for one in items]
             case MapOf(entries):
                 return Map((self.argument(key), self.argument(value)) for key, value in entries)
-            case Test():
+            case Predicate():
                 return self.test(node)
             case Enum("Pick", name) if self.strict:
                 raise no_symbol(name, Position(1, 1))
         return node
 
-    def test(self, node: Test) -> P:
+    def test(self, node: Predicate) -> P:
         values = [self.argument(one) for one in node.args]
         if node.name in ("and", "or", "negate"):
             if not all(isinstance(one, P) for one in values):

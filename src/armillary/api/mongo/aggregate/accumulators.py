@@ -183,7 +183,8 @@ class MergeObjects:
         if not isinstance(value, dict):
             raise MongoError(
                 40400,
-                f"$mergeObjects requires object inputs, but input {value} is of type {type_name(value)}",
+                "$mergeObjects requires object inputs, but input "
+                f"{value} is of type {type_name(value)}",
             )
         self._made |= value
 

@@ -105,7 +105,8 @@ def _replace_root(name: str, argument: Any, language: Language) -> Map:
         if not isinstance(argument, dict) or set(argument) != {"newRoot"}:
             raise MongoError(
                 40229,
-                "expected an object with the one field 'newRoot' as specification for $replaceRoot stage",
+                "expected an object with the one field 'newRoot' as "
+                "specification for $replaceRoot stage",
             )
         argument = argument["newRoot"]
     expression = compile_expression(argument, language)
@@ -116,7 +117,8 @@ def _replace_root(name: str, argument: Any, language: Language) -> Map:
             kind = "missing" if found is MISSING else type_name(found)
             raise MongoError(
                 40228,
-                f"'newRoot' expression must evaluate to an object, but resulting value was of type: {kind}",
+                "'newRoot' expression must evaluate to an object, but "
+                f"resulting value was of type: {kind}",
             )
         return found
 
@@ -131,7 +133,8 @@ def _redact(name: str, argument: Any, language: Language) -> Map:
         if not isinstance(found, Marker):
             raise MongoError(
                 17053,
-                "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE",
+                "$redact's expression should not return anything aside "
+                "from the variables $$KEEP, $$DESCEND, and $$PRUNE",
             )
         if found.name == "KEEP":
             return value

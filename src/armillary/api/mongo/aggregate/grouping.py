@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -106,7 +107,7 @@ def bucket(argument: Any, language: Language) -> Any:
         raise MongoError(
             40193, "All values in the the 'boundaries' option to $bucket must have the same type"
         )
-    if any(one >= other for one, other in zip(keys, keys[1:], strict=False)):
+    if any(one >= other for one, other in itertools.pairwise(keys)):
         raise MongoError(40194, "The 'boundaries' option to $bucket must be sorted")
     key_of = compile_expression(argument["groupBy"], language)
     fields = Fields("$bucket", argument.get("output", {"count": {"$sum": 1}}), language)
@@ -129,7 +130,8 @@ def bucket(argument: Any, language: Language) -> Any:
             else:
                 raise MongoError(
                     40066,
-                    "$switch could not find a matching branch for an input, and no default was specified.",
+                    "$switch could not find a matching branch for an input, "
+                    "and no default was specified.",
                 )
             found = groups.setdefault(sort_key(chosen), (chosen, fields.fresh()))
             fields.add(found[1], document, variables)

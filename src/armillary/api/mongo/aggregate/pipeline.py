@@ -132,7 +132,8 @@ def _stage(name: str, argument: Any, language: Language, world: World) -> Stage:
     if name in STAGES:
         return STAGES[name](argument, language)
     if name in joins.STAGES:
-        return joins.STAGES[name](argument, language, world, compile_pipeline)
+        made: Stage = joins.STAGES[name](argument, language, world, compile_pipeline)
+        return made
     if name == "$out":
         return _out(argument, world)
     if name == "$merge":

@@ -67,7 +67,8 @@ def count_of(name: str, argument: Any, least: int, code: int) -> int:
             15958 if name == "$limit" and found == 0 else code,
             "the limit must be positive"
             if name == "$limit"
-            else f"invalid argument to {name} stage: Expected a non-negative number in: {name}: {found}",
+            else f"invalid argument to {name} stage: Expected a "
+            f"non-negative number in: {name}: {found}",
         )
     return found
 
@@ -120,7 +121,8 @@ def unwind(argument: Any, language: Language) -> Stage:
     if not isinstance(options, dict):
         raise MongoError(
             15981,
-            f"expected either a string or an object as specification for $unwind stage, got {type_name(argument)}",
+            "expected either a string or an object as specification "
+            f"for $unwind stage, got {type_name(argument)}",
         )
     path = options.get("path")
     for one in options:
@@ -142,7 +144,8 @@ def unwind(argument: Any, language: Language) -> Stage:
     if index is not None and (not isinstance(index, str) or not index):
         raise MongoError(
             28810,
-            f"expected a non-empty string for the includeArrayIndex option to $unwind stage, got {index}",
+            "expected a non-empty string for the includeArrayIndex "
+            f"option to $unwind stage, got {index}",
         )
     if index is not None and index[:1] == "$":
         raise MongoError(
@@ -154,7 +157,8 @@ def unwind(argument: Any, language: Language) -> Stage:
     if not isinstance(preserve, bool):
         raise MongoError(
             28809,
-            f"expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got {type_name(preserve)}",
+            "expected a boolean for the preserveNullAndEmptyArrays "
+            f"option to $unwind stage, got {type_name(preserve)}",
         )
     budget = language.budget
 
@@ -213,7 +217,8 @@ def sort_by_count(argument: Any, language: Language) -> Stage:
     if not (isinstance(argument, dict) or (isinstance(argument, str) and argument[:1] == "$")):
         raise MongoError(
             40148,
-            "the sortByCount field must be defined as a $-prefixed path or an expression inside an object",
+            "the sortByCount field must be defined as a $-prefixed "
+            "path or an expression inside an object",
         )
     grouped = grouping.group({"_id": argument, "count": {"$sum": 1}}, language)
     ordered = sort({"count": -1}, language)

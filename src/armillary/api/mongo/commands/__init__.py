@@ -1,1 +1,2 @@
-"""Commands by name: `table.py` lists every one, supported or not; the others have their handlers."""
+"""Commands by name: `table.py` lists every one, supported or not; the others
+have their handlers."""

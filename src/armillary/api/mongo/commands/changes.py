@@ -1,8 +1,8 @@
 """Change streams over the change feed of a container. Facts: section 16.
 
-A position names hashes and LSNs, so a resume token stays good over splits, merges and restarts. Each
-document appears as it is now, once per look (no deletes, no versions in between), in the order of
-its logical partition. In strict mode the pipeline must be the one Azure Cosmos DB asks for.
+A position names hashes and LSNs, so a resume token stays good over splits, merges and restarts.
+Each document appears as it is now, once per look (no deletes, no versions in between), in the order
+of its logical partition. In strict mode the pipeline must be the one Azure Cosmos DB asks for.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def watch(call: Call, pipeline: list[Any]) -> Document:
     full = options.get("fullDocument", "default")
     if full not in ("default", "updateLookup", "whenAvailable", "required"):
         raise bad_value(
-            f"Enumeration value '{full}' for field '$changeStream.fullDocument' is not a valid value."
+            f"Enumeration value '{full}' for field "
+            "'$changeStream.fullDocument' is not a valid value."
         )
     if call.service.settings.strict and full != "updateLookup":
         raise bad_value(
@@ -119,7 +120,8 @@ def _start(collection: Collection, options: Document) -> Position:
         if not isinstance(moment, Timestamp):
             raise MongoError(
                 14,
-                "BSON field '$changeStream.startAtOperationTime' is the wrong type, expected type 'timestamp'",
+                "BSON field '$changeStream.startAtOperationTime' is the "
+                "wrong type, expected type 'timestamp'",
             )
         return paging.feed_since(store, "latest", moment.time)
     return paging.feed_now(store, "latest")

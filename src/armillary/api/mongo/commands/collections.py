@@ -1,5 +1,5 @@
-"""create, drop, dropDatabase, listCollections, listDatabases, shardCollection, and the extensions of
-Azure Cosmos DB. Facts: sections 8 to 10."""
+"""create, drop, dropDatabase, listCollections, listDatabases, shardCollection, and the extensions
+of Azure Cosmos DB. Facts: sections 8 to 10."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def list_collections(call: Call) -> Document:
     names_only = call.flag("nameOnly")
     size = call.document("cursor").get("batchSize", MONGO_FIRST_BATCH)
     found: list[bytes] = []
-    for record in call.service.collections.list(call.database):
+    for record in call.service.collections.records(call.database):
         own = record.definition.get("mongo") or {}
         options = own.get("options", {})
         identity = own.get("uuid") or str(uuid.uuid5(uuid.NAMESPACE_OID, record.rid))
@@ -138,7 +138,7 @@ def shard_path(key: Any) -> str:
         raise bad_value(f"Unsupported shard key pattern. Use {{{path}: 'hashed'}}.")
     if not path or "" in path.split(".") or "$" in path:
         raise bad_value(f"The shard key '{path}' is not a field path")
-    return path
+    return str(path)
 
 
 def shard_collection(call: Call) -> Document:
@@ -230,7 +230,7 @@ def _update_database(call: Call) -> Document:
     account = call.service.gateway.account
     record = account.read_database(call.database)
     _check_kind(read_offer(account.engine, record.rid), wanted)
-    change_shared_throughput(account, record, wanted[1])
+    change_shared_throughput(account, record, wanted[1], kind=wanted[0])
     return {"ok": 1}
 
 

@@ -63,7 +63,7 @@ def db_stats(call: Call) -> Document:
         "dataSize": 0, "storageSize": 0, "indexes": 0, "indexSize": 0, "totalSize": 0,
         "scaleFactor": scale, "fsUsedSize": 0, "fsTotalSize": 0,
     }  # fmt: skip
-    for record in call.service.collections.list(call.database):
+    for record in call.service.collections.records(call.database):
         collection = call.service.collections.find(call.database, record.id)
         if collection is None:
             continue

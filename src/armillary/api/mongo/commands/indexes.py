@@ -80,7 +80,8 @@ def checked_index(source: Any, *, strict: bool = False) -> Document:
         if one not in KNOWN:
             raise MongoError(
                 197,
-                f"The field '{one}' is not valid for an index specification. Specification: {source}",
+                f"The field '{one}' is not valid for an index "
+                f"specification. Specification: {source}",
             )
     for path, order in key.items():
         if not path:
@@ -95,7 +96,9 @@ def checked_index(source: Any, *, strict: bool = False) -> Document:
         elif not is_number(order) or number_of(order) == 0 or number_of(order) != number_of(order):
             raise MongoError(
                 67,
-                f"Values in v:2 index key pattern cannot be of type {type_name(order)}. Only numbers > 0, numbers < 0, and strings are allowed.",
+                "Values in v:2 index key pattern cannot be of type "
+                f"{type_name(order)}. Only numbers > 0, numbers < 0, and "
+                "strings are allowed.",
             )
     if len(key) > MONGO_COMPOUND_FIELDS_MAX:
         raise MongoError(67, f"A compound index has {MONGO_COMPOUND_FIELDS_MAX} fields at most")
@@ -210,7 +213,8 @@ def _build(
         if shard is not None and next(iter(one["key"])) != ".".join(shard):
             raise MongoError(
                 67,
-                f"cannot create unique index over {{{', '.join(f'{k} : {v}' for k, v in one['key'].items())}}} "
+                "cannot create unique index over "
+                f"{{{', '.join(f'{k} : {v}' for k, v in one['key'].items())}}} "
                 f"with shard key pattern {{ {'.'.join(shard)} : 1.0 }}",
             )
     if uniques:

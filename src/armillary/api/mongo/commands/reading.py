@@ -147,9 +147,9 @@ def check_sort(call: Call, collection: Collection, sort: Document) -> None:
         )
     signs = [sort[one] for one in names]
     for index in collection.indexes:
-        key: Document = index["key"]
-        orders = list(key.values())
-        if list(key) == names and (orders == signs or orders == [-one for one in signs]):
+        compound: Document = index["key"]
+        orders = list(compound.values())
+        if list(compound) == names and (orders == signs or orders == [-one for one in signs]):
             return
     raise bad_value(
         "Error=2, Details='Response status code does not indicate success: BadRequest (400); The "
@@ -199,9 +199,8 @@ def rows_reply(
 ) -> Document:
     """The first batch of a result that is known whole."""
     batch, rest = cursors.take(found, size)
-    if single or not rest:
-        if not (size == 0 and found and not single):
-            return cursor_reply(namespace, 0, batch)
+    if (single or not rest) and not (size == 0 and found and not single):
+        return cursor_reply(namespace, 0, batch)
     number = cursors.new_id()
     cursors.save(
         call.service.engine, number, CursorState("rows", namespace, call.session, {}, rest)

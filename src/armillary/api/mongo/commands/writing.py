@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bson.objectid import ObjectId
 from bson.timestamp import Timestamp
@@ -43,6 +43,9 @@ from armillary.errors import DbError
 from armillary.limits import MONGO_WRITE_BATCH_MAX
 from armillary.store.items.preparation import Operation
 
+if TYPE_CHECKING:
+    from armillary.api.mongo.service import Service
+
 ROUNDS_MAX: Final = 200
 NO_SINGLE_KEY: Final = "query in command must target a single shard key"
 
@@ -51,10 +54,14 @@ NO_SINGLE_KEY: Final = "query in command must target a single shard key"
 
 
 def prepared(document: Any, call: Call) -> Document:
+    return prepared_document(document, call.service)
+
+
+def prepared_document(document: Any, service: Service) -> Document:
     """A document as it is inserted: with an `_id`, first."""
     if not isinstance(document, dict):
         raise wrong_type("insert.documents.0", type_name(document), "object")
-    if call.service.settings.strict:
+    if service.settings.strict:
         for name in document:
             if name[:1] == "$":
                 raise MongoError(
@@ -75,9 +82,10 @@ def prepared(document: Any, call: Call) -> Document:
         document = {"_id": document["_id"], **document}
     for name, value in document.items():
         if isinstance(value, Timestamp) and value.time == 0 and value.inc == 0 and name != "_id":
-            now = call.service.engine.now_ms()
+            now = service.engine.now_ms()
             document[name] = Timestamp(now // 1000, now % 1000 + 1)
-    return document
+    made: Document = document
+    return made
 
 
 def insert(call: Call) -> Document:
@@ -115,7 +123,7 @@ def insert(call: Call) -> Document:
             sizes=[sizes[at] for at in places],
         )
         call.charge(outcome.charge_ru)
-        count, errors = outcome.count, outcome.errors
+        count, errors = outcome.done, outcome.errors
     errors = [(places[at], error) for at, error in errors]
     errors = sorted([*errors, *early], key=lambda one: one[0])
     return write_reply({"n": count}, errors[:1] if ordered else errors)
@@ -572,7 +580,8 @@ def find_and_modify(call: Call) -> Document:
             raise failed_to_parse("Cannot specify both upsert=true and remove=true")
         if new:
             raise failed_to_parse(
-                "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"
+                "Cannot specify both new=true and remove=true; 'remove' "
+                "always returns the deleted document"
             )
     elif source is None:
         raise failed_to_parse("Either an update or remove=true must be specified")

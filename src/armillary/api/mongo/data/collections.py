@@ -11,6 +11,7 @@ computed here and stored in a hidden member of the item, under the name of the i
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -104,8 +105,8 @@ class Collection:
         own = document.get("ttl", MISSING)
         if own is MISSING or not is_number(own) or isinstance(own, bool):
             return None
-        plain = number_of(own)
-        if plain != plain or plain != int(plain) if plain == plain and abs(plain) < 2**31 else True:
+        plain: Any = number_of(own)
+        if plain != plain or abs(plain) >= 2**31 or plain != int(plain):
             return None
         return int(plain) if plain == -1 or plain > 0 else None
 
@@ -124,7 +125,7 @@ def _expiry_ms(value: Any) -> int | None:
     if isinstance(value, DatetimeMS):
         return int(value)
     if is_number(value):
-        plain = number_of(value)
+        plain: Any = number_of(value)
         return int(plain) if plain == plain and abs(plain) < 2**62 else None
     if isinstance(value, list):
         found = [one for one in map(_expiry_ms, value) if one is not None]
@@ -264,10 +265,9 @@ class Collections:
 
     def find(self, database: str, name: str) -> Collection | None:
         """HOT: once per command about documents."""
-        known = self._known.get((database, name))
-        if known is not None and known.store.known_state is not None:
-            if known.definition is known.store.known_state.definition:
-                return known
+        known = self.known(database, name)
+        if known is not None:
+            return known
         try:
             store = self.gateway.container(database, name)
             definition = store.state.definition
@@ -280,6 +280,14 @@ class Collections:
             self._known.clear()
         self._known[database, name] = made
         return made
+
+    def known(self, database: str, name: str) -> Collection | None:
+        """One that has been asked for before and is as it was then: no look at the catalog."""
+        known = self._known.get((database, name))
+        state = None if known is None else known.store.known_state
+        if known is None or state is None or known.definition is not state.definition:
+            return None
+        return known
 
     def current(self, database: str, name: str) -> Collection | None:
         """The same by the catalog, not by what this worker remembers."""
@@ -302,7 +310,7 @@ class Collections:
             self._known.pop(key, None)
         self.gateway.forget(database, name)
 
-    def list(self, database: str) -> list[ContainerRecord]:
+    def records(self, database: str) -> list[ContainerRecord]:
         try:
             self.account.read_database(database)
         except NotFound:
@@ -326,10 +334,8 @@ class Collections:
 
     def ensure_database(self, name: str, throughput: Throughput | None = None) -> None:
         check_database_name(name)
-        try:
+        with contextlib.suppress(Conflict):
             self.account.create_database(name, throughput)
-        except Conflict:
-            pass
 
     def create(
         self,

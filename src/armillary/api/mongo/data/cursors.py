@@ -72,7 +72,8 @@ def save(engine: Engine, number: int, cursor: CursorState) -> None:
     if total > MONGO_SPOOL_BYTES_MAX:
         raise MongoError(
             146,
-            f"The result that waits for its client has {total} bytes; allowed are {MONGO_SPOOL_BYTES_MAX}.",
+            f"The result that waits for its client has {total} "
+            f"bytes; allowed are {MONGO_SPOOL_BYTES_MAX}.",
         )
     if total > PIECE_BYTES:
         pieces = list(_pieces(cursor.buffer))

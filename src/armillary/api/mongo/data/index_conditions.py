@@ -1,6 +1,7 @@
 """What of a query an index can answer: conditions that find at least every document that matches.
 
-    {age: {$gt: 20}, tags: "x"}  →  age > 20 at /age or /age/[]  AND  tags = "x" at /tags or /tags/[]
+    {age: {$gt: 20}, tags: "x"}  →  age > 20 at /age or /age/[]
+                                     AND tags = "x" at /tags or /tags/[]
 
 Only paths that have an index count; null and missing are never asked of one, because documents
 without a field have no entry. The exact filter stays with the reader.

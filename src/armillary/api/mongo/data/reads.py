@@ -127,7 +127,7 @@ def read_page(
             continuation=position,
             max_items=limit,
         )
-        stored = [Stored(one.value) for one in found.rows]  # type: ignore[union-attr]
+        stored = [Stored(one.value) for one in found.rows]
         rows = [row_of(one) for one in stored if not is_record(one)]
         return Page(rows, found.continuation, found.metrics.charge_ru())
     at = None if position is None else decode_position(position)

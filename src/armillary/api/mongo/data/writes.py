@@ -237,7 +237,7 @@ def check_shard_kept(collection: Collection, old: Document, new: Document) -> No
 
 
 class Insert(NamedTuple):
-    index: int
+    at: int
     document: Document
     item: dict[str, JSON]
     key: KeyValues
@@ -245,7 +245,7 @@ class Insert(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    count: int
+    done: int
     errors: list[tuple[int, MongoError]]
     charge_ru: float
 
@@ -361,7 +361,7 @@ class _Inserting:
         if self.statement is not None:
             first = batch[0]
             record = record_item(
-                self.collection, first.document, self.statement(first.index), {"n": len(batch)}
+                self.collection, first.document, self.statement(first.at), {"n": len(batch)}
             )
             made.insert(0, Operation("create", body=record))
         return made
@@ -375,7 +375,7 @@ class _Inserting:
                 outcome = run_batch(self.collection.store, self._operations(batch), batch[0].key)
         except (TooLarge, BadInput) as error:
             if len(batch) == 1:
-                self.errors.append((batch[0].index, refused(error)))
+                self.errors.append((batch[0].at, refused(error)))
                 return
             for one in batch:
                 self.all([[one]])
@@ -384,7 +384,7 @@ class _Inserting:
             return
         except DbError as error:
             # What was written before stays: the client hears which documents were not.
-            self.errors += [(one.index, refused(error)) for one in batch]
+            self.errors += [(one.at, refused(error)) for one in batch]
             return
         if not isinstance(outcome, Failed):
             self.count += len(batch)
@@ -396,7 +396,7 @@ class _Inserting:
         shift = 0 if self.statement is None else 1
         refusal = from_refusal(failed.refusal)
         if self.statement is not None and failed.position == 0:
-            earlier = recorded(self.collection, self.statement(batch[0].index), batch[0].key)
+            earlier = recorded(self.collection, self.statement(batch[0].at), batch[0].key)
             if earlier is not None:  # a second attempt
                 done = int(earlier["n"])
                 self.count += done
@@ -411,7 +411,7 @@ class _Inserting:
             error = refused(refusal)
         if at > 0:  # nothing has happened: those before it once more, without it
             self.all([batch[:at]])
-        self.errors.append((bad.index, error))
+        self.errors.append((bad.at, error))
         rest = batch[at + 1 :]
         if rest and not self._ordered:
             self.all([rest])

@@ -238,7 +238,8 @@ def _cut(name: str, rounding: str) -> Simple:
             if plain is None or plain != int(plain) or not -20 <= plain <= 100:
                 raise MongoError(
                     51082 if plain is None else 51083,
-                    f"cannot apply {name} with precision value {rest[0]} value must be in [-20, 100]",
+                    f"cannot apply {name} with precision value {rest[0]} "
+                    "value must be in [-20, 100]",
                 )
             places = int(plain)
         rank = rank_of(value)

@@ -218,7 +218,9 @@ def _size(value: Any) -> Any:
     if not isinstance(value, list):
         raise MongoError(
             17124,
-            f"The argument to $size must be an array, but was of type: {'missing' if value is MISSING else type_name(value)}",
+            "The argument to $size must be an array, but was of "
+            "type: "
+            f"{'missing' if value is MISSING else type_name(value)}",
         )
     return len(value)
 
@@ -272,7 +274,8 @@ def _in(value: Any, array: Any) -> bool:
     if not isinstance(array, list):
         raise MongoError(
             40081,
-            f"$in requires an array as a second argument, found: {'missing' if array is MISSING else type_name(array)}",
+            "$in requires an array as a second argument, found: "
+            f"{'missing' if array is MISSING else type_name(array)}",
         )
     if value is MISSING:
         return False
@@ -289,7 +292,8 @@ def _merge_objects(*values: Any) -> Any:
         if not isinstance(one, dict):
             raise MongoError(
                 40400,
-                f"$mergeObjects requires object inputs, but input {one} is of type {type_name(one)}",
+                f"$mergeObjects requires object inputs, but input {one} "
+                f"is of type {type_name(one)}",
             )
         made |= one
     return made

@@ -112,7 +112,8 @@ def _switch(name: str, argument: Any, inner: Inner) -> Expression:
         if default is None:
             raise MongoError(
                 40066,
-                "$switch could not find a matching branch for an input, and no default was specified.",
+                "$switch could not find a matching branch for an input, "
+                "and no default was specified.",
             )
         return default(document, variables)
 

@@ -104,7 +104,7 @@ PARTS: Final[dict[str, Callable[[datetime], int]]] = {
 def _part(name: str, argument: Any, inner: Inner) -> Expression:
     take = PARTS[name]
     zone: Expression | None = None
-    if isinstance(argument, dict) and not next(iter(argument), "$")[:1] == "$":
+    if isinstance(argument, dict) and next(iter(argument), "$")[:1] != "$":
         parts = named(name, argument, inner, ("date",), ("timezone",), 40535)
         source, zone = parts["date"], parts.get("timezone")
     else:
@@ -112,7 +112,8 @@ def _part(name: str, argument: Any, inner: Inner) -> Expression:
             if len(argument) != 1:
                 raise MongoError(
                     40536,
-                    f"{name} accepts exactly one argument if given an array, but was given {len(argument)}",
+                    f"{name} accepts exactly one argument if given an array, "
+                    f"but was given {len(argument)}",
                 )
             (argument,) = argument
         source = inner(argument)
@@ -261,7 +262,8 @@ def _from_string(name: str, argument: Any, inner: Inner) -> Expression:
             if not isinstance(text, str):
                 raise MongoError(
                     241,
-                    f"$dateFromString requires that 'dateString' be a string, found: {type_name(text)}",
+                    "$dateFromString requires that 'dateString' be a "
+                    f"string, found: {type_name(text)}",
                 )
             if pattern is not None:
                 return DatetimeMS(_by_format(text, pattern, zone))

@@ -60,7 +60,9 @@ def _index_of(name: str, as_bytes: bool) -> Simple:
         if not isinstance(wanted, str):
             raise MongoError(
                 40092,
-                f"{name} requires a string as the second argument, found: {'missing' if wanted is MISSING else type_name(wanted)}",
+                f"{name} requires a string as the second argument, "
+                "found: "
+                f"{'missing' if wanted is MISSING else type_name(wanted)}",
             )
         start, end = 0, None
         if bounds:
@@ -97,7 +99,8 @@ def _trim(name: str, argument: Any, inner: Inner) -> Expression:
         if not isinstance(text, str):
             raise MongoError(
                 50699,
-                f"{name} requires its input to be a string, got {text} (of type {type_name(text)}) instead.",
+                f"{name} requires its input to be a string, got {text} "
+                f"(of type {type_name(text)}) instead.",
             )
         characters: Any = BLANK
         if "chars" in parts:
@@ -117,12 +120,15 @@ def _split(text: Any, separator: Any) -> Any:
     if not isinstance(text, str):
         raise MongoError(
             40085,
-            f"$split requires an expression that evaluates to a string as a first argument, found: {type_name(text)}",
+            "$split requires an expression that evaluates to a "
+            f"string as a first argument, found: {type_name(text)}",
         )
     if not isinstance(separator, str):
         raise MongoError(
             40086,
-            f"$split requires an expression that evaluates to a string as a second argument, found: {type_name(separator)}",
+            "$split requires an expression that evaluates to a "
+            "string as a second argument, found: "
+            f"{type_name(separator)}",
         )
     if not separator:
         raise MongoError(40087, "$split requires a non-empty separator")
@@ -134,7 +140,8 @@ def _length(name: str, as_bytes: bool) -> Simple:
         if not isinstance(value, str):
             raise MongoError(
                 34473 if as_bytes else 34471,
-                f"{name} requires a string argument, found: {'missing' if value is MISSING else type_name(value)}",
+                f"{name} requires a string argument, found: "
+                f"{'missing' if value is MISSING else type_name(value)}",
             )
         return len(value.encode()) if as_bytes else len(value)
 

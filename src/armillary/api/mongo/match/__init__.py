@@ -4,6 +4,7 @@
 says which values a dotted path means, `positions.py` which array element a filter matched.
 """
 
-from armillary.api.mongo.match.compiled import Filter, compile_filter
+from armillary.api.mongo.match.compiled import compile_filter
+from armillary.api.mongo.match.operators import Filter
 
 __all__ = ["Filter", "compile_filter"]

@@ -93,7 +93,7 @@ def _area(name: str, argument: dict[str, Any], language: Language) -> Any:
 
 def _within(one: Any, area: Any) -> bool:
     if "centre" in area:
-        return _distance(one, area["centre"]) <= area["metres"]
+        return bool(_distance(one, area["centre"]) <= area["metres"])
     return spatial.within(_CONTEXT, one, area) is True or (
         # The border belongs to the area here, unlike in SQL.
         one["type"] == "Point" and spatial.intersects(_CONTEXT, one, area) is True

@@ -40,6 +40,6 @@ def _index_of(
     for depth, part in enumerate(parts):
         at = at.get(part) if type(at) is dict else None
         if type(at) is list:
-            test = compile_condition(("",) + parts[depth + 1 :], value, language)
+            test = compile_condition(("", *parts[depth + 1 :]), value, language)
             return next((i for i, one in enumerate(at) if test({"": [one]})), None)
     return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from armillary.api.mongo.aggregate.documents import UPDATE_STAGES, compile_document_stage
@@ -169,7 +170,8 @@ def _filters(given: Sequence[Any], language: Language) -> dict[str, Callable[[An
         if not isinstance(one, dict):
             raise MongoError(
                 14,
-                f"BSON field 'update.updates.arrayFilters.0' is the wrong type '{type_name(one)}', expected type 'object'",
+                "BSON field 'update.updates.arrayFilters.0' is the "
+                f"wrong type '{type_name(one)}', expected type 'object'",
             )
         names = {_first_part(name) for name in _names(one)}
         if len(names) != 1:
@@ -183,15 +185,21 @@ def _filters(given: Sequence[Any], language: Language) -> dict[str, Callable[[An
         if not name[:1].islower() or not name.isalnum():
             raise MongoError(
                 2,
-                f"Error parsing array filter :: caused by :: The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '{name}'",
+                "Error parsing array filter :: caused by :: The "
+                "top-level field name must be an alphanumeric string "
+                f"beginning with a lowercase letter, found '{name}'",
             )
         if name in filters:
             raise failed_to_parse(
                 f"Found multiple array filters with the same top-level field name {name}"
             )
         test = compile_filter(one, language)
-        filters[name] = lambda element, test=test, name=name: test({name: element})
+        filters[name] = partial(_passes, test, name)
     return filters
+
+
+def _passes(test: Callable[[Any], bool], name: str, element: Any) -> bool:
+    return test({name: element})
 
 
 def _names(query: dict[str, Any]) -> list[str]:
@@ -218,7 +226,8 @@ def _check_conflicts(steps: list[_Step]) -> None:
             if not isinstance(step.argument, str):
                 raise MongoError(
                     2,
-                    f"The 'to' field for $rename must be a string: {'.'.join(step.path)}: {shown(step.argument)}",
+                    "The 'to' field for $rename must be a string: "
+                    f"{'.'.join(step.path)}: {shown(step.argument)}",
                 )
             paths.append(parse_path(step.argument))
         for path in paths:

@@ -33,13 +33,15 @@ def _array_of(document: dict[str, Any], path: Path, name: str) -> list[Any]:
         if name == "$addToSet":
             raise MongoError(
                 2,
-                f"Cannot apply $addToSet to non-array field. Field named '{path[-1]}' has non-array "
+                "Cannot apply $addToSet to non-array field. Field named "
+                f"'{path[-1]}' has non-array "
                 f"type {type_name(value)}",
             )
         if name == "$pop":
             raise MongoError(
                 14,
-                f"Path '{'.'.join(path)}' contains an element of non-array type '{type_name(value)}'",
+                f"Path '{'.'.join(path)}' contains an element of "
+                f"non-array type '{type_name(value)}'",
             )
         raise MongoError(2, f"Cannot apply {name} to a non-array value")
     return value
@@ -57,7 +59,8 @@ def _push(document: dict[str, Any], path: Path, argument: Any, context: Context)
     if type(each) is not list:
         raise MongoError(
             2,
-            f"The argument to $each in $push must be an array but it was of type: {type_name(each)}",
+            "The argument to $each in $push must be an array but it "
+            f"was of type: {type_name(each)}",
         )
     place = len(items)
     if "$position" in argument:

@@ -72,7 +72,8 @@ def _arithmetic(name: str, verb: str, compute: Callable[..., Any], start: Any) -
                 raise
             raise MongoError(
                 2,
-                f"Failed to apply {name} operations to current value (({_typed(old)})) for document "
+                f"Failed to apply {name} operations to current value "
+                f"(({_typed(old)})) for document "
                 f"{document_id(document)}",
             ) from error
 
@@ -116,7 +117,9 @@ def _bit(document: dict[str, Any], path: Path, argument: Any, context: Context) 
     if not isinstance(argument, dict) or not argument:
         raise MongoError(
             2,
-            "The $bit modifier is not compatible with this value. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}}",
+            "The $bit modifier is not compatible with this value. "
+            "You must pass in an embedded document: {$bit: {field: "
+            "{and/or/xor: #}}}",
         )
     old = get_at(document, path)
     value = 0 if old is MISSING else old
@@ -132,7 +135,9 @@ def _bit(document: dict[str, Any], path: Path, argument: Any, context: Context) 
         if type(mask) not in (int, Int64):
             raise MongoError(
                 2,
-                f"The $bit modifier field must be an Integer(32/64 bit); a '{type_name(mask)}' is not supported here: {{{name}: {shown(mask)}}}",
+                "The $bit modifier field must be an Integer(32/64 bit); "
+                f"a '{type_name(mask)}' is not supported here: {{{name}: "
+                f"{shown(mask)}}}",
             )
         wide = wide or isinstance(mask, Int64)
         match name:
@@ -145,7 +150,9 @@ def _bit(document: dict[str, Any], path: Path, argument: Any, context: Context) 
             case _:
                 raise MongoError(
                     2,
-                    f"The $bit modifier only supports 'and', 'or', and 'xor', not '{name}' which is an unknown operator: {{{name}: {shown(mask)}}}",
+                    "The $bit modifier only supports 'and', 'or', and "
+                    f"'xor', not '{name}' which is an unknown operator: "
+                    f"{{{name}: {shown(mask)}}}",
                 )
     set_at(document, path, Int64(found) if wide else found)
 
@@ -161,7 +168,8 @@ def rename(document: dict[str, Any], source: Path, target: Path) -> None:
                 raise MongoError(
                     2,
                     f"The {which} field cannot be an array element, '{'.'.join(path)}' in doc with "
-                    f"_id: {shown(document.get('_id'))} has an array field called '{path[depth - 1]}'",
+                    f"_id: {shown(document.get('_id'))} has an array field "
+                    f"called '{path[depth - 1]}'",
                 )
     unset_at(document, source)
     set_at(document, target, value)

@@ -14,7 +14,7 @@ from armillary.encoding.bson_values import same
 
 
 def equalities(query: dict[str, Any]) -> dict[str, Any]:
-    """Dotted path → value, from `{a: 1}`, `{a: {$eq: 1}}`, `$and` of them, `$in` and `$or` of one."""
+    """Dotted path → value, from `{a: 1}`, `{a: {$eq: 1}}`, `$and` of them, `$in`, `$or` of one."""
     found: dict[str, Any] = {}
     for name, value in query.items():
         if name == "$and" or (name == "$or" and isinstance(value, list) and len(value) == 1):
@@ -30,9 +30,12 @@ def equalities(query: dict[str, Any]) -> dict[str, Any]:
         elif isinstance(value.get("$in"), list) and len(value["$in"]) == 1:
             if not isinstance(value["$in"][0], Regex):
                 _add(found, name, value["$in"][0])
-        elif isinstance(value.get("$all"), list) and len(value["$all"]) == 1:
-            if not is_condition(value["$all"][0]):
-                _add(found, name, value["$all"][0])
+        elif (
+            isinstance(value.get("$all"), list)
+            and len(value["$all"]) == 1
+            and not is_condition(value["$all"][0])
+        ):
+            _add(found, name, value["$all"][0])
     return found
 
 

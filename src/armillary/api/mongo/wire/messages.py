@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -83,6 +84,10 @@ def _zlib_unpack(data: bytes, size: int) -> bytes:
     return found
 
 
+def _unpack_with(unpack: Callable[[bytes], bytes], data: bytes, size: int) -> bytes:
+    return unpack(data)
+
+
 def _optional(module: str, pack_name: str, unpack_name: str) -> tuple[Any, Any] | None:
     try:
         found = import_module(module)
@@ -104,7 +109,7 @@ for _name, _number, _pair in (("snappy", 1, _SNAPPY), ("zstd", 3, _ZSTD)):
     if _pair is not None:
         COMPRESSORS[_name] = _number
         _PACK[_number] = _pair[0]
-        _UNPACK[_number] = lambda data, size, unpack=_pair[1]: unpack(data)
+        _UNPACK[_number] = partial(_unpack_with, _pair[1])
 
 
 def _unpacked(frame: Frame) -> tuple[Frame, int]:

@@ -21,8 +21,8 @@ from armillary.api.http.messages import Request
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, format_charge
 from armillary.api.nosql.fast.containers import header_lines, known_state
 from armillary.api.nosql.fast.signing import AUTHORIZATION, DATE, HotSigning, keep
-from armillary.api.nosql.items.placing import container_headers
-from armillary.api.nosql.items.queries import EXECUTION, STRONG
+from armillary.api.nosql.items.placing import STRONG, container_headers
+from armillary.api.nosql.items.queries import EXECUTION
 from armillary.api.nosql.items.sessions import Seen, parse_token
 from armillary.api.nosql.options import KEY, RANGE_ID, Options
 from armillary.errors import DbError, Throttled
@@ -199,11 +199,10 @@ class HotQueries:
                 return None
         texts = rows.texts
         out_bytes = sum(map(len, texts))
-        ru = query_ru(1, len(texts), rows.loaded_bytes, out_bytes)
+        profile = (store.strong if self._is_strong else store).profile
+        ru = query_ru(1, len(texts), rows.loaded_bytes, out_bytes, profile=profile)
         if meter is not None:
             meter.charge(state, owner, b"", ru, "query", 200, ticket)
-        if self._is_strong:
-            ru = query_ru(1, len(texts), rows.loaded_bytes, out_bytes, strong=True)
         return rows, ru
 
     # --- what is kept ---------------------------------------------------------------------------

@@ -24,23 +24,22 @@ from armillary.api.http.messages import Request
 from armillary.api.nosql.call import ACTIVITY, CHARGE, COMMON, format_charge
 from armillary.api.nosql.fast.containers import header_lines, known_state, known_store
 from armillary.api.nosql.fast.signing import AUTHORIZATION, DATE, HotSigning, keep
-from armillary.api.nosql.items.placing import container_headers
+from armillary.api.nosql.items.placing import STRONG, container_headers
 from armillary.api.nosql.items.sessions import Seen, parse_token
 from armillary.api.nosql.options import KEY
 from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT, ETAG_SLICE, LSN
 from armillary.encoding.partition_key import parse_key_header
 from armillary.errors import DbError
-from armillary.partition.request_units import read_ru
 from armillary.store.catalog.controls import FAULTS
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.fast_reads import Spot, read_spot, spot_of
 from armillary.store.rows.meta import FENCE_BYTES
+from armillary.store.throughput.charges import ReadPrices
 
 CONTAINER_RID: Final = "x-ms-cosmos-intended-collection-rid"
 CONDITIONS: Final = frozenset({"if-none-match", "if-match", "a-im"})
 NAME: Final = rb"[A-Za-z0-9_.~!$&'()*+,;=:@-]"  # nothing that is escaped, cut or special in a path
-STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
 PROGRESS: Final = Struct(">Qi")  # LSN and session version, the first counters of a meta row
 PROGRESS_SLICE: Final = slice(FENCE_BYTES, FENCE_BYTES + PROGRESS.size)
 
@@ -155,7 +154,7 @@ class HotReads:
             (
                 template.head,
                 activity or str(uuid.uuid4()).encode(),
-                self._charges.get(size) or self._keep_charge(size),
+                self._charges.get(size) or self._keep_charge(size, spot.prices),
                 line.encode(),
                 end,
                 date_line,
@@ -183,7 +182,8 @@ class HotReads:
 
     def _keep_spot(self, template: _Template, key: bytes) -> Spot | None:
         try:
-            spot = spot_of(template.store, template.state, parse_key_header(key.decode()))
+            store = template.store.strong if self._is_strong else template.store
+            spot = spot_of(store, template.state, parse_key_header(key.decode()))
         except DbError:
             return None
         return None if spot is None else keep(template.spots, key, spot)
@@ -194,8 +194,8 @@ class HotReads:
         except DbError:
             return None
 
-    def _keep_charge(self, size: int) -> bytes:
-        charge = format_charge(read_ru(size, strong=self._is_strong))
+    def _keep_charge(self, size: int, prices: ReadPrices) -> bytes:
+        charge = format_charge(prices[size])
         return keep(self._charges, size, f"\r\n{CHARGE}: {charge}\r\netag: ".encode())
 
     def _keep_end(self, ordinal: int, progress: bytes) -> bytes:

@@ -22,10 +22,10 @@ from armillary.api.nosql.items.placing import (
     Slice,
     barrier_of,
     item_headers,
+    read_store_of,
     session_headers,
     session_of,
     slice_of,
-    store_of,
 )
 from armillary.api.nosql.items.sessions import check_barrier
 from armillary.api.nosql.options import FULL_FIDELITY
@@ -35,9 +35,11 @@ from armillary.encoding.paths import format_path
 from armillary.errors import BadInput, RangeGone
 from armillary.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from armillary.partition.ranges import Range
+from armillary.partition.request_units import feed_ru
 from armillary.store.feed.reading import FeedEntry
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.paging import (
+    feed_cost,
     feed_now,
     feed_since,
     read_feed,
@@ -53,7 +55,6 @@ from armillary.store.items.positions import (
 )
 from armillary.store.items.reading import Stored
 from armillary.store.rows.meta import unpack_meta
-from armillary.store.throughput.charges import feed_charge
 
 DOCUMENTS: Final = "Documents"
 NOW: Final = "*"
@@ -64,7 +65,7 @@ def page_limit(size: int) -> int:
 
 
 def list_items(call: Call) -> Response:
-    store = store_of(call)
+    store = read_store_of(call)
     size = call.options.page_size
     limit = PAGE_ITEMS_DEFAULT if "x-ms-max-item-count" not in call.options.headers else size
     limit = page_limit(limit)
@@ -96,7 +97,8 @@ def _items(
         "x-ms-continuation": None if position is None else encode_position(position),
         **slice_headers(call, store, part),
     }
-    ru = feed_charge(BODY_BYTES.unpack_from(one.value)[0] for one in found)
+    sizes = (BODY_BYTES.unpack_from(one.value)[0] for one in found)
+    ru = feed_ru(sizes, profile=store.profile)
     return reply(call, 200, body, headers, ru=ru)
 
 
@@ -161,7 +163,7 @@ def check_session(call: Call, store: ContainerStore, part: Slice) -> None:
 
 
 def read_changes(call: Call) -> Response:
-    store = store_of(call)
+    store = read_store_of(call)
     part = slice_of(call, store)
     check_session(call, store, part)
     kind: Kind = "versions" if call.options.feed_mode == FULL_FIDELITY else "latest"
@@ -174,10 +176,10 @@ def read_changes(call: Call) -> Response:
     etag = quoted(_etag_of(page.position))
     headers = {"etag": etag, **slice_headers(call, store, part)}
     if not page.items and at_end:
-        return reply(call, 304, headers=headers, ru=feed_charge(()))
+        return reply(call, 304, headers=headers, ru=feed_cost((), store.profile))
     texts = [_entry(store, kind, one) for one in page.items]
     body = feed_body(store.state.record.rid, DOCUMENTS, texts)
-    ru = feed_charge(len(one.text) for one in page.items)
+    ru = feed_cost(page.items, store.profile)
     return reply(call, 200, body, headers | {"x-ms-item-count": str(len(texts))}, ru=ru)
 
 

@@ -30,6 +30,8 @@ from armillary.values import UNDEFINED
 SESSION: Final = "Session"
 NEVER_MERGED: Final = -1  # the session version of a range; merges raise it
 
+STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -66,6 +68,13 @@ def store_of(call: Call) -> ContainerStore:
     if wanted != store.refresh().record.rid:
         raise WrongContainer
     return store
+
+
+def read_store_of(call: Call) -> ContainerStore:
+    """The same, for what reads: at the prices of the level that it reads at."""
+    store = store_of(call)
+    level = call.options.level(call.gateway.settings.consistency)
+    return store.strong if level in STRONG else store
 
 
 def required_key(call: Call) -> KeyValues:
@@ -144,11 +153,23 @@ def session_headers(
     if len(owners) > SESSION_PARTS_MAX:
         return headers
     try:
-        places = [session_of(call, one) for one in owners]
+        places = _places(call, owners)
     except RangeGone:  # split since; nothing depends on this token
         return headers
     tokens = [format_token(one.owner.ordinal, one.version, one.lsn) for one in places]
     return headers | {"x-ms-session-token": ",".join(tokens)}
+
+
+def _places(call: Call, owners: Sequence[Range]) -> list[Place]:
+    """How far these ranges are now: one statement where each look would be a round trip."""
+    fences = getattr(call.gateway.engine, "fences", None)
+    if fences is None or len(owners) < 2:
+        return [session_of(call, one) for one in owners]
+    rows = fences([one.space for one in owners])
+    if len(rows) < len(owners):
+        raise RangeGone
+    metas = [(one, unpack_meta(rows[one.space])) for one in owners]
+    return [Place(one, meta.session, meta.lsn) for one, meta in metas]
 
 
 @contextmanager
@@ -159,7 +180,7 @@ def placed(call: Call, store: ContainerStore, key: KeyValues | None) -> Iterator
     except DbError as error:
         error.facts.setdefault("headers", _failure_headers(call, store, key))
         if not isinstance(error, Throttled):
-            error.facts.setdefault("charge_ru", miss_ru())
+            error.facts.setdefault("charge_ru", miss_ru(profile=store.profile))
         raise
 
 

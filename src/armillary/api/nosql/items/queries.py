@@ -21,7 +21,7 @@ from armillary.api.core.simple_query import parse_query_body
 from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, feed_body, reply
 from armillary.api.nosql.items.feeds import DOCUMENTS, check_session, slice_headers
-from armillary.api.nosql.items.placing import Slice, slice_of, store_of
+from armillary.api.nosql.items.placing import Slice, read_store_of, slice_of, store_of
 from armillary.errors import BadInput, NeedsMerge
 from armillary.query.access.advice import possible_indexes
 from armillary.query.expr.queries import BoundQuery
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 
 
 def query_items(call: Call) -> Response:
-    store = store_of(call)
+    store = read_store_of(call)
     asked = _asked(call)
     part = slice_of(call, store)
     check_session(call, store, part)
@@ -66,7 +66,6 @@ def query_items(call: Call) -> Response:
     page = _run(call, store, asked, part)
     rows = [orjson.dumps(row) for row in page.rows]
     body = feed_body(store.state.record.rid, DOCUMENTS, rows)
-    strong = call.options.level(call.gateway.settings.consistency) in STRONG
     headers = {
         "x-ms-item-count": str(len(rows)),
         "x-ms-continuation": page.continuation,
@@ -74,7 +73,7 @@ def query_items(call: Call) -> Response:
         **_metrics(call, store, asked, page),
         **slice_headers(call, store, part),
     }
-    return reply(call, 200, body, headers, ru=page.metrics.charge_ru(strong=strong))
+    return reply(call, 200, body, headers, ru=page.metrics.charge_ru())
 
 
 def plan_query(call: Call) -> Response:

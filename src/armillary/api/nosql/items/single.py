@@ -27,6 +27,7 @@ from armillary.api.nosql.items.placing import (
     key_of_done,
     place_of_key,
     placed,
+    read_store_of,
     required_key,
     store_of,
 )
@@ -38,15 +39,13 @@ from armillary.api.nosql.scripts import (
     refuse_triggers,
     waited,
 )
-from armillary.encoding.documents import BODY_BYTES
-from armillary.encoding.etags import matches
 from armillary.encoding.partition_key import KeyValues
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import Reader
 from armillary.errors import BadInput, NotFound, NotModified, TooLarge
 from armillary.limits import ITEM_BYTES_MAX
 from armillary.partition.ranges import Range
-from armillary.partition.request_units import delete_ru, miss_ru, read_ru
+from armillary.partition.request_units import delete_ru
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.preparation import Operation
@@ -58,38 +57,32 @@ from armillary.store.upkeep import containers as upkeeping
 from armillary.values import JSON
 
 STATUS: Final = {"created": 201, "replaced": 200, "deleted": 204, "read": 200}
-STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
 
 
 # --- reading ------------------------------------------------------------------------------------
 
 
 def read_item(call: Call) -> Response:
-    store = store_of(call)
+    store = read_store_of(call)
     key = required_key(call)
-    level = call.options.level(call.gateway.settings.consistency)
     item_id = item_id_of(call, store, key)
     with placed(call, store, key):
         try:
-            found = store.read_placed(item_id, key)
-        except NotFound:
+            condition = call.options.if_none_match
+            found = store.read_placed(item_id, key, if_none_match=condition)
+        except (NotFound, NotModified):
             check_barrier_at(call, store, key)
             raise
         meta = unpack_meta(found.meta)
         place = Place(found.owner, meta.session, meta.lsn)
         place.check(barrier_of(call), meta)
         stored = Stored(found.value)
-        strong = level in STRONG
-        condition = call.options.if_none_match
-        if condition is not None and matches(condition, stored.etag):
-            raise NotModified(etag=stored.etag, charge_ru=miss_ru(strong=strong))
-    ru = read_ru(BODY_BYTES.unpack_from(found.value)[0], strong=strong)
     headers = {
         "etag": quoted(stored.etag),
         "x-ms-item-lsn": str(stored.lsn),
         **item_headers(store, place),
     }
-    return reply(call, 200, stored.text, headers, ru=ru)
+    return reply(call, 200, stored.text, headers, ru=found.charge_ru)
 
 
 def item_id_of(call: Call, store: ContainerStore, key: KeyValues) -> str:

@@ -10,10 +10,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +21,7 @@ from armillary import limits
 from armillary.api.table.flavours import Flavour
 from armillary.api.table.problems import refused
 from armillary.encoding import edm_values as edm
+from armillary.encoding.edm_json import ANNOTATION, read_typed, read_untyped
 from armillary.encoding.edm_values import (
     PARTITION_KEY,
     RESERVED,
@@ -35,11 +34,9 @@ from armillary.encoding.edm_values import (
 )
 
 KEYS: Final = ("PartitionKey", "RowKey")
-ANNOTATION: Final = "@odata.type"
 #: Cosmos DB drops these without a word (azure-data-tables 12.7, test_etag_duplicate_field).
 DROPPED_COSMOS: Final = frozenset({"Etag", "Rid", "ResourceId"})
 _NAME: Final = re.compile(r"[^\W\d]\w*")
-_NO_ANNOTATION: Final = frozenset({edm.STRING, edm.BOOLEAN, edm.INT32})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,94 +113,25 @@ def _key(sent: dict[str, Any], name: str, flavour: Flavour) -> str | None:
 
 
 def _untyped(value: Any, flavour: Flavour) -> Tagged:
-    kind = type(value)
-    if kind is str:
-        return {TYPE: edm.STRING, VALUE: value}
-    if kind is bool:
-        return {TYPE: edm.BOOLEAN, VALUE: value}
-    if kind is int:
-        if edm.INT32_MIN <= value <= edm.INT32_MAX:
-            return {TYPE: edm.INT32, VALUE: value}
-        if flavour.is_storage or not edm.INT64_MIN <= value <= edm.INT64_MAX:
-            raise refused("input")
-        return {TYPE: edm.INT64, VALUE: str(value)}
-    if kind is float:
-        return edm.store_double(value)
-    raise refused("input")
+    try:
+        found = read_untyped(value)
+    except ValueError as error:
+        raise refused("input", message=str(error)) from error
+    if flavour.is_storage and found[TYPE] == edm.INT64:
+        raise refused("input")
+    return found
 
 
 def _typed(kind: Any, value: Any, flavour: Flavour) -> Tagged | None:
     if kind == "Edm.Null":
         return None
-    read = _READERS.get(kind) if type(kind) is str else None
-    if read is None:
-        raise refused("input")
     try:
-        found = read(value)
+        found = read_typed(kind, value)
     except (ValueError, OverflowError) as error:
         raise refused("input", message=str(error)) from error
     if flavour.ticks_min and kind == "Edm.DateTime" and int(found[VALUE]) < flavour.ticks_min:
         raise refused("input")
     return found
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise ValueError("a text is expected")
-    return value
-
-
-def _read_integer(kind: int, least: int, most: int) -> Callable[[Any], Tagged]:
-    def read(value: Any) -> Tagged:
-        if type(value) is str:
-            value = edm.parse_integer(value, least, most)
-        elif type(value) is not int or not least <= value <= most:
-            raise ValueError(f"an integer from {least} to {most} is expected")
-        return edm.tagged(kind, str(value) if kind == edm.INT64 else value)
-
-    return read
-
-
-def _read_double(value: Any) -> Tagged:
-    if type(value) is str:
-        if value in edm.SPECIAL:
-            return edm.tagged(edm.DOUBLE, value)
-        if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", value, re.ASCII) is None:
-            raise ValueError("a number is expected")
-        value = float(value)
-    elif type(value) is int or type(value) is float:
-        value = float(value)
-    else:
-        raise ValueError("a number is expected")
-    return edm.store_double(value)
-
-
-def _read_boolean(value: Any) -> Tagged:
-    if type(value) is str and value.lower() in ("true", "false"):
-        value = value.lower() == "true"
-    if type(value) is not bool:
-        raise ValueError("true or false is expected")
-    return edm.tagged(edm.BOOLEAN, value)
-
-
-def _read_binary(value: Any) -> Tagged:
-    try:
-        data = base64.b64decode(_text(value), validate=True)
-    except binascii.Error as error:
-        raise ValueError("base64 is expected") from error
-    return edm.store_binary(data)
-
-
-_READERS: Final[Mapping[str, Callable[[Any], Tagged]]] = {
-    "Edm.String": lambda value: edm.tagged(edm.STRING, _text(value)),
-    "Edm.Int32": _read_integer(edm.INT32, edm.INT32_MIN, edm.INT32_MAX),
-    "Edm.Int64": _read_integer(edm.INT64, edm.INT64_MIN, edm.INT64_MAX),
-    "Edm.Double": _read_double,
-    "Edm.Boolean": _read_boolean,
-    "Edm.DateTime": lambda value: edm.store_ticks(edm.parse_ticks(_text(value))),
-    "Edm.Guid": lambda value: edm.tagged(edm.GUID, edm.parse_guid(_text(value))),
-    "Edm.Binary": _read_binary,
-}
 
 
 def _check_size(value: Tagged) -> None:
@@ -234,23 +162,3 @@ def own_properties(item: Mapping[str, Any]) -> dict[str, Tagged]:
         for name, value in item.items()
         if name not in RESERVED and name not in (PARTITION_KEY, ROW_KEY) and edm.is_tagged(value)
     }
-
-
-def show_value(value: Tagged) -> Any:
-    """What JSON has for a value of this type."""
-    kind, data = value[TYPE], value[VALUE]
-    if kind == edm.DOUBLE:
-        if type(data) is str:
-            return -0.0 if data == "-0" else data
-        return float(data)
-    if kind == edm.DATETIME:
-        return edm.ticks_text(int(data))
-    return data
-
-
-def needs_annotation(value: Tagged) -> bool:
-    """Whether its JSON does not say its type."""
-    kind = value[TYPE]
-    if kind in _NO_ANNOTATION:
-        return False
-    return kind != edm.DOUBLE or (type(value[VALUE]) is str and value[VALUE] != "-0")

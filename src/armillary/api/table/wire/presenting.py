@@ -14,14 +14,13 @@ from typing import Any, Final
 
 from armillary.api.table.call import Call, Level, entity_link
 from armillary.api.table.wire.etags import timestamp_of, weak_etag
-from armillary.api.table.wire.forms import ANNOTATION, needs_annotation, show_value
+from armillary.encoding.edm_json import ANNOTATION, needs_annotation, show_value
 from armillary.encoding.edm_values import (
     NAMES,
     PARTITION_KEY,
     RESERVED,
     ROW_KEY,
     TYPE,
-    is_tagged,
     shown_name,
 )
 
@@ -64,7 +63,7 @@ class View:
             shown["RowKey"] = row_key
         annotated = level != "nometadata"
         for stored, value in item.items():
-            if stored in HIDDEN or not is_tagged(value):
+            if stored in HIDDEN or type(value) is not dict:  # the value model lets no other in
                 continue
             name = shown_name(stored)
             if select is not None and name not in select:

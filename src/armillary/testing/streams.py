@@ -1,5 +1,5 @@
-"""Real sockets for Gremlin sessions: a small asyncio server in a thread, for tests of the protocol
-with real clients. It keeps the rules of `api/core/streams.py` and has no limits."""
+"""Real sockets for a stream protocol of an account in process: a small asyncio server in a thread,
+on a free port of loopback. It keeps the rules of `api/core/streams.py` and has no limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def serving(streams: StreamService) -> Iterator[int]:
     ready = threading.Event()
     ports: list[int] = []
     ended = asyncio.Event()
-    pool = ThreadPoolExecutor(8, "gremlin")
+    pool = ThreadPoolExecutor(8, "streams")
 
     async def main() -> None:
         server = await asyncio.start_server(

@@ -3,6 +3,7 @@ table 1, 12."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -31,6 +32,17 @@ def table_definition(name: str, *, ordered: bool = False) -> dict[str, Any]:
         "partitionKey": {"paths": [f'/"{PARTITION_KEY}"'], "kind": "Hash", "version": 2},
         "indexingPolicy": policy,
     }
+
+
+def is_table(definition: Mapping[str, Any]) -> bool:
+    """Whether a container's definition is that of a table."""
+    key = definition.get("partitionKey") or {}
+    return bool(key.get("paths") == table_definition("")["partitionKey"]["paths"])
+
+
+def api_of(record: ContainerRecord) -> str:
+    """The API that a container was made for."""
+    return record.api if isinstance(record.api, str) else "nosql"
 
 
 def make_table(

@@ -1,0 +1,44 @@
+"""Entities of a table for import and export: PartitionKey, RowKey and plain names in files, the
+stored form in the container."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from armillary.encoding.edm_json import is_entity, plain_entity, stored_entity
+from armillary.errors import BadInput
+from armillary.operate.ports import Items, ItemsPage
+
+
+class Entities:
+    """The items of a table's container, as people know them. Files with the stored form are taken
+    too."""
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+
+    @property
+    def identity(self) -> str:
+        return self._items.identity
+
+    def count(self) -> int | None:
+        return self._items.count()
+
+    def read_page(self, max_items: int, continuation: str | None) -> ItemsPage:
+        page = self._items.read_page(max_items, continuation)
+        shown = [plain_entity(one) if is_entity(one) else one for one in page.items]
+        return ItemsPage(shown, page.continuation)
+
+    def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
+        refused: list[str | None] = [None] * len(items)
+        stored: list[tuple[int, dict[str, Any]]] = []
+        for number, one in enumerate(items):
+            try:
+                stored.append((number, one if is_entity(one) else stored_entity(one)))
+            except BadInput as error:
+                refused[number] = str(error)
+        answers = self._items.upsert_all([one for _, one in stored])
+        for (number, _), why in zip(stored, answers, strict=True):
+            refused[number] = why
+        return refused

@@ -1,0 +1,289 @@
+"""PyMongo, unmodified, against the service: what applications do with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import bson
+import orjson
+import pymongo
+import pytest
+from bson import ObjectId
+from pymongo import AsyncMongoClient, DeleteOne, InsertOne, MongoClient, ReturnDocument, UpdateOne
+from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
+from tests.support.mongo import connected, make_service, serving, uri
+from tests.unit.encoding.test_bson_stored import EVERY
+
+from armillary.api.core.gateway import Gateway
+from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.mongo.service import Service
+from armillary.api.mongo.settings import Settings
+from armillary.clock import VirtualClock
+from armillary.engine.memory import MemoryEngine
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.commands import HANDLERS
+from armillary.store.moves.runner import begin_split
+
+Client = MongoClient[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def service() -> Service:
+    return make_service()
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> Iterator[Client]:
+    with connected(service) as opened:
+        yield opened
+
+
+def test_documents(client: Client) -> None:
+    people = client.shop.people
+    people.insert_many([{"_id": n, "age": n, "tags": [f"t{n % 3}"]} for n in range(300)])
+    assert people.count_documents({}) == people.estimated_document_count() == 300
+    assert len(list(people.find({"age": {"$gte": 100}}).batch_size(7))) == 200
+    assert [one["_id"] for one in people.find().sort("age", -1).skip(1).limit(2)] == [298, 297]
+    assert people.update_one({"_id": 5}, {"$set": {"x": 1}}).modified_count == 1
+    assert people.update_many({"age": {"$lt": 3}}, {"$inc": {"age": 1000}}).modified_count == 3
+    assert people.update_one({"_id": 999}, {"$set": {"y": 1}}, upsert=True).upserted_id == 999
+    after = people.find_one_and_update(
+        {"_id": 7}, {"$push": {"tags": "new"}}, return_document=ReturnDocument.AFTER
+    )
+    assert after is not None
+    assert after["tags"] == ["t1", "new"]
+    assert people.delete_many({"age": {"$gte": 1000}}).deleted_count == 3
+    assert sorted(people.distinct("tags")) == ["new", "t0", "t1", "t2"]
+    with pytest.raises(DuplicateKeyError, match="E11000"):
+        people.insert_one({"_id": 5.0})
+
+
+def test_a_bulk_reports_the_index_of_what_failed(client: Client) -> None:
+    many = client.shop.many
+    with pytest.raises(BulkWriteError) as ordered:
+        many.insert_many([{"_id": n} for n in (1, 2, 1, 3)])
+    assert ordered.value.details["writeErrors"][0]["index"] == 2
+    assert many.count_documents({}) == 2
+    with pytest.raises(BulkWriteError) as unordered:
+        many.insert_many([{"_id": n} for n in (1, 4, 2, 5)], ordered=False)
+    assert [one["index"] for one in unordered.value.details["writeErrors"]] == [0, 2]
+    assert many.count_documents({}) == 4
+    done = many.bulk_write(
+        [InsertOne({"_id": 9}), UpdateOne({"_id": 9}, {"$set": {"a": 1}}), DeleteOne({"_id": 1})]
+    )
+    assert (done.inserted_count, done.modified_count, done.deleted_count) == (1, 1, 1)
+
+
+def test_every_type_is_the_same_bytes_and_readable_by_others(
+    service: Service, client: Client
+) -> None:
+    raw = client.shop.get_collection(
+        "types", codec_options=bson.codec_options.CodecOptions(bson.raw_bson.RawBSONDocument)
+    )
+    raw.insert_one(bson.raw_bson.RawBSONDocument(EVERY))
+    found = raw.find_one({})
+    assert found is not None
+    assert found.raw == EVERY
+    store = service.collections.need("shop", "types").store
+    stored = orjson.loads(store.read("65f000000000000000000001", ()).text)
+    assert stored["text"] == "x"
+    assert stored["date"] == {"$date": 1_700_000_000_000}
+
+
+def test_shard_keys(client: Client) -> None:
+    answer = client.admin.command({"shardCollection": "shop.orders", "key": {"region": "hashed"}})
+    assert {k: answer[k] for k in ("_t", "ok", "collectionsharded")} == {
+        "_t": "ShardCollectionResponse",
+        "ok": 1,
+        "collectionsharded": "shop.orders",
+    }
+    orders = client.shop.orders
+    orders.insert_many(
+        [{"_id": n, "region": r} for n in range(3) for r in ("eu", "us", ObjectId())]
+    )
+    assert orders.count_documents({"region": "eu"}) == 3
+    assert orders.count_documents({"_id": 1}) == 3  # unique per shard key value
+    for call, code in (
+        (lambda: orders.insert_one({"x": 1}), 61),
+        (lambda: orders.update_one({"_id": 1}, {"$set": {"x": 1}}), 61),
+        (lambda: orders.update_one({"_id": 1, "region": "eu"}, {"$set": {"region": "us"}}), 66),
+    ):
+        with pytest.raises(OperationFailure) as caught:
+            call()
+        assert caught.value.code == code
+    assert orders.update_many({"_id": 1}, {"$set": {"x": 1}}).modified_count == 3
+
+
+def test_indexes(client: Client) -> None:
+    items = client.shop.items
+    items.create_index([("email", 1)], unique=True)
+    items.create_index([("age", 1), ("name", -1)])
+    items.insert_one({"email": "a", "age": 1})
+    with pytest.raises(DuplicateKeyError):
+        items.insert_one({"email": "a"})
+    assert set(items.index_information()) == {"_id_", "email_1", "age_1_name_-1"}
+    items.drop_index("age_1_name_-1")
+    with pytest.raises(OperationFailure) as caught:
+        items.drop_index("nothing")
+    assert caught.value.code == 27
+
+
+def test_aggregation(client: Client) -> None:
+    sales = client.shop.sales
+    sales.insert_many([{"k": n % 3, "v": n} for n in range(30)])
+    client.shop.names.insert_many([{"_id": n, "name": f"n{n}"} for n in range(3)])
+    rows = list(
+        sales.aggregate(
+            [
+                {"$match": {"v": {"$gte": 3}}},
+                {"$group": {"_id": "$k", "total": {"$sum": "$v"}}},
+                {
+                    "$lookup": {
+                        "from": "names",
+                        "localField": "_id",
+                        "foreignField": "_id",
+                        "as": "n",
+                    }
+                },
+                {"$sort": {"_id": 1}},
+                {"$project": {"total": 1, "name": {"$arrayElemAt": ["$n.name", 0]}}},
+            ]
+        )
+    )
+    assert rows[0] == {"_id": 0, "total": 135, "name": "n0"}
+    sales.aggregate([{"$group": {"_id": "$k"}}, {"$out": "kinds"}])
+    assert client.shop.kinds.count_documents({}) == 3
+
+
+def test_a_transaction_is_one_commit(client: Client) -> None:
+    bank = client.shop.bank
+    bank.insert_many([{"_id": "a", "n": 10}, {"_id": "b", "n": 0}])
+    with client.start_session() as session, session.start_transaction():
+        bank.update_one({"_id": "a"}, {"$inc": {"n": -5}}, session=session)
+        bank.update_one({"_id": "b"}, {"$inc": {"n": 5}}, session=session)
+        assert bank.find_one({"_id": "a"}, session=session)["n"] == 5  # type: ignore[index]
+        assert bank.find_one({"_id": "a"})["n"] == 10  # type: ignore[index]
+    assert {one["_id"]: one["n"] for one in bank.find()} == {"a": 5, "b": 5}
+    with client.start_session() as session:
+        session.start_transaction()
+        bank.update_one({"_id": "a"}, {"$inc": {"n": 1}}, session=session)
+        bank.update_one({"_id": "a"}, {"$inc": {"n": 100}})
+        with pytest.raises(OperationFailure) as caught:
+            session.commit_transaction()
+        assert caught.value.code == 112
+        assert caught.value.has_error_label("TransientTransactionError")
+    assert bank.find_one({"_id": "a"})["n"] == 105  # type: ignore[index]
+
+
+def test_a_change_stream_goes_on_over_a_split(service: Service, client: Client) -> None:
+    client.shop.command(
+        {
+            "customAction": "CreateCollection",
+            "collection": "feed",
+            "shardKey": "k",
+            "offerThroughput": 4000,
+        }
+    )
+    feed = client.shop.feed
+    with feed.watch(full_document="updateLookup", max_await_time_ms=100) as stream:
+        feed.insert_many([{"_id": n, "k": n} for n in range(20)])
+        seen = {next(stream)["documentKey"]["_id"] for _ in range(10)}
+        store = service.collections.need("shop", "feed").store
+        begin_split(store, store.state.table.ranges[0].ordinal).run()
+        feed.insert_many([{"_id": n, "k": n} for n in range(20, 30)])
+        while len(seen) < 30:
+            seen.add(next(stream)["documentKey"]["_id"])
+        token = stream.resume_token
+    assert feed.count_documents({}) == 30
+    feed.insert_one({"_id": 99, "k": 1})
+    with feed.watch(
+        resume_after=token, full_document="updateLookup", max_await_time_ms=100
+    ) as stream:
+        assert next(stream)["documentKey"]["_id"] == 99
+
+
+def test_a_retried_write_happens_once(client: Client) -> None:
+    counters = client.shop.counters
+    counters.insert_one({"_id": 1, "n": 0})
+    with client.start_session() as session:
+        lsid = session.session_id
+        update = {
+            "update": "counters",
+            "updates": [{"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}],
+            "lsid": lsid,
+            "txnNumber": bson.Int64(77),
+        }
+        first = client.shop.command(update)
+        again = client.shop.command(update)
+    assert (first["nModified"], again["nModified"]) == (1, 1)
+    assert counters.find_one({"_id": 1}) == {"_id": 1, "n": 1}
+    assert counters.count_documents({}) == 1
+
+
+def test_expiry_and_charges() -> None:
+    clock = VirtualClock()
+    service = make_service(MemoryEngine(HANDLERS, clock=clock))
+    with connected(service) as client:
+        events = client.shop.events
+        events.create_index([("_ts", 1)], expireAfterSeconds=10)
+        events.insert_many([{"_id": 1}, {"_id": 2, "ttl": 1000}])
+        charge = client.shop.command("getLastRequestStatistics")
+        assert charge["CommandName"] == "insert"
+        assert charge["RequestCharge"] > 0
+        clock.advance(20)
+        assert [one["_id"] for one in events.find()] == [2]
+
+
+def test_logins() -> None:
+    engine = MemoryEngine(HANDLERS, clock=VirtualClock())
+    keys = GatewaySettings(keys=(EMULATOR_KEY,), read_only_keys=("cmVhZG9ubHk=",))
+    gateway = Gateway(AccountStore(engine, random=Random(1)), keys)
+    service = Service(gateway, Settings())
+    with serving(service) as port:
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-1"):
+            with MongoClient(uri(port, options=f"&authMechanism={mechanism}")) as client:
+                client.db.c.insert_one({"m": mechanism})
+        with MongoClient(uri(port, key="cmVhZG9ubHk=")) as client:
+            assert client.db.c.count_documents({}) == 2
+            with pytest.raises(OperationFailure) as refused:
+                client.db.c.insert_one({})
+            assert refused.value.code == 13
+        with MongoClient(uri(port, key="wrong")) as client, pytest.raises(OperationFailure) as bad:
+            client.db.c.find_one()
+        assert bad.value.code == 18
+        with MongoClient(uri(port, login=False)) as client, pytest.raises(OperationFailure) as no:
+            client.db.c.find_one()
+        assert no.value.code == 13
+
+
+def test_the_asynchronous_client(service: Service) -> None:
+    async def main(port: int) -> list[Any]:
+        async with AsyncMongoClient(uri(port, login=False)) as client:
+            await client.shop.later.insert_many([{"_id": n} for n in range(150)])
+            return [one["_id"] async for one in client.shop.later.find().batch_size(50)]
+
+    with serving(make_service()) as port:
+        assert asyncio.run(main(port)) == list(range(150))
+
+
+def test_strict_refuses_what_the_service_refuses() -> None:
+    with connected(make_service(strict=True), retryWrites=False) as client:
+        things = client.shop.things
+        things.insert_many([{"_id": n, "a": n} for n in range(3)])
+        with pytest.raises(OperationFailure, match="order-by item is excluded"):
+            list(things.find().sort("a", pymongo.ASCENDING))
+        things.create_index("a")
+        assert [one["a"] for one in things.find().sort("a", -1)] == [2, 1, 0]
+        with pytest.raises(OperationFailure) as caught:
+            client.shop.command(
+                {
+                    "insert": "things",
+                    "documents": [{}],
+                    "lsid": {"id": bson.Binary(b"1" * 16, 4)},
+                    "txnNumber": bson.Int64(1),
+                }
+            )
+        assert "Retryable writes are not supported" in str(caught.value)
