@@ -15,12 +15,13 @@ JSON containers only: other models do not decode terms.
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from armillary.encoding.json_model import JSON_MODEL
-from armillary.encoding.terms import Partial, decode_term
+from armillary.encoding.terms import DOUBLE, NUMBER_CODE, Partial, decode_term
 from armillary.query.access.choice import covers, nothing_expired
+from armillary.query.access.filters import path_at
 from armillary.query.access.rids import RID_BYTES
 from armillary.query.expr import nodes
 from armillary.query.functions import FUNCTIONS
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
     from armillary.query.run.items import StoreView
     from armillary.query.run.program import Program
 
+ENTRIES_AT_ONCE: Final = 2_000  # between two looks whether anybody waits
 VALUES_MAX: Final = 100_000  # different ones; more are as well folded item by item
+POSITIVE: Final = 0x80  # first byte of numbers from 0 on
+EXACT_BELOW: Final = 2.0**53
 _AGGREGATES: Final = frozenset({"AVG", "COUNT", "COUNTIF", "MAX", "MIN", "SUM"})
 
 
@@ -76,10 +80,11 @@ def fold_values(view: StoreView, program: Program, groups: Groups) -> bool:
     folding = _Folding(program, groups, path)
     if lacking and program.plan.fold is None and folding.row_of(UNDEFINED) is not UNDEFINED:
         return False  # its place among the others is not known
-    for _, count, value in found:
-        folding.add(value, count)
     if lacking:
-        folding.add(UNDEFINED, lacking)
+        found.append((b"", lacking, UNDEFINED))
+    if not folding.add_plain(found):
+        for _, count, value in found:
+            folding.add(value, count)
     view.metrics.index_used[f"{path_text(path)}/?"] = None
     view.metrics.index_only = True
     return True
@@ -87,20 +92,40 @@ def fold_values(view: StoreView, program: Program, groups: Groups) -> bool:
 
 def _values(view: StoreView, path: tuple[str, ...]) -> list[tuple[bytes, int, JSON]] | None:
     """(first rid, items, value) of every value there is, in the order in which items first had
-    them; None when some term does not tell its value."""
+    them; None when some term does not tell its value. HOT: once per entry."""
     prefix = layout.IX + path_hash(path)
     at = len(prefix)
     found: list[tuple[bytes, int, JSON]] = []
-    keys = (key for key, _ in view.entries(prefix, layout.after(prefix)))
-    for term, run in groupby(keys, lambda key: key[at:-RID_BYTES]):
-        value, _ = decode_term(term)
-        if isinstance(value, Partial) or len(found) >= VALUES_MAX:
+    rows = view.reader.scan(prefix, layout.after(prefix))
+    last: bytes = b""
+    while batch := list(islice(rows, ENTRIES_AT_ONCE)):
+        view.budget.check()
+        at_key = 0
+        for term, run in groupby([key[at:-RID_BYTES] for key, _ in batch]):
+            count = len(list(run))
+            if term == last:  # the run goes on in this batch
+                first, before, value = found.pop()
+                found.append((first, before + count, value))
+            else:
+                value = _decoded(term)
+                if isinstance(value, Partial):
+                    return None
+                found.append((batch[at_key][0][-RID_BYTES:], count, value))
+            at_key += count
+            last = term
+        if len(found) > VALUES_MAX:
             return None
-        first = next(run)[-RID_BYTES:]
-        more = sum(1 for _ in run)  # noqa: B031 - what is left of it
-        found.append((first, 1 + more, value))
     found.sort()
     return found
+
+
+def _decoded(term: bytes) -> JSON:
+    """`decode_term`, with its commonest case inlined: a positive number is packed negated."""
+    if term[0] == NUMBER_CODE and term[1] >= POSITIVE:
+        value: float = -DOUBLE.unpack_from(term, 1)[0]
+        if 0 < value < EXACT_BELOW:
+            return int(value) if value.is_integer() else value
+    return decode_term(term)[0]
 
 
 class _Folding:
@@ -119,6 +144,21 @@ class _Folding:
 
     def row_of(self, value: JSON) -> JSON:
         return next((self._program.output(row) for row in self._rows(value)), UNDEFINED)
+
+    def add_plain(self, found: list[tuple[bytes, int, JSON]]) -> bool:
+        """Aggregates of the path itself over everything need no row for each value."""
+        program, groups = self._program, self._groups
+        fold, alias = program.plan.fold, program.plan.bound.container
+        if fold is None or fold.keys or alias is None:
+            return False
+        if any(path_at(call.args[0], {alias: ()}) != self._path for call in fold.aggregates):
+            return False
+        group = groups.new((), [], program.row)
+        if group is not None:
+            for state in group.states:
+                for _, count, value in found:
+                    _add_many(state, value, count)
+        return True
 
     def add(self, value: JSON, count: int) -> None:
         program, groups = self._program, self._groups
