@@ -106,7 +106,9 @@ def main() -> None:
                 if line.startswith("ready"):
                     break
             names = {"armillary": uri} | ({"peer": asked.peer} if asked.peer else {})
-            clients = {name: MongoClient(one, maxPoolSize=64) for name, one in names.items()}
+            clients: dict[str, MongoClient[Any]] = {
+                name: MongoClient(one, maxPoolSize=64) for name, one in names.items()
+            }
             for client in clients.values():
                 fill(client)
             print("| work | connections | " + " | ".join(f"{name}/s" for name in clients) + " |")

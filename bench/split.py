@@ -36,6 +36,7 @@ from armillary import steps
 from armillary.account import open_account
 from armillary.container import Container
 from armillary.partition.request_units import DEFAULT, Curve
+from armillary.store.throughput.charges import ReadPrices
 from armillary.store.throughput.meter import Enforce
 
 ROOT = Path(__file__).resolve().parent
@@ -216,8 +217,8 @@ def admission() -> list[str]:
                 "c", "/pk", throughput=ru, physical_partitions=1
             )
             container.bulk(("create", (item(n),)) for n in range(100))
-            if account._store.meter is not None:
-                account._store.meter.profile = CHEAP
+            container._store.profile = CHEAP
+            container._store.read_prices = ReadPrices(CHEAP)
             time.sleep(1)  # the writes were charged too
             costs[name] = min(_read_us(container) for _ in range(7))
             if enforce == "on":

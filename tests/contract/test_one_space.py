@@ -18,6 +18,7 @@ from tests.support.commands import HANDLERS, LAST, command, first_rows
 from armillary.engine.base import META_KEY, Engine, Reader, Writer
 from armillary.engine.lmdb import commit as lmdb_commit
 from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.write import write_changes
 
 
 def test_no_method_of_a_transaction_takes_a_space() -> None:
@@ -97,7 +98,7 @@ def watched(
 ) -> Iterator[tuple[LmdbEngine, list[set[tuple[int, bytes]]]]]:
     shared = request.param == "shared"
     touched: list[set[tuple[int, bytes]]] = []
-    write = lmdb_commit.write_changes
+    write = write_changes
 
     def watch(transaction: Any, *arguments: Any, **options: Any) -> bool:
         touched.append(set())
