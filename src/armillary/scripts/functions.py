@@ -40,6 +40,7 @@ class Loaded(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(Block).decode
+_decode_loaded = msgspec.json.Decoder(Loaded).decode
 
 
 def open_functions(runtime: Runtime, store: ContainerStore, names: Sequence[str]) -> UserFunctions:
@@ -114,7 +115,7 @@ class _Functions:
         if answer.kind == "B":
             name, text = orjson.loads(answer.text)
             raise compile_failure(name, text)
-        loaded = msgspec.json.decode(answer.text, type=Loaded)
+        loaded = _decode_loaded(answer.text)
         if loaded.wrong is not None:
             raise compile_failure(loaded.wrong, "The script must begin with a function.")
         self._child = child

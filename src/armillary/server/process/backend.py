@@ -88,7 +88,13 @@ class Backend:
         """For the sockets of each protocol. The first protocol of the plan is loaded at once."""
         main = self._plan.protocols[0]
         return [
-            Listener(spec.name, bound[spec.name], partial(self.service, spec), spec is main)
+            Listener(
+                spec.name,
+                bound[spec.name],
+                partial(self.service, spec),
+                eager=spec is main,
+                shows_certificate=any("{ca}" in line for line in spec.shown),
+            )
             for spec in self._plan.protocols
             if spec.name in bound
         ]

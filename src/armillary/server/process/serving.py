@@ -13,6 +13,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
@@ -71,6 +72,8 @@ class Listener:
     load: Loader
     eager: bool = False
     """Loaded before the server is ready, not for its first client."""
+    shows_certificate: bool = False
+    """Its connection string names the file of the certificate, which has to be there by then."""
 
     @property
     def port(self) -> int:
@@ -161,8 +164,11 @@ async def serve_until(
     # What is there now stays: no need to look at it at every collection.
     gc.collect()
     gc.freeze()
-    ready()
     tls_source.begin()
+    if any(one.shows_certificate for one in listeners):
+        with suppress(ConnectionRefusedError):  # said in the log
+            await tls_source.get()
+    ready()
     await stop.wait()
     if front.leave_s:
         await pool.part(front.leave_s)
