@@ -4,9 +4,9 @@
     python -m bench.compare OLD NEW read --rounds 9 --items 20000
 
 Each commit is checked out beside the repository and fills a folder of its own with the same items;
-then the two servers take turns of two seconds each, in an order that changes from round to round, so
-that whatever disturbs the machine disturbs both. Printed is the median of each and the median of the
-ratios of neighbouring turns: below 1, the new one is cheaper.
+then the two servers take turns of two seconds each, in an order that changes from round to round,
+so that whatever disturbs the machine disturbs both. Printed is the median of each and the median of
+the ratios of neighbouring turns: below 1, the new one is cheaper.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def main() -> None:
             tree = stack.enter_context(checked_out(commit, place / name))
             servers.append(serving(stack, name, tree, place / f"{name}-data", given.items))
         for work in given.works:
-            compare(work, *servers, place, given.items, given.rounds)
+            old, new = servers
+            compare(work, old, new, place, given.items, given.rounds)
 
 
 if __name__ == "__main__":
