@@ -54,7 +54,7 @@ def requests() -> Iterator[tuple[str, str, str, Any, dict[str, str], dict[str, A
 
     def one(
         name: str, method: str, target: str, body: Any = None, *, key: str | None = None,
-        shift_s: int = 0, **headers: str,
+        shift_s: int = 0, **headers: Any,
     ) -> tuple[str, str, str, Any, dict[str, str], dict[str, Any]]:  # fmt: skip
         signing: dict[str, Any] = {} if key is None else {"key": key}
         if shift_s:
@@ -157,7 +157,7 @@ def recorded() -> str:
             lines += [f"# {name}", f"> {method} {target}"]
             lines += [f"> {key}: {value}" for key, value in sorted(headers.items())]
             if body is not None and len(str(body)) < 1_000:
-                lines.append(f"> {body if isinstance(body, bytes) else json.dumps(body)}")
+                lines.append(f"> {body!r}" if isinstance(body, bytes) else f"> {json.dumps(body)}")
             lines.append(f"< {response.status}")
             shown = {key.lower(): value for key, value in response.headers.items()}
             lines += [
