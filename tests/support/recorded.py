@@ -53,8 +53,8 @@ def requests() -> Iterator[tuple[str, str, str, Any, dict[str, str], dict[str, A
     """Name, method, target, body, headers, how it is signed; in this order on one account."""
 
     def one(
-        name: str, method: str, target: str, body: Any = None, *, key: str | None = None,
-        shift_s: int = 0, **headers: Any,
+        name: str, method: str, target: str, body: Any = None, *, key: Any = None,
+        shift_s: Any = 0, **headers: Any,
     ) -> tuple[str, str, str, Any, dict[str, str], dict[str, Any]]:  # fmt: skip
         signing: dict[str, Any] = {} if key is None else {"key": key}
         if shift_s:
