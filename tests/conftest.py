@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -121,3 +123,22 @@ def _choose_profile(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {ROOT / name: at for at, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: rank.get(item.path, len(rank)))
+
+
+# --- how long it took -----------------------------------------------------------------------------
+
+_seconds: Counter[str] = Counter()
+SLOWEST: Final = 10
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _seconds[report.nodeid.partition("::")[0]] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The files to look at first when a run becomes too long."""
+    if len(_seconds) <= SLOWEST:
+        return
+    terminalreporter.section("slowest files")
+    for name, seconds in _seconds.most_common(SLOWEST):
+        terminalreporter.write_line(f"{seconds:7.1f} s  {name}")
