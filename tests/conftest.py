@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
@@ -127,7 +127,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 # --- how long it took -----------------------------------------------------------------------------
 
-_seconds: Counter[str] = Counter()
+_seconds: defaultdict[str, float] = defaultdict(float)
 SLOWEST: Final = 10
 
 
@@ -140,5 +140,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if len(_seconds) <= SLOWEST:
         return
     terminalreporter.section("slowest files")
-    for name, seconds in _seconds.most_common(SLOWEST):
+    slowest = sorted(_seconds.items(), key=lambda one: -one[1])
+    for name, seconds in slowest[:SLOWEST]:
         terminalreporter.write_line(f"{seconds:7.1f} s  {name}")
