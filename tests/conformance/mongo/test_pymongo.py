@@ -178,6 +178,16 @@ def test_a_transaction_is_one_commit(client: Client) -> None:
     assert bank.find_one({"_id": "a"})["n"] == 105  # type: ignore[index]
 
 
+def test_every_transaction_of_a_collection_with_a_unique_index_is_kept(client: Client) -> None:
+    seats = client.shop.seats
+    seats.create_index("seat", unique=True)
+    with client.start_session() as session:
+        for n in range(3):
+            with session.start_transaction():
+                seats.insert_one({"_id": n, "seat": n}, session=session)
+    assert [one["_id"] for one in seats.find().sort("_id", 1)] == [0, 1, 2]
+
+
 def test_a_change_stream_goes_on_over_a_split(service: Service, client: Client) -> None:
     client.shop.command(
         {

@@ -61,7 +61,8 @@ class Statement:
 
     session: str
     number: int
-    index: int
+    index: int | str
+    """`c`: the commit of a transaction."""
 
     @property
     def id(self) -> str:
