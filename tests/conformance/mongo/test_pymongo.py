@@ -131,6 +131,36 @@ def test_indexes(client: Client) -> None:
     assert caught.value.code == 27
 
 
+def test_a_unique_index_is_dropped_with_documents_and_made_while_empty(client: Client) -> None:
+    seats = client.shop.rows
+    seats.create_index("row", unique=True)
+    seats.create_index("seat", unique=True)
+    seats.insert_one({"_id": 1, "row": 1, "seat": 1})
+    seats.drop_index([("row", 1)])
+    seats.insert_many([{"_id": 2, "row": 1, "seat": 2}, {"_id": 3, "row": 1, "seat": 3}])
+    assert seats.update_one({"_id": 1}, {"$set": {"row": 2}}).modified_count == 1
+    with pytest.raises(DuplicateKeyError) as caught:
+        seats.insert_one({"row": 9, "seat": 3})
+    assert caught.value.details is not None
+    assert caught.value.details["keyPattern"] == {"seat": 1}
+    assert set(seats.index_information()) == {"_id_", "seat_1"}
+    with pytest.raises(OperationFailure, match="contains documents") as refused:
+        seats.create_index("row", unique=True)
+    assert refused.value.code == 67
+    seats.create_index("row")
+    seats.drop_index("row_1")
+    seats.drop_indexes()
+    seats.insert_one({"_id": 4, "row": 1, "seat": 3})
+    with client.start_session() as session, session.start_transaction():
+        seats.insert_one({"_id": 5, "row": 1, "seat": 3}, session=session)
+    assert seats.count_documents({"row": 1, "seat": 3}) == 3
+    seats.delete_many({})
+    seats.create_index("row", unique=True)
+    seats.insert_one({"row": 1})
+    with pytest.raises(DuplicateKeyError):
+        seats.insert_one({"row": 1})
+
+
 def test_aggregation(client: Client) -> None:
     sales = client.shop.sales
     sales.insert_many([{"k": n % 3, "v": n} for n in range(30)])
