@@ -19,6 +19,7 @@ from tests.unit.encoding.test_bson_stored import EVERY
 
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.mongo.commands import writing
 from armillary.api.mongo.service import Service
 from armillary.api.mongo.settings import Settings
 from armillary.clock import VirtualClock
@@ -159,6 +160,35 @@ def test_a_unique_index_is_dropped_with_documents_and_made_while_empty(client: C
     seats.insert_one({"row": 1})
     with pytest.raises(DuplicateKeyError):
         seats.insert_one({"row": 1})
+
+
+def test_an_upsert_that_another_overtakes_changes_what_is_there(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = client.shop.members
+    members.create_index("email", unique=True)
+    look = writing.first_row
+    late: list[str] = []
+
+    def overtaken(*arguments: Any) -> Any:
+        found = look(*arguments)
+        if found is None and late:
+            members.insert_one({"email": late.pop(), "n": 1})
+        return found
+
+    monkeypatch.setattr(writing, "first_row", overtaken)
+    late.append("a")
+    found = members.find_one_and_update(
+        {"email": "a"}, {"$inc": {"n": 1}}, upsert=True, return_document=ReturnDocument.AFTER
+    )
+    assert found is not None
+    assert found["n"] == 2
+    late.append("b")
+    done = members.update_one({"email": {"$eq": "b"}}, {"$inc": {"n": 1}}, upsert=True)
+    assert (done.matched_count, done.upserted_id) == (1, None)
+    with pytest.raises(DuplicateKeyError):  # the query can never find it
+        members.find_one_and_update({"email": "a", "n": 77}, {"$set": {"m": 1}}, upsert=True)
+    assert members.count_documents({}) == 2
 
 
 def test_aggregation(client: Client) -> None:

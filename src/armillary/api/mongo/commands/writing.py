@@ -37,7 +37,7 @@ from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.projection import compile_projection
 from armillary.api.mongo.sorting import parse_sort
 from armillary.api.mongo.update.apply import Update, compile_update
-from armillary.api.mongo.update.upserts import base_document
+from armillary.api.mongo.update.upserts import base_document, equalities
 from armillary.encoding.bson_values import Document, encode, is_number, number_of, type_name
 from armillary.errors import DbError
 from armillary.limits import MONGO_WRITE_BATCH_MAX
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from armillary.api.mongo.service import Service
 
 ROUNDS_MAX: Final = 200
+DUPLICATES_MAX: Final = 10
 NO_SINGLE_KEY: Final = "query in command must target a single shard key"
 
 
@@ -284,6 +285,7 @@ def _update_one(
     record: Statement | None,
     order: Document | None = None,
 ) -> Outcome:
+    duplicates = 0
     for _ in range(ROUNDS_MAX):
         row = first_row(call, collection, statement.query, test, order, statement.language)
         if row is None:
@@ -293,8 +295,14 @@ def _update_one(
                 return upsert(call, collection, statement, record)
             except MongoError as error:
                 # Somebody inserted it since we looked, unless the query can't find it at all.
-                if error.code != 11000 or _ == ROUNDS_MAX - 1 or not _may_find(statement, error):
+                duplicates += 1
+                if (
+                    error.code != 11000
+                    or duplicates > DUPLICATES_MAX
+                    or not _may_find(collection, statement.query)
+                ):
                     raise
+                call.budget.check()
                 continue
         try:
             return change(call, collection, row, statement, record)
@@ -303,8 +311,12 @@ def _update_one(
     raise MongoError(112, "The document kept changing while it was updated.")
 
 
-def _may_find(statement: UpdateStatement, error: MongoError) -> bool:
-    return list(error.facts.get("keyPattern", {})) == ["_id"] and "_id" in statement.query
+def _may_find(collection: Collection, query: Document) -> bool:
+    """Whether the query asks for the values of a unique index: what met our insert may match."""
+    asked = equalities(query).keys()
+    return "_id" in query or any(
+        index.key and index.key.keys() <= asked for index in collection.uniques
+    )
 
 
 def first_row(
