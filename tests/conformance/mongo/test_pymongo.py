@@ -293,6 +293,41 @@ def test_a_retried_write_happens_once(client: Client) -> None:
     assert counters.count_documents({}) == 1
 
 
+@pytest.mark.parametrize("shard", [None, "place.k"])
+def test_a_retried_write_that_changed_nothing_changes_nothing_later(
+    client: Client, shard: str | None
+) -> None:
+    name = f"late_{shard is not None}"
+    late = client.shop[name]
+    if shard is not None:
+        client.admin.command({"shardCollection": f"shop.{name}", "key": {shard: "hashed"}})
+    late.insert_one({"_id": 0, "place": {"k": 1}, "n": 0, "same": 1})
+    q, u = {"place.k": 1, "n": 5}, {"$inc": {"n": 1}}
+    commands: list[dict[str, Any]] = [
+        {"update": name, "updates": [{"q": q, "u": u}]},
+        {"delete": name, "deletes": [{"q": q, "limit": 1}]},
+        {"findAndModify": name, "query": q, "update": u},
+        {"findAndModify": name, "query": q, "remove": True},
+        {"update": name, "updates": [{"q": {"place.k": 1}, "u": {"$set": {"same": 1}}}]},
+        {"update": name, "updates": [{"q": {"place.k": 1, "n": 0}, "u": {"$set": {"n": 4}}}]},
+    ]
+    with client.start_session() as session:
+        for number, command in enumerate(commands):
+            command |= {"lsid": session.session_id, "txnNumber": bson.Int64(number)}
+        seen = [_result(client.shop.command(command)) for command in commands]
+        late.update_one({"_id": 0, "place.k": 1}, {"$set": {"n": 5, "same": 2}})
+        assert [_result(client.shop.command(command)) for command in commands] == seen
+    nothing = {"n": 0, "updatedExisting": False}
+    assert seen == [(0, 0), (0, None), (None, nothing), (None, {"n": 0}), (1, 0), (1, 1)]
+    assert late.find_one({}) == {"_id": 0, "place": {"k": 1}, "n": 5, "same": 2}
+
+
+def _result(reply: dict[str, Any]) -> tuple[Any, Any]:
+    if "n" in reply:
+        return reply["n"], reply.get("nModified")
+    return reply["value"], reply["lastErrorObject"]
+
+
 def test_expiry_and_charges() -> None:
     clock = VirtualClock()
     service = make_service(MemoryEngine(HANDLERS, clock=clock))

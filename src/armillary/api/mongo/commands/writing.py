@@ -20,6 +20,7 @@ from armillary.api.mongo.data.writes import (
     delete_row,
     insert_all,
     item_of,
+    record_alone,
     replace_row,
     write,
 )
@@ -37,6 +38,7 @@ from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.projection import compile_projection
 from armillary.api.mongo.sorting import parse_sort
 from armillary.api.mongo.update.apply import Update, compile_update
+from armillary.api.mongo.update.paths import set_at
 from armillary.api.mongo.update.upserts import base_document, equalities
 from armillary.encoding.bson_values import Document, encode, is_number, number_of, type_name
 from armillary.errors import DbError
@@ -290,7 +292,7 @@ def _update_one(
         row = first_row(call, collection, statement.query, test, order, statement.language)
         if row is None:
             if not statement.upsert:
-                return Outcome()
+                return _nothing(call, collection, statement.query, record)
             try:
                 return upsert(call, collection, statement, record)
             except MongoError as error:
@@ -317,6 +319,34 @@ def _may_find(collection: Collection, query: Document) -> bool:
     return "_id" in query or any(
         index.key and index.key.keys() <= asked for index in collection.uniques
     )
+
+
+def _nothing(
+    call: Call, collection: Collection, query: Document, record: Statement | None
+) -> Outcome:
+    """No document matches."""
+    place: Document = {}
+    if collection.shard is not None and record is not None:
+        set_at(place, collection.shard, equalities(query)[".".join(collection.shard)])
+    return _unchanged(call, collection, place, record, Outcome())
+
+
+def _unchanged(
+    call: Call,
+    collection: Collection,
+    place: Document,
+    record: Statement | None,
+    outcome: Outcome,
+) -> Outcome:
+    """Nothing to write but the record, in the logical partition of `place`."""
+    if record is None:
+        return outcome
+    reply: Document = {"n": outcome.matched, "nModified": 0}
+    if outcome.new is not None and call.name != "update":
+        reply |= {"old": outcome.old, "new": outcome.new}
+    written = record_alone(collection, place, record, reply)
+    call.charge(written.charge_ru)
+    return outcome if written.reply is None else recorded_outcome(written.reply)
 
 
 def first_row(
@@ -346,7 +376,8 @@ def change(
 ) -> Outcome:
     new = statement.update.run(row.document, False, statement.query)
     if encode(new) == encode(row.document):
-        return Outcome(1, 0, old=row.document, new=row.document)
+        same = Outcome(1, 0, old=row.document, new=row.document)
+        return _unchanged(call, collection, row.document, record, same)
     reply = {"n": 1, "nModified": 1, "old": row.document, "new": new}
     if record is not None and call.name == "update":
         reply = {"n": 1, "nModified": 1}
@@ -514,7 +545,7 @@ def remove_one(
     for _ in range(ROUNDS_MAX):
         row = first_row(call, collection, query, test, order, language)
         if row is None:
-            return Outcome()
+            return _nothing(call, collection, query, record)
         if call.transaction is not None:
             call.transaction.delete(call, collection, row)
             return Outcome(1, old=row.document)
