@@ -342,6 +342,26 @@ def test_expiry_and_charges() -> None:
         assert [one["_id"] for one in events.find()] == [2]
 
 
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_transaction_has_five_seconds(commits: bool) -> None:
+    clock = VirtualClock()
+    with (
+        connected(make_service(MemoryEngine(HANDLERS, clock=clock))) as client,
+        client.start_session() as session,
+    ):
+        session.start_transaction()
+        client.shop.slow.insert_one({"_id": 1}, session=session)
+        clock.advance(6)
+        with pytest.raises(OperationFailure, match="Transaction is not active") as late:
+            if commits:
+                session.commit_transaction()
+            else:
+                client.shop.slow.insert_one({"_id": 2}, session=session)
+        assert late.value.code == 2
+        assert not late.value.has_error_label("TransientTransactionError")
+        assert client.shop.slow.count_documents({}) == 0
+
+
 def login(address: str) -> Client:
     return MongoClient(address, serverSelectionTimeoutMS=60_000)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.reads import Row, rows_of
 from armillary.api.mongo.data.writes import Statement, duplicate, item_of, quoted, record_item
-from armillary.api.mongo.errors import TRANSIENT, MongoError
+from armillary.api.mongo.errors import TRANSIENT, MongoError, bad_value
 from armillary.encoding.bson_stored import item_id
 from armillary.encoding.bson_values import Document, decode, encode, number_of
 from armillary.errors import Conflict, NotFound, PreconditionFailed
@@ -218,7 +218,7 @@ def enter(call: Call) -> Transaction:
     if now_ms > known.deadline_ms:
         known.state, known.writes = "aborted", {}
         known.save(call)
-        raise MongoError(251, "Transaction is not active", labels=(TRANSIENT,))
+        raise bad_value("Transaction is not active")
     return known
 
 
@@ -253,7 +253,7 @@ def commit_transaction(call: Call) -> Document:
         raise unknown(number)
     if call.service.engine.now_ms() > known.deadline_ms:
         abort(call)
-        raise MongoError(251, "Transaction is not active", labels=(TRANSIENT,))
+        raise bad_value("Transaction is not active")
     if known.writes:
         try:
             _commit(call, known)
