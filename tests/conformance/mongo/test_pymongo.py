@@ -362,6 +362,38 @@ def test_a_transaction_has_five_seconds(commits: bool) -> None:
         assert client.shop.slow.count_documents({}) == 0
 
 
+def test_the_request_log_has_a_line_per_command(caplog: pytest.LogCaptureFixture) -> None:
+    engine = MemoryEngine(HANDLERS, clock=VirtualClock())
+    store = AccountStore(engine, random=Random(1))
+    for logs in (True, False):
+        gateway = Gateway(store, GatewaySettings(logs_requests=logs))
+        service = Service(gateway, Settings(require_login=False))
+        caplog.clear()
+        with caplog.at_level("INFO", "armillary.requests"), connected(service) as client:
+            notes = client.shop[f"notes_{logs}"]
+            notes.insert_one({"_id": 1, "secret": "s3cret"})
+            notes.insert_one({"_id": 2})
+            notes.find_one({"_id": 1})
+            with pytest.raises(DuplicateKeyError):
+                notes.insert_one({"_id": 1})
+            with pytest.raises(OperationFailure):
+                client.shop.command("no\nsuch")
+        facts = [record.__dict__["facts"] for record in caplog.records if "facts" in vars(record)]
+        own = [one for one in facts if one["Path"].startswith("shop")]
+        if not logs:
+            assert facts == []
+            continue
+        assert [(one["Method"], one["Path"], one["StatusCode"]) for one in own] == [
+            ("insert", "shop.notes_True", 0),
+            ("insert", "shop.notes_True", 0),
+            ("find", "shop.notes_True", 0),
+            ("insert", "shop.notes_True", 11000),
+            ("no?such", "shop", 59),
+        ]
+        assert all(one["RequestCharge"] > 0 for one in own[:3])
+        assert "s3cret" not in caplog.text
+
+
 def login(address: str) -> Client:
     return MongoClient(address, serverSelectionTimeoutMS=60_000)
 
