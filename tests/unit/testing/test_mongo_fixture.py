@@ -22,7 +22,7 @@ def test_one_collection_by_two_clients(
     people.insert_one({"_id": "bob", "country": "NO"})  # the event loop's way
     assert people.find_one({"_id": "bob", "country": "NO"}) == {"_id": "bob", "country": "NO"}
     assert people.count_documents({"country": "NO"}) == 2
-    rows = cosmos_database.get_container_client("people").query_items(
+    rows: Any = cosmos_database.get_container_client("people").query_items(
         "SELECT VALUE COUNT(1) FROM c WHERE c.country = 'NO' AND IS_DEFINED(c._id)",
         partition_key="NO",
     )
