@@ -99,6 +99,29 @@ def test_tables(tmp_path: Path) -> None:
         assert told == ["bob is 31", "older in oslo: eve"]
 
 
+def test_mongodb(tmp_path: Path) -> None:
+    off = ["--table-port", "off", "--gremlin-port", "off", "--mongo-port", "0"]
+    server = ServerProcess(tmp_path / "data", real=True, options=off)
+    try:
+        server.wait_until_ready()
+        (uri,) = [found[0] for one in server.lines if (found := re.search(r"mongodb://\S+", one))]
+        for _ in range(2):
+            told = run([sys.executable, "orders.py"], EXAMPLES / "python", {"MONGO_URI": uri})
+            assert told == [
+                "large in us: 3, 5",
+                "order 4 is about 40",
+                "the last request cost 1.0 RU",
+                "totals: eu 60, us 90",
+            ]
+        modules = modules_for(ROOT / "tests" / "conformance" / "mongo" / "js")
+        environ = {"MONGO_URI": uri, "NODE_PATH": str(modules)}
+        for _ in range(2):
+            told = run(["node", "orders.js"], EXAMPLES / "javascript", environ)
+            assert told == ["large in us: 3, 5", "totals: eu 60, us 90"]
+    finally:
+        server.close()
+
+
 def test_each_folder_is_on_the_page() -> None:
     page = (EXAMPLES / "README.md").read_text("utf-8")
     there = {one.name for one in EXAMPLES.iterdir() if one.is_dir() and any(one.iterdir())}

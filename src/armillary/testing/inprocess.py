@@ -18,6 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
+from urllib.parse import quote
 
 from armillary.account import Account, open_account
 from armillary.api.control.service import Controls
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
     from azure.data.tables import TableServiceClient
     from azure.data.tables.aio import TableServiceClient as AsyncTableServiceClient
+    from pymongo import MongoClient
 
     from armillary.testing.transport import AsyncInProcessTransport, InProcessTransport
     from armillary.testing.waits import Pause
@@ -77,6 +79,19 @@ class GremlinEndpoint:
             password=self.password,
             message_serializer=GraphSONSerializersV2d0(),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class MongoEndpoint:
+    """What a MongoDB driver is given."""
+
+    uri: str
+
+    def client(self, **options: Any) -> MongoClient[dict[str, Any]]:
+        """A `pymongo.MongoClient` on it; close it."""
+        from pymongo import MongoClient
+
+        return MongoClient(self.uri, **options)
 
 
 class Cosmos:
@@ -136,6 +151,7 @@ class Cosmos:
             stack.callback(gateway.close)
             self._gateway = gateway
             self._gremlin_url = ""
+            self._mongo_uri = ""
             self.service = Mounts(NosqlService(gateway), (Pictures(gateway), Controls(gateway)))
             stack.callback(self.service.close)
             stack.enter_context(pauses_of_our_own())
@@ -169,6 +185,21 @@ class Cosmos:
             raise BadInput("The account has no container yet. Declare one, or name it.")
         user = f"/dbs/{place[0]}/colls/{place[1]}"
         return GremlinEndpoint(self._gremlin_url, user, self.key)
+
+    def mongo(self) -> MongoEndpoint:
+        """Where a MongoDB driver finds the collections of this account, by a socket on a free port
+        of loopback."""
+        if not self._mongo_uri:
+            from armillary.api.mongo.service import Service as MongoService
+            from armillary.api.mongo.settings import Settings
+            from armillary.testing.streams import serving
+
+            service = MongoService(self._gateway, Settings(account=LOGIN))
+            port = self._stack.enter_context(serving(service))
+            self._stack.callback(service.close)
+            password = quote(self.key, safe="")
+            self._mongo_uri = f"mongodb://{LOGIN}:{password}@127.0.0.1:{port}/?replicaSet=globaldb"
+        return MongoEndpoint(self._mongo_uri)
 
     def new_id(self) -> str:
         """A UUID; with a seed, the same ones in every run."""

@@ -10,6 +10,7 @@
 | `cosmos_container` | the first container the marker declares, of the SDK |
 | `cosmos_database` | the database `test`, of the SDK |
 | `cosmos_gremlin` | a client of gremlinpython on the first container the marker declares |
+| `cosmos_mongo` | `pymongo.MongoClient` on the same account |
 | `cosmos_account` | the same data in process, without the SDK (`armillary.Account`) |
 | `table_service_client` | `azure.data.tables.TableServiceClient` on the same account |
 | `cosmos_clock` | freezes time; `advance(seconds)` |
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
     from azure.cosmos.aio import CosmosClient as AsyncCosmosClient
     from azure.data.tables import TableServiceClient
+    from pymongo import MongoClient
 
     from armillary.account import Account
     from armillary.clock import VirtualClock
@@ -156,6 +158,12 @@ def cosmos_gremlin(cosmos: Cosmos) -> Iterator[Any]:
     client = cosmos.gremlin().client()
     yield client
     client.close()
+
+
+@pytest.fixture
+def cosmos_mongo(cosmos: Cosmos) -> Iterator[MongoClient[dict[str, Any]]]:
+    with cosmos.mongo().client() as client:
+        yield client
 
 
 def _options(node: pytest.Item) -> dict[str, Any]:

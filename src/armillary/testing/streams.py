@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
-from armillary.api.core.streams import Answer, ClientGone, Hangup, Peer, StreamService, Work
+from armillary.api.core.streams import (
+    Answer,
+    Begun,
+    ClientGone,
+    Hangup,
+    Peer,
+    Quick,
+    StreamService,
+    Work,
+)
 
 
 @contextmanager
@@ -46,6 +55,16 @@ def serving(streams: StreamService) -> Iterator[int]:
         loop.close()
 
 
+def _settled(event: Quick | Begun) -> Answer | Work:
+    """What a server would do on its event loop; here a thread may wait for it."""
+    if isinstance(event, Begun):
+        event.future.exception()
+        data = event.finish()
+    else:
+        data = event.run()
+    return event.otherwise if data is None else Answer(data)
+
+
 async def _client(
     streams: StreamService,
     pool: ThreadPoolExecutor,
@@ -53,7 +72,8 @@ async def _client(
     writer: asyncio.StreamWriter,
 ) -> None:
     loop = asyncio.get_running_loop()
-    session = streams.open(Peer(False, None, "127.0.0.1:0"))
+    address = "{}:{}".format(*writer.get_extra_info("sockname"))
+    session = streams.open(Peer(False, None, address))
     queue: asyncio.Queue[object] = asyncio.Queue()
     gone = threading.Event()
 
@@ -69,6 +89,8 @@ async def _client(
     async def work() -> None:
         while True:
             event = await queue.get()
+            if isinstance(event, Quick | Begun):
+                event = await loop.run_in_executor(pool, _settled, event)
             if isinstance(event, Answer):
                 writer.write(event.data)
             elif isinstance(event, Work):

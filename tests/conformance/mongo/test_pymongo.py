@@ -19,6 +19,7 @@ from tests.unit.encoding.test_bson_stored import EVERY
 
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.mongo.commands import writing
 from armillary.api.mongo.service import Service
 from armillary.api.mongo.settings import Settings
 from armillary.clock import VirtualClock
@@ -131,6 +132,65 @@ def test_indexes(client: Client) -> None:
     assert caught.value.code == 27
 
 
+def test_a_unique_index_is_dropped_with_documents_and_made_while_empty(client: Client) -> None:
+    seats = client.shop.rows
+    seats.create_index("row", unique=True)
+    seats.create_index("seat", unique=True)
+    seats.insert_one({"_id": 1, "row": 1, "seat": 1})
+    seats.drop_index([("row", 1)])
+    seats.insert_many([{"_id": 2, "row": 1, "seat": 2}, {"_id": 3, "row": 1, "seat": 3}])
+    assert seats.update_one({"_id": 1}, {"$set": {"row": 2}}).modified_count == 1
+    with pytest.raises(DuplicateKeyError) as caught:
+        seats.insert_one({"row": 9, "seat": 3})
+    assert caught.value.details is not None
+    assert caught.value.details["keyPattern"] == {"seat": 1}
+    assert set(seats.index_information()) == {"_id_", "seat_1"}
+    with pytest.raises(OperationFailure, match="contains documents") as refused:
+        seats.create_index("row", unique=True)
+    assert refused.value.code == 67
+    seats.create_index("row")
+    seats.drop_index("row_1")
+    seats.drop_indexes()
+    seats.insert_one({"_id": 4, "row": 1, "seat": 3})
+    with client.start_session() as session, session.start_transaction():
+        seats.insert_one({"_id": 5, "row": 1, "seat": 3}, session=session)
+    assert seats.count_documents({"row": 1, "seat": 3}) == 3
+    seats.delete_many({})
+    seats.create_index("row", unique=True)
+    seats.insert_one({"row": 1})
+    with pytest.raises(DuplicateKeyError):
+        seats.insert_one({"row": 1})
+
+
+def test_an_upsert_that_another_overtakes_changes_what_is_there(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = client.shop.members
+    members.create_index("email", unique=True)
+    look = writing.first_row
+    late: list[str] = []
+
+    def overtaken(*arguments: Any) -> Any:
+        found = look(*arguments)
+        if found is None and late:
+            members.insert_one({"email": late.pop(), "n": 1})
+        return found
+
+    monkeypatch.setattr(writing, "first_row", overtaken)
+    late.append("a")
+    found = members.find_one_and_update(
+        {"email": "a"}, {"$inc": {"n": 1}}, upsert=True, return_document=ReturnDocument.AFTER
+    )
+    assert found is not None
+    assert found["n"] == 2
+    late.append("b")
+    done = members.update_one({"email": {"$eq": "b"}}, {"$inc": {"n": 1}}, upsert=True)
+    assert (done.matched_count, done.upserted_id) == (1, None)
+    with pytest.raises(DuplicateKeyError):  # the query can never find it
+        members.find_one_and_update({"email": "a", "n": 77}, {"$set": {"m": 1}}, upsert=True)
+    assert members.count_documents({}) == 2
+
+
 def test_aggregation(client: Client) -> None:
     sales = client.shop.sales
     sales.insert_many([{"k": n % 3, "v": n} for n in range(30)])
@@ -178,6 +238,16 @@ def test_a_transaction_is_one_commit(client: Client) -> None:
     assert bank.find_one({"_id": "a"})["n"] == 105  # type: ignore[index]
 
 
+def test_every_transaction_of_a_collection_with_a_unique_index_is_kept(client: Client) -> None:
+    seats = client.shop.seats
+    seats.create_index("seat", unique=True)
+    with client.start_session() as session:
+        for n in range(3):
+            with session.start_transaction():
+                seats.insert_one({"_id": n, "seat": n}, session=session)
+    assert [one["_id"] for one in seats.find().sort("_id", 1)] == [0, 1, 2]
+
+
 def test_a_change_stream_goes_on_over_a_split(service: Service, client: Client) -> None:
     client.shop.command(
         {
@@ -223,6 +293,41 @@ def test_a_retried_write_happens_once(client: Client) -> None:
     assert counters.count_documents({}) == 1
 
 
+@pytest.mark.parametrize("shard", [None, "place.k"])
+def test_a_retried_write_that_changed_nothing_changes_nothing_later(
+    client: Client, shard: str | None
+) -> None:
+    name = f"late_{shard is not None}"
+    late = client.shop[name]
+    if shard is not None:
+        client.admin.command({"shardCollection": f"shop.{name}", "key": {shard: "hashed"}})
+    late.insert_one({"_id": 0, "place": {"k": 1}, "n": 0, "same": 1})
+    q, u = {"place.k": 1, "n": 5}, {"$inc": {"n": 1}}
+    commands: list[dict[str, Any]] = [
+        {"update": name, "updates": [{"q": q, "u": u}]},
+        {"delete": name, "deletes": [{"q": q, "limit": 1}]},
+        {"findAndModify": name, "query": q, "update": u},
+        {"findAndModify": name, "query": q, "remove": True},
+        {"update": name, "updates": [{"q": {"place.k": 1}, "u": {"$set": {"same": 1}}}]},
+        {"update": name, "updates": [{"q": {"place.k": 1, "n": 0}, "u": {"$set": {"n": 4}}}]},
+    ]
+    with client.start_session() as session:
+        for number, command in enumerate(commands):
+            command |= {"lsid": session.session_id, "txnNumber": bson.Int64(number)}
+        seen = [_result(client.shop.command(command)) for command in commands]
+        late.update_one({"_id": 0, "place.k": 1}, {"$set": {"n": 5, "same": 2}})
+        assert [_result(client.shop.command(command)) for command in commands] == seen
+    nothing = {"n": 0, "updatedExisting": False}
+    assert seen == [(0, 0), (0, None), (None, nothing), (None, {"n": 0}), (1, 0), (1, 1)]
+    assert late.find_one({}) == {"_id": 0, "place": {"k": 1}, "n": 5, "same": 2}
+
+
+def _result(reply: dict[str, Any]) -> tuple[Any, Any]:
+    if "n" in reply:
+        return reply["n"], reply.get("nModified")
+    return reply["value"], reply["lastErrorObject"]
+
+
 def test_expiry_and_charges() -> None:
     clock = VirtualClock()
     service = make_service(MemoryEngine(HANDLERS, clock=clock))
@@ -235,6 +340,58 @@ def test_expiry_and_charges() -> None:
         assert charge["RequestCharge"] > 0
         clock.advance(20)
         assert [one["_id"] for one in events.find()] == [2]
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_transaction_has_five_seconds(commits: bool) -> None:
+    clock = VirtualClock()
+    with (
+        connected(make_service(MemoryEngine(HANDLERS, clock=clock))) as client,
+        client.start_session() as session,
+    ):
+        session.start_transaction()
+        client.shop.slow.insert_one({"_id": 1}, session=session)
+        clock.advance(6)
+        with pytest.raises(OperationFailure, match="Transaction is not active") as late:
+            if commits:
+                session.commit_transaction()
+            else:
+                client.shop.slow.insert_one({"_id": 2}, session=session)
+        assert late.value.code == 2
+        assert not late.value.has_error_label("TransientTransactionError")
+        assert client.shop.slow.count_documents({}) == 0
+
+
+def test_the_request_log_has_a_line_per_command(caplog: pytest.LogCaptureFixture) -> None:
+    engine = MemoryEngine(HANDLERS, clock=VirtualClock())
+    store = AccountStore(engine, random=Random(1))
+    for logs in (True, False):
+        gateway = Gateway(store, GatewaySettings(logs_requests=logs))
+        service = Service(gateway, Settings(require_login=False))
+        caplog.clear()
+        with caplog.at_level("INFO", "armillary.requests"), connected(service) as client:
+            notes = client.shop[f"notes_{logs}"]
+            notes.insert_one({"_id": 1, "secret": "s3cret"})
+            notes.insert_one({"_id": 2})
+            notes.find_one({"_id": 1})
+            with pytest.raises(DuplicateKeyError):
+                notes.insert_one({"_id": 1})
+            with pytest.raises(OperationFailure):
+                client.shop.command("no\nsuch")
+        facts = [record.__dict__["facts"] for record in caplog.records if "facts" in vars(record)]
+        own = [one for one in facts if one["Path"].startswith("shop")]
+        if not logs:
+            assert facts == []
+            continue
+        assert [(one["Method"], one["Path"], one["StatusCode"]) for one in own] == [
+            ("insert", "shop.notes_True", 0),
+            ("insert", "shop.notes_True", 0),
+            ("find", "shop.notes_True", 0),
+            ("insert", "shop.notes_True", 11000),
+            ("no?such", "shop", 59),
+        ]
+        assert all(one["RequestCharge"] > 0 for one in own[:3])
+        assert "s3cret" not in caplog.text
 
 
 def login(address: str) -> Client:

@@ -23,6 +23,7 @@ from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.reads import target_of
 from armillary.api.mongo.data.writes import Statement, item_of, record_item
 from armillary.api.mongo.errors import MongoError
+from armillary.api.mongo.request_lines import log_command
 from armillary.api.mongo.wire.messages import Request, reply_bytes
 from armillary.encoding.bson_stored import from_item
 from armillary.encoding.bson_values import Document, decode_exactly, encode
@@ -123,14 +124,19 @@ def _find(
             return None  # not there, moved, throttled: the thread says which
         data = encode(from_item(orjson.loads(stored.text)))
         cursor = {"firstBatch": [RawBSONDocument(data)], "id": Int64(0), "ns": namespace}
-        _note(client, "find", read_ru(stored.body_bytes), started)
+        _note(service, client, request, read_ru(stored.body_bytes), started)
         return reply_bytes(request, {"cursor": cursor, "ok": 1.0}, next(replies))
 
     return Quick(run, work)
 
 
-def _note(client: Client, name: str, charge_ru: float, started: float) -> None:
-    client.statistics = (name, charge_ru, (time.perf_counter() - started) * 1000)
+def _note(
+    service: Service, client: Client, request: Request, charge_ru: float, started: float
+) -> None:
+    elapsed_ms = (time.perf_counter() - started) * 1000
+    client.statistics = (request.name, charge_ru, elapsed_ms)
+    if service.gateway.settings.logs_requests:
+        log_command(request, 0, charge_ru, elapsed_ms)
 
 
 # --- insert ---------------------------------------------------------------------------------------
@@ -165,7 +171,7 @@ def _insert(
             return None
         if outcome is None or isinstance(outcome, Failed):
             return None  # nothing has happened: the thread finds out why
-        _note(client, "insert", sum(one.charge_ru for one in outcome), started)
+        _note(service, client, request, sum(one.charge_ru for one in outcome), started)
         return reply_bytes(request, {"n": 1, "ok": 1.0}, next(replies))
 
     return Begun(sent.future, finish, work)

@@ -29,6 +29,7 @@ from armillary.api.mongo.data.collections import Collections
 from armillary.api.mongo.errors import TRANSIENT, MongoError, mongo_error
 from armillary.api.mongo.language import Language
 from armillary.api.mongo.login import Credentials
+from armillary.api.mongo.request_lines import code_of, log_command
 from armillary.api.mongo.settings import Settings
 from armillary.api.mongo.wire.messages import Request
 from armillary.budget import Budget
@@ -96,9 +97,12 @@ class Service:
         except Exception:
             log.exception("mongo command %s failed", name)
             reply = MongoError(1, "An internal error occurred; the server's log has it.").reply()
+        elapsed_ms = (time.perf_counter() - started) * 1000
+        charge_ru = 0.0 if call is None else call.charge_ru
         if call is not None and name != "getLastRequestStatistics" and call.spec.counts:
-            elapsed_ms = (time.perf_counter() - started) * 1000
-            client.statistics = (name, call.charge_ru, elapsed_ms)
+            client.statistics = (name, charge_ru, elapsed_ms)
+        if self.gateway.settings.logs_requests:
+            log_command(request, code_of(reply), charge_ru, elapsed_ms)
         if "ok" not in reply:
             reply["ok"] = 1.0
         if "lsid" in request.command:

@@ -266,13 +266,7 @@ def drop_indexes(call: Call) -> Document:
             gone.add(_named(indexes, one))
         kept = [one for one in indexes if one["name"] not in gone]
     removed = [one for one in indexes if one not in kept]
-    if any(one.get("unique") for one in removed):
-        from armillary.api.mongo.commands.collections import is_empty
-
-        if not is_empty(collection):
-            raise MongoError(67, CHANGE_TEXT)
-        call.service.collections.remake(collection, kept)
-    elif removed:
+    if removed:
         call.service.collections.replace_indexes(collection, kept)
     return {"_t": "DropIndexesResponse", "nIndexesWas": len(indexes)}
 

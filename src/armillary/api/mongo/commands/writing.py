@@ -20,6 +20,7 @@ from armillary.api.mongo.data.writes import (
     delete_row,
     insert_all,
     item_of,
+    record_alone,
     replace_row,
     write,
 )
@@ -37,7 +38,8 @@ from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.projection import compile_projection
 from armillary.api.mongo.sorting import parse_sort
 from armillary.api.mongo.update.apply import Update, compile_update
-from armillary.api.mongo.update.upserts import base_document
+from armillary.api.mongo.update.paths import set_at
+from armillary.api.mongo.update.upserts import base_document, equalities
 from armillary.encoding.bson_values import Document, encode, is_number, number_of, type_name
 from armillary.errors import DbError
 from armillary.limits import MONGO_WRITE_BATCH_MAX
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from armillary.api.mongo.service import Service
 
 ROUNDS_MAX: Final = 200
+DUPLICATES_MAX: Final = 10
 NO_SINGLE_KEY: Final = "query in command must target a single shard key"
 
 
@@ -284,17 +287,24 @@ def _update_one(
     record: Statement | None,
     order: Document | None = None,
 ) -> Outcome:
+    duplicates = 0
     for _ in range(ROUNDS_MAX):
         row = first_row(call, collection, statement.query, test, order, statement.language)
         if row is None:
             if not statement.upsert:
-                return Outcome()
+                return _nothing(call, collection, statement.query, record)
             try:
                 return upsert(call, collection, statement, record)
             except MongoError as error:
                 # Somebody inserted it since we looked, unless the query can't find it at all.
-                if error.code != 11000 or _ == ROUNDS_MAX - 1 or not _may_find(statement, error):
+                duplicates += 1
+                if (
+                    error.code != 11000
+                    or duplicates > DUPLICATES_MAX
+                    or not _may_find(collection, statement.query)
+                ):
                     raise
+                call.budget.check()
                 continue
         try:
             return change(call, collection, row, statement, record)
@@ -303,8 +313,40 @@ def _update_one(
     raise MongoError(112, "The document kept changing while it was updated.")
 
 
-def _may_find(statement: UpdateStatement, error: MongoError) -> bool:
-    return list(error.facts.get("keyPattern", {})) == ["_id"] and "_id" in statement.query
+def _may_find(collection: Collection, query: Document) -> bool:
+    """Whether the query asks for the values of a unique index: what met our insert may match."""
+    asked = equalities(query).keys()
+    return "_id" in query or any(
+        index.key and index.key.keys() <= asked for index in collection.uniques
+    )
+
+
+def _nothing(
+    call: Call, collection: Collection, query: Document, record: Statement | None
+) -> Outcome:
+    """No document matches."""
+    place: Document = {}
+    if collection.shard is not None and record is not None:
+        set_at(place, collection.shard, equalities(query)[".".join(collection.shard)])
+    return _unchanged(call, collection, place, record, Outcome())
+
+
+def _unchanged(
+    call: Call,
+    collection: Collection,
+    place: Document,
+    record: Statement | None,
+    outcome: Outcome,
+) -> Outcome:
+    """Nothing to write but the record, in the logical partition of `place`."""
+    if record is None:
+        return outcome
+    reply: Document = {"n": outcome.matched, "nModified": 0}
+    if outcome.new is not None and call.name != "update":
+        reply |= {"old": outcome.old, "new": outcome.new}
+    written = record_alone(collection, place, record, reply)
+    call.charge(written.charge_ru)
+    return outcome if written.reply is None else recorded_outcome(written.reply)
 
 
 def first_row(
@@ -334,7 +376,8 @@ def change(
 ) -> Outcome:
     new = statement.update.run(row.document, False, statement.query)
     if encode(new) == encode(row.document):
-        return Outcome(1, 0, old=row.document, new=row.document)
+        same = Outcome(1, 0, old=row.document, new=row.document)
+        return _unchanged(call, collection, row.document, record, same)
     reply = {"n": 1, "nModified": 1, "old": row.document, "new": new}
     if record is not None and call.name == "update":
         reply = {"n": 1, "nModified": 1}
@@ -502,7 +545,7 @@ def remove_one(
     for _ in range(ROUNDS_MAX):
         row = first_row(call, collection, query, test, order, language)
         if row is None:
-            return Outcome()
+            return _nothing(call, collection, query, record)
         if call.transaction is not None:
             call.transaction.delete(call, collection, row)
             return Outcome(1, old=row.document)

@@ -3,10 +3,12 @@
     container definition ─ partitionKey   the shard key; none: one logical partition, fixed
                          ─ indexingPolicy what the indexes come to
                          ─ uniqueKeyPolicy `/$unique/<index name>`, one per unique index
-                         ─ mongo          {shardKey, indexes, options}: what clients see
+                         ─ mongo          {shardKey, indexes, options}: what clients see;
+                                          {dropped}: unique indexes that are no more
 
 A unique index compares as BSON does (1 and 1.0 are the same, missing is null), so its value is
-computed here and stored in a hidden member of the item, under the name of the index.
+computed here and stored in a hidden member of the item, under the name of the index. A container
+keeps its unique keys for life: once the index is dropped, every document gets a value of its own.
 """
 
 from __future__ import annotations
@@ -131,6 +133,10 @@ def _expiry_ms(value: Any) -> int | None:
         found = [one for one in map(_expiry_ms, value) if one is not None]
         return min(found, default=None)
     return None
+
+
+def _covers_nothing(document: Any) -> bool:
+    return False
 
 
 def _unique_text(index: UniqueIndex, document: Document) -> str:
@@ -394,7 +400,13 @@ class Collections:
             collection.name, shard, indexes, collection.options if options is None else options
         )
         old = collection.definition.document
-        body["mongo"]["uuid"] = old.get("mongo", {}).get("uuid", body["mongo"]["uuid"])
+        own = old.get("mongo", {})
+        body["mongo"]["uuid"] = own.get("uuid", body["mongo"]["uuid"])
+        body["uniqueKeyPolicy"] = old["uniqueKeyPolicy"]
+        kept = {one["name"] for one in indexes if one.get("unique")}
+        gone = [one.name for one in collection.uniques if one.name not in kept]
+        if gone:
+            body["mongo"]["dropped"] = gone
         self.account.replace_container(collection.database, body, build=False)
         collection.store.refresh()
         self.gateway.index_later(collection.store)
@@ -450,6 +462,10 @@ def collection_of(database: str, name: str, store: ContainerStore, definition: A
         if "expireAfterSeconds" in one and list(one["key"]) != ["_ts"]:
             (path,) = one["key"]
             ttl_field = tuple(path.split(".")), int(number_of(one["expireAfterSeconds"]))
+    uniques += [
+        UniqueIndex(one, (), {}, sparse=False, where=_covers_nothing)
+        for one in own.get("dropped", [])
+    ]
     return Collection(
         database,
         name,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.reads import Row, rows_of
-from armillary.api.mongo.data.writes import duplicate, item_of, quoted
-from armillary.api.mongo.errors import TRANSIENT, MongoError
+from armillary.api.mongo.data.writes import Statement, duplicate, item_of, quoted, record_item
+from armillary.api.mongo.errors import TRANSIENT, MongoError, bad_value
 from armillary.encoding.bson_stored import item_id
 from armillary.encoding.bson_values import Document, decode, encode, number_of
 from armillary.errors import Conflict, NotFound, PreconditionFailed
@@ -218,7 +218,7 @@ def enter(call: Call) -> Transaction:
     if now_ms > known.deadline_ms:
         known.state, known.writes = "aborted", {}
         known.save(call)
-        raise MongoError(251, "Transaction is not active", labels=(TRANSIENT,))
+        raise bad_value("Transaction is not active")
     return known
 
 
@@ -253,7 +253,7 @@ def commit_transaction(call: Call) -> Document:
         raise unknown(number)
     if call.service.engine.now_ms() > known.deadline_ms:
         abort(call)
-        raise MongoError(251, "Transaction is not active", labels=(TRANSIENT,))
+        raise bad_value("Transaction is not active")
     if known.writes:
         try:
             _commit(call, known)
@@ -270,9 +270,9 @@ def _commit(call: Call, known: Transaction) -> None:
     collection = call.service.collections.find(database, name)
     if collection is None:
         raise conflict()
-    operations = []
-    marker = {"id": f"$t{known.key[len(PREFIX) :].decode()}.c", "ttl": 1800, "$reply": {"ok": 1}}
-    operations.append(Operation("create", body=marker))
+    session, _, number = known.key[len(PREFIX) :].decode().partition(".")
+    marker = record_item(collection, {}, Statement(session, int(number), "c"), {"ok": 1})
+    operations = [Operation("create", body=marker)]
     for item, one in known.writes.items():
         if one["op"] == "delete":
             operations.append(Operation("delete", item, if_match=quoted(one["etag"])))
@@ -284,7 +284,7 @@ def _commit(call: Call, known: Transaction) -> None:
     outcome = run_batch(collection.store, operations, ())
     if isinstance(outcome, Failed):
         refusal = from_refusal(outcome.refusal)
-        if outcome.position == 0 and isinstance(refusal, Conflict):
+        if outcome.position == 0 and type(refusal) is Conflict:
             return  # committed before; only the note of it was lost
         if isinstance(refusal, Conflict | PreconditionFailed | NotFound):
             raise conflict()

@@ -61,7 +61,8 @@ class Statement:
 
     session: str
     number: int
-    index: int
+    index: int | str
+    """`c`: the commit of a transaction."""
 
     @property
     def id(self) -> str:
@@ -151,6 +152,19 @@ def recorded(collection: Collection, statement: Statement, key: KeyValues) -> Do
         return None
     reply: Document = from_stored(orjson.loads(stored.text)["$reply"])
     return reply
+
+
+def record_alone(
+    collection: Collection, document: Document, statement: Statement, reply: Document
+) -> Written:
+    """For a statement that changes nothing: a second attempt must not find something to do. Its
+    answer is the earlier one, if there was one."""
+    key = collection.key_of(document)
+    operation = Operation("create", body=record_item(collection, document, statement, reply))
+    try:
+        return Written(collection.store.run(operation, key).charge_ru)
+    except Conflict:
+        return Written(0.0, recorded(collection, statement, key))
 
 
 # --- one document ---------------------------------------------------------------------------------
