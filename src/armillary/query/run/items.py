@@ -8,6 +8,7 @@ never appear. What an index can do is decided in `index_access.py`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -64,6 +65,10 @@ class Source(Protocol):
 
     def are_together(self, first: Piece, second: Piece) -> bool:
         """Whether both begin in one physical partition."""
+        ...
+
+    def is_first(self, piece: Piece) -> bool:
+        """Whether no earlier part of the query lies in the physical partition where it begins."""
         ...
 
 
@@ -223,12 +228,21 @@ class StoreSource:
         self.budget = budget
         self.store = store
         self.pieces = pieces
+        self._starts = [piece.start for piece in pieces]
         self.metrics = metrics
         self.computed = computed
 
     def are_together(self, first: Piece, second: Piece) -> bool:
         table = self.store.state.table
         return table.find(first.start) == table.find(second.start)
+
+    def is_first(self, piece: Piece) -> bool:
+        """From the pieces alone, which are sorted: a later page comes to the same answer."""
+        owner = self.store.state.table.find(piece.start)
+        before = bisect_left(self._starts, piece.start) - 1
+        if before < 0 or owner.start >= piece.start:
+            return True
+        return self.pieces[before].end <= owner.start
 
     def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
         if self.budget is not None:
@@ -293,6 +307,9 @@ class MemorySource:
         return work(self._view), piece.end
 
     def are_together(self, first: Piece, second: Piece) -> bool:
+        return True
+
+    def is_first(self, piece: Piece) -> bool:
         return True
 
 

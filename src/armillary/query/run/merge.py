@@ -67,7 +67,7 @@ def merge_rows(
     page = Merged()
     while waiting:
         piece, rid, given = waiting.popleft()
-        if not rid:
+        if not rid and source.is_first(piece):
             metrics.ranges += 1
         left = replace(
             room,
@@ -147,7 +147,7 @@ def merge_ordered(
     need = min(room.items + room.skip, ORDERED_ROWS_MAX)
     heap: list[tuple[Sortable, int]] = []
     for number in range(len(cursors)):
-        if after is None:
+        if after is None and source.is_first(cursors[number].piece):
             metrics.ranges += 1
         _refill(source, program, sorter, cursors, number, need, heap, metrics, room.clock)
     while heap:
@@ -214,7 +214,7 @@ def _refill(
         # Split since we last looked: the rest is a cursor of its own, at the same place.
         cursors.append(_Cursor(replace(cursor.piece, start=reach), cursor.after))
         cursor.piece = replace(cursor.piece, end=reach)
-        if cursor.after is None:
+        if cursor.after is None and source.is_first(cursors[-1].piece):
             metrics.ranges += 1
         _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, clock)
     cursor.rows.extend(rows)
@@ -249,7 +249,7 @@ def merge_groups(
     waiting = deque((piece, b"") for piece in source.pieces)
     while waiting:
         piece, rid = waiting.popleft()
-        if not rid and after is None:
+        if not rid and after is None and source.is_first(piece):
             metrics.ranges += 1
 
         def work(view: View, rid: bytes = rid) -> tuple[Groups, bytes | None]:
