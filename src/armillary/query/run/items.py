@@ -53,6 +53,10 @@ class View(Protocol):
         """Items in rid order, from the one after `after` (or with it)."""
         ...
 
+    def is_done(self, program: Program, after: bytes) -> bool:
+        """Whether `feed` would give nothing after `after`; False when that takes long to tell."""
+        ...
+
 
 class Source(Protocol):
     """Where the items of a query come from."""
@@ -118,6 +122,12 @@ class StoreView:
         while batch := list(islice(rows, size)):
             yield batch
             size = min(2 * size, CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS)
+
+    def is_done(self, program: Program, after: bytes) -> bool:
+        """Nothing is decoded or counted: the next page does, and pays for it."""
+        batches = self.batches(program, after)
+        first = next(batches, [])
+        return not self.visible(first) and next(batches, None) is None
 
     def visible(self, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         if self.is_whole and self.state.definition.default_ttl == TTL_OFF:
@@ -294,6 +304,9 @@ class MemoryView:
                 program.foresee_values([value for _, value in chunk])
             for tie, value in chunk:
                 yield tie, program.combinations(value)
+
+    def is_done(self, program: Program, after: bytes) -> bool:
+        return not self.rows or self.rows[-1][0] <= after
 
 
 class MemorySource:

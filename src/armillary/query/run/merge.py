@@ -77,7 +77,12 @@ def merge_rows(
         )
 
         def work(view: View, rid: bytes = rid, given: int = given, left: Room = left) -> Taken:
-            return scan_rows(view, program, left, rid, given, metrics)
+            taken = scan_rows(view, program, left, rid, given, metrics)
+            is_full = len(taken.rows) >= left.items and not taken.given and not left.is_last
+            if is_full and not taken.at_end:
+                # Or a page that is exactly full would be followed by an empty one.
+                taken.at_end = view.is_done(program, taken.rid)
+            return taken
 
         taken, reach = source.look(piece, work)
         if reach < piece.end:

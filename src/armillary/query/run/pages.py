@@ -247,6 +247,7 @@ class _Job:
             skip=old.skip,
             deadline=deadline,
             clock=self.clock,
+            is_last=old.left is not None and old.left <= items,
             one_range=self.page_per_range,
         )
         if not room.items:
