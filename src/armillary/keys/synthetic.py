@@ -59,6 +59,13 @@ class SyntheticKey:
         return self.spec.path
 
     @property
+    def sources(self) -> tuple[Path, ...]:
+        """The properties that the key is made of, each once."""
+        suffix = self.spec.suffix
+        ends = () if suffix is None or suffix.source is None else (suffix.source,)
+        return tuple(dict.fromkeys((*(part.path for part in self.spec.parts), *ends)))
+
+    @property
     def k(self) -> int:
         """How many keys one stem has."""
         return 1 if self.spec.suffix is None else self.spec.suffix.k

@@ -48,3 +48,29 @@ def test_a_page_holds_all_keys_of_its_physical_partition() -> None:
             if token is None:
                 break
         assert (len(pages), sum(pages)) == (len(items.partitions()), COUNT)
+
+
+@pytest.mark.parametrize("tail", ["", " ORDER BY c.id"])
+@pytest.mark.parametrize("text", [PAIRS, KEYS, KEYS.replace("*", "DISTINCT VALUE c.id")])
+@pytest.mark.parametrize("size", [-1, 7])
+def test_a_physical_partition_is_charged_once_however_many_keys(
+    text: str, tail: str, size: int
+) -> None:
+    """Or reading a hundred items by id in one query would cost 250 RU, and be refused."""
+    parameters = {f"@i{n}": f"i{n}" for n in range(COUNT)} | {
+        f"@k{n}": f"k{n}" for n in range(COUNT)
+    }
+    used = {name: value for name, value in parameters.items() if name in text}
+    with open_account(":memory:", housekeeping=False) as account:
+        items = account.create_database("d").create_container("c", "/pk", throughput=12_000)
+        items.bulk(("create", ({"id": f"i{n}", "pk": f"k{n}"},)) for n in range(2 * COUNT))
+        ranges, rows, token = 0, 0, None
+        for _ in range(2 * COUNT):
+            page = run_query(store_of(items), text + tail, used, continuation=token, max_items=size)
+            ranges += page.metrics.ranges
+            rows += len(page.rows)
+            token = page.continuation
+            if token is None:
+                break
+        assert (ranges, rows) == (len(items.partitions()), COUNT)
+        assert ranges > 1

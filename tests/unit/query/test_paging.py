@@ -11,11 +11,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.accounts import World, open_world
+from tests.support.accounts import World, open_world, store_of
 from tests.support.paging import merge_first, split_first
 
 from armillary.container import Container
 from armillary.errors import BadInput
+from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.query.run.sql import run_range
 
 COMPOSITE = [{"path": "/n", "order": "ascending"}, {"path": "/g", "order": "descending"}]
 POLICIES: dict[str, Any] = {
@@ -176,3 +178,26 @@ def test_offset_and_limit_go_on_through_pages(filled: Container) -> None:
 def test_a_page_of_no_size_is_refused(filled: Container, size: int) -> None:
     with pytest.raises(BadInput, match="PageSize"):
         filled.query_page("SELECT * FROM c", max_items=size)
+
+
+def test_a_token_of_another_query_of_the_same_kind_is_refused(filled: Container) -> None:
+    """Or it would go on in the middle of an answer that was never begun."""
+    for text, other in (
+        ("SELECT VALUE c.id FROM c", "SELECT VALUE c.id FROM c WHERE c.n = 1"),
+        ("SELECT * FROM c ORDER BY c.n", "SELECT * FROM c WHERE c.n > 2 ORDER BY c.n"),
+        ("SELECT DISTINCT VALUE c.n FROM c", "SELECT DISTINCT VALUE c.g FROM c"),
+    ):
+        token = filled.query_page(text, max_items=1).continuation
+        assert token is not None
+        assert filled.query_page(text, continuation=token).rows
+        with pytest.raises(BadInput, match="Invalid Continuation Token"):
+            filled.query_page(other, continuation=token)
+
+
+def test_a_client_may_resume_a_sorted_range_with_another_filter(filled: Container) -> None:
+    """As those do that merge sorted ranges themselves."""
+    store = store_of(filled)
+    text = "SELECT c._rid, c.n FROM c WHERE {} ORDER BY c.n"
+    page = run_range(store, text.format("true"), start=EPK_MIN, end=EPK_MAX, max_items=1)
+    later = text.format("(c.n >= 0)")
+    assert run_range(store, later, start=EPK_MIN, end=EPK_MAX, continuation=page.continuation).rows

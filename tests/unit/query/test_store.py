@@ -357,6 +357,41 @@ def test_the_charges_of_pages_add_up_to_the_charge_of_the_query(world: World) ->
     assert charge == pytest.approx(whole.metrics.charge_ru())
 
 
+@pytest.mark.parametrize("partition_key", ["p", None])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM c",
+        "SELECT VALUE c.n FROM c WHERE c.n >= 2",
+        "SELECT VALUE x FROM c JOIN x IN c.two WHERE c.n >= 4",
+        "SELECT TOP 8 * FROM c",
+        "SELECT * FROM c OFFSET 4 LIMIT 8",
+        "SELECT DISTINCT VALUE c.n FROM c",
+        "SELECT * FROM (SELECT DISTINCT VALUE c.n FROM c) AS d",
+    ],
+)
+def test_a_last_page_that_is_exactly_full_is_the_last(
+    world: World, query: str, partition_key: str | None
+) -> None:
+    """Or a client would ask once more for an empty page that costs nothing."""
+    container = world.container("exactly", "/pk")
+    for number in range(12):
+        container.upsert_item({"id": str(number), "pk": "p", "n": number, "two": [1, 2]})
+    where: dict[str, Any] = {} if partition_key is None else {"partition_key": partition_key}
+    whole = container.query_page(query, **where)
+    assert whole.continuation is None
+    size = len(whole.rows) // 2
+    first = container.query_page(query, max_items=size, **where)
+    last = container.query_page(query, max_items=size, continuation=first.continuation, **where)
+    assert (len(first.rows), len(last.rows), last.continuation) == (size, size, None)
+    one = container.query_page(query, max_items=2 * size, **where)
+    assert (len(one.rows), one.continuation) == (2 * size, None)
+    if not whole.plan.blocks and whole.plan.base is None:
+        paid = first.metrics.charge_ru() + last.metrics.charge_ru()
+        assert paid == pytest.approx(whole.metrics.charge_ru(), abs=0.01)
+        assert one.metrics.charge_ru() == pytest.approx(whole.metrics.charge_ru())
+
+
 def test_headers_say_what_was_done(world: World) -> None:
     page = filled(world).query_page("SELECT VALUE c.n FROM c WHERE c.city = 'Oslo'")
     header = dict(part.split("=") for part in metrics_header(page.metrics).split(";"))

@@ -3,6 +3,8 @@
     WHERE c.tenant = "a" AND c.age > 3        the one logical partition "a"
     WHERE c.tenant IN ("a", "b")              two of them
     WHERE c.tenant = "a"     (key /tenant, /user)   the hashes that begin with that of "a"
+    WHERE c.date = "d" AND c.vin = "v"        the one logical partition, if the container makes
+                                              its synthetic key of just these
     WHERE false                               nothing
 
 Only conjuncts narrow, and they stay in the filter: narrowing is about where to look.
@@ -11,11 +13,14 @@ Only conjuncts narrow, and they stay in the filter: narrowing is about where to 
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 from armillary.encoding.hashing import prefix_range
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.errors import BadInput
+from armillary.keys.views import put
 from armillary.limits import QUERY_KEYS_MAX
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Scope, constant
@@ -69,8 +74,39 @@ def narrow(plan: Plan, scope: Scope, definition: ContainerDefinition) -> list[Pi
             break
         allowed.append(values)
     if not allowed:
-        return None
+        made = _made_keys(plan, terms, alias, scope, definition)
+        if made is None:
+            return None
+        allowed.append(made)
     return _pieces(allowed, definition, scope.model)
+
+
+def _made_keys(
+    plan: Plan, terms: list[nodes.Expr], alias: str, scope: Scope, definition: ContainerDefinition
+) -> list[JSON] | None:
+    """The synthetic keys of all items that a filter on every source leaves. No item is stored under
+    another: a write that says otherwise is refused.
+    """
+    synthetic = definition.synthetic_key
+    if synthetic is None or synthetic.is_random or scope.model is not JSON_MODEL:
+        return None
+    sources = synthetic.sources
+    if any(path[0] in plan.computed for path in sources):
+        return None
+    chosen = [_values_of(path, terms, alias, scope) for path in sources]
+    known = [values for values in chosen if values is not None]
+    if not sources or len(known) < len(sources) or prod(map(len, known)) > QUERY_KEYS_MAX:
+        return None
+    keys: list[JSON] = []
+    for values in product(*known):
+        item: dict[str, JSON] = {}
+        try:
+            for path, value in zip(sources, values, strict=True):
+                item = put(item, path, value)
+            keys.append(synthetic.value_for(item))
+        except BadInput:
+            return None  # no key can be made of it: let the filter decide
+    return keys
 
 
 def _terms(plan: Plan) -> tuple[list[nodes.Expr], list[nodes.Expr]]:

@@ -45,6 +45,8 @@ class Room:
     skip: int = 0
     deadline: float = float("inf")
     clock: Clock = time.monotonic
+    is_last: bool = False
+    """Whether nothing is wanted after this page (the rest of TOP or LIMIT fits into it)."""
     one_range: bool = False
     """Of rows that come one range after another: a page ends where its range does, be it empty."""
 

@@ -9,6 +9,9 @@ No form counts rows to skip, except what is left of OFFSET. A number of rows giv
 a place inside that item. Keys that make the token too long are compressed; if that is not enough
 they are cut, and the item is asked for them again (`is_cut`). Only if that item has changed since
 do rows that share the cut beginning come a second time; none is ever left out.
+
+A token carries a digest of the text of its query, when that is known, and is refused for another.
+Values of parameters may differ.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import base64
 import binascii
 import zlib
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -29,7 +33,8 @@ from armillary.values import JSON, UNDEFINED
 
 Kind: TypeAlias = Literal["rows", "ordered", "folded"]
 
-VERSION: Final = 1
+VERSION: Final = 2
+DIGEST_BYTES: Final = 6
 TOKEN_BYTES_MAX: Final = 720  # before base64, which makes 960 characters of it
 UNPACKED_BYTES_MAX: Final = 64 * KB  # of a token before it is compressed
 KEY_CHARACTERS: Final = 40  # of a cut key
@@ -60,6 +65,12 @@ class Continuation:
     begun: tuple[Begun, ...] = ()
     place: Place | None = None
     is_cut: bool = False
+    query: bytes = b""
+    """What the query is known by; empty when nobody said."""
+
+
+def query_digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
 
 
 def encode(continuation: Continuation, falling: tuple[bool, ...] = ()) -> str:
@@ -81,7 +92,7 @@ def _pack(one: Continuation) -> bytes:
     tie = b"" if place is None else place.tie
     number = 0 if place is None else place.number
     begun = [(each.start, each.end, each.rid, each.given) for each in one.begun]
-    head = (VERSION, one.kind, one.container, one.skip, one.left, begun)
+    head = (VERSION, one.kind, one.container, one.query, one.skip, one.left, begun)
     return msgspec.msgpack.encode((*head, keys, tie, number, one.is_cut))
 
 
@@ -103,7 +114,7 @@ def _cut(key: JSON, falls: bool) -> JSON:
 
 
 _FORM = tuple[
-    int, Kind, bytes, int, int | None, list[tuple[bytes, bytes, bytes, int]],
+    int, Kind, bytes, bytes, int, int | None, list[tuple[bytes, bytes, bytes, int]],
     list[list[Any]] | None, bytes, int, bool,
 ]  # fmt: skip
 _DECODER = msgspec.msgpack.Decoder(_FORM)
@@ -120,17 +131,22 @@ def _unpacked(data: bytes) -> bytes:
     return found
 
 
-def decode(text: str, kind: Kind, container: bytes, keys: int = 0) -> Continuation:
-    """Anything else than what `encode` made for this kind of plan on this container is refused."""
+def decode(
+    text: str, kind: Kind, container: bytes, keys: int = 0, query: bytes = b""
+) -> Continuation:
+    """Anything else than what `encode` made for this kind of plan on this container is refused, and
+    what it made for another query, where both are known.
+    """
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        (version, made_for, owner, skip, left, begun, values, tie, number, is_cut) = (
+        (version, made_for, owner, asked, skip, left, begun, values, tie, number, is_cut) = (
             _DECODER.decode(_unpacked(data))
         )
     except (ValueError, binascii.Error, zlib.error, msgspec.MsgspecError) as error:
         raise BadInput(REFUSED) from error
     fits = (
         (version, made_for, owner) == (VERSION, kind, container)
+        and (not query or not asked or asked == query)
         and skip >= 0
         and number >= 0
         and (left is None or left >= 0)
@@ -145,5 +161,5 @@ def decode(text: str, kind: Kind, container: bytes, keys: int = 0) -> Continuati
     if values is not None:
         place = Place(tuple(v[0] if v else UNDEFINED for v in values), tie, number)
     return Continuation(
-        made_for, owner, skip, left, tuple(Begun(*each) for each in begun), place, is_cut
+        made_for, owner, skip, left, tuple(Begun(*each) for each in begun), place, is_cut, query
     )

@@ -8,6 +8,7 @@ never appear. What an index can do is decided in `index_access.py`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -52,6 +53,10 @@ class View(Protocol):
         """Items in rid order, from the one after `after` (or with it)."""
         ...
 
+    def is_done(self, program: Program, after: bytes) -> bool:
+        """Whether `feed` would give nothing after `after`; False when that takes long to tell."""
+        ...
+
 
 class Source(Protocol):
     """Where the items of a query come from."""
@@ -64,6 +69,10 @@ class Source(Protocol):
 
     def are_together(self, first: Piece, second: Piece) -> bool:
         """Whether both begin in one physical partition."""
+        ...
+
+    def is_first(self, piece: Piece) -> bool:
+        """Whether no earlier part of the query lies in the physical partition where it begins."""
         ...
 
 
@@ -113,6 +122,12 @@ class StoreView:
         while batch := list(islice(rows, size)):
             yield batch
             size = min(2 * size, CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS)
+
+    def is_done(self, program: Program, after: bytes) -> bool:
+        """Nothing is decoded or counted: the next page does, and pays for it."""
+        batches = self.batches(program, after)
+        first = next(batches, [])
+        return not self.visible(first) and next(batches, None) is None
 
     def visible(self, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         if self.is_whole and self.state.definition.default_ttl == TTL_OFF:
@@ -223,12 +238,21 @@ class StoreSource:
         self.budget = budget
         self.store = store
         self.pieces = pieces
+        self._starts = [piece.start for piece in pieces]
         self.metrics = metrics
         self.computed = computed
 
     def are_together(self, first: Piece, second: Piece) -> bool:
         table = self.store.state.table
         return table.find(first.start) == table.find(second.start)
+
+    def is_first(self, piece: Piece) -> bool:
+        """From the pieces alone, which are sorted: a later page comes to the same answer."""
+        owner = self.store.state.table.find(piece.start)
+        before = bisect_left(self._starts, piece.start) - 1
+        if before < 0 or owner.start >= piece.start:
+            return True
+        return self.pieces[before].end <= owner.start
 
     def look(self, piece: Piece, work: Callable[[View], T]) -> tuple[T, bytes]:
         if self.budget is not None:
@@ -281,6 +305,9 @@ class MemoryView:
             for tie, value in chunk:
                 yield tie, program.combinations(value)
 
+    def is_done(self, program: Program, after: bytes) -> bool:
+        return not self.rows or self.rows[-1][0] <= after
+
 
 class MemorySource:
     """Rows that were computed, each with something unique to sort it by."""
@@ -293,6 +320,9 @@ class MemorySource:
         return work(self._view), piece.end
 
     def are_together(self, first: Piece, second: Piece) -> bool:
+        return True
+
+    def is_first(self, piece: Piece) -> bool:
         return True
 
 

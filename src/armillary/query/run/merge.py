@@ -67,7 +67,7 @@ def merge_rows(
     page = Merged()
     while waiting:
         piece, rid, given = waiting.popleft()
-        if not rid:
+        if not rid and source.is_first(piece):
             metrics.ranges += 1
         left = replace(
             room,
@@ -77,7 +77,12 @@ def merge_rows(
         )
 
         def work(view: View, rid: bytes = rid, given: int = given, left: Room = left) -> Taken:
-            return scan_rows(view, program, left, rid, given, metrics)
+            taken = scan_rows(view, program, left, rid, given, metrics)
+            is_full = len(taken.rows) >= left.items and not taken.given and not left.is_last
+            if is_full and not taken.at_end:
+                # Or a page that is exactly full would be followed by an empty one.
+                taken.at_end = view.is_done(program, taken.rid)
+            return taken
 
         taken, reach = source.look(piece, work)
         if reach < piece.end:
@@ -147,7 +152,7 @@ def merge_ordered(
     need = min(room.items + room.skip, ORDERED_ROWS_MAX)
     heap: list[tuple[Sortable, int]] = []
     for number in range(len(cursors)):
-        if after is None:
+        if after is None and source.is_first(cursors[number].piece):
             metrics.ranges += 1
         _refill(source, program, sorter, cursors, number, need, heap, metrics, room.clock)
     while heap:
@@ -214,7 +219,7 @@ def _refill(
         # Split since we last looked: the rest is a cursor of its own, at the same place.
         cursors.append(_Cursor(replace(cursor.piece, start=reach), cursor.after))
         cursor.piece = replace(cursor.piece, end=reach)
-        if cursor.after is None:
+        if cursor.after is None and source.is_first(cursors[-1].piece):
             metrics.ranges += 1
         _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, clock)
     cursor.rows.extend(rows)
@@ -249,7 +254,7 @@ def merge_groups(
     waiting = deque((piece, b"") for piece in source.pieces)
     while waiting:
         piece, rid = waiting.popleft()
-        if not rid and after is None:
+        if not rid and after is None and source.is_first(piece):
             metrics.ranges += 1
 
         def work(view: View, rid: bytes = rid) -> tuple[Groups, bytes | None]:

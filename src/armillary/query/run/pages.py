@@ -83,6 +83,7 @@ def run_plan(
     parameters: Mapping[str, JSON] = NO_PARAMETERS,
     *,
     text: str | None = None,
+    query: bytes = b"",
     start: bytes = EPK_MIN,
     end: bytes = EPK_MAX,
     partition_key: KeyValues | None = None,
@@ -95,6 +96,7 @@ def run_plan(
 ) -> QueryPage:
     """One page over everything, over the hashes from `start` to `end`, or over one partition key
     (or the beginning of a hierarchical one). `text`: what statistics call the query.
+    `query`: what continuations know it by.
     `page_per_range`: no page has rows of two physical partitions, unless they have to be merged.
     """
     with opened_functions(store, plan) as functions:
@@ -115,7 +117,9 @@ def run_plan(
         asked = _asked(state, partition_key, start, end)
         narrowed = narrow(_innermost(plan), scope, state.definition)
         pieces = asked if narrowed is None else _within(narrowed, asked)
-        job = _Job(store, plan, parameters, context, pieces, metrics, clock, budget, page_per_range)
+        job = _Job(
+            store, plan, parameters, context, pieces, metrics, clock, budget, page_per_range, query
+        )
         if plan.rank is not None:
             everywhere = replace(job, pieces=asked)
             asking = Asking(parameters, context, everywhere.results, job.every_row)
@@ -230,6 +234,7 @@ class _Job:
     clock: Clock
     budget: Budget
     page_per_range: bool = False
+    query: bytes = b""
 
     def page(
         self, continuation: str | None, items: int, deadline: float
@@ -237,9 +242,9 @@ class _Job:
         plan = self.plan
         kind = _kind(plan)
         container = self.store.state.container
-        old = tokens.Continuation(kind, container, plan.offset, plan.limit)
+        old = tokens.Continuation(kind, container, plan.offset, plan.limit, query=self.query)
         if continuation is not None:
-            old = tokens.decode(continuation, kind, container, len(plan.order))
+            old = tokens.decode(continuation, kind, container, len(plan.order), self.query)
             if old.is_cut and kind == "ordered" and old.place is not None:
                 old = replace(old, place=self._uncut(old.place))
         room = Room(
@@ -247,6 +252,7 @@ class _Job:
             skip=old.skip,
             deadline=deadline,
             clock=self.clock,
+            is_last=old.left is not None and old.left <= items,
             one_range=self.page_per_range,
         )
         if not room.items:

@@ -76,7 +76,9 @@ def quick_of(text: str, state: ContainerState) -> Quick | None:
     if found is None:
         return None
     path, operator, value = found
-    if path in {tuple(one) for one in definition.partition_key.paths}:
+    synthetic = definition.synthetic_key
+    sources = () if synthetic is None else synthetic.sources
+    if path in {tuple(one) for one in (*definition.partition_key.paths, *sources)}:
         return None  # it narrows the hashes, which `optimize.py` knows how to do
     if not state.plan.covers(path):
         return None

@@ -24,6 +24,7 @@ from armillary.query.plan.nodes import Plan
 from armillary.query.problems import QueryError, RefusedQuery
 from armillary.query.run import pages
 from armillary.query.run.consume import Clock
+from armillary.query.run.continuation import query_digest
 from armillary.query.run.pages import NO_PARAMETERS, QueryPage
 from armillary.query.sql.binder import bind
 from armillary.query.sql.computed import computed_of
@@ -87,6 +88,7 @@ def run_query(
         plan,
         parameters,
         text=text,
+        query=query_digest(text),
         partition_key=partition_key,
         continuation=continuation,
         max_items=max_items,
@@ -112,11 +114,14 @@ def run_range(
     budget: Budget | None = None,
 ) -> QueryPage:
     """One page of the query's answer over the hashes from `start` to `end` alone."""
+    plan = plan_of(text, parameters)
     return run_plan(
         store,
-        plan_of(text, parameters),
+        plan,
         parameters,
         text=text,
+        # Clients that merge sorted ranges resume them with another filter in the text.
+        query=b"" if plan.order else query_digest(text),
         start=start,
         end=end,
         partition_key=key,
