@@ -26,7 +26,7 @@ def slow_parse(source: str | Mapping[Any, Any]) -> tuple[dict[str, Any], str, in
     kept = {name: value for name, value in given.items() if name not in SYSTEM_PROPERTIES}
     item = _normal(kept, 1)
     item_id = item.get("id")
-    if not isinstance(item_id, str) or item_id == "" or item_id.endswith(" "):
+    if not isinstance(item_id, str) or item_id == "":
         raise Refused("id")
     if "/" in item_id or "\\" in item_id or len(item_id.encode()) > ID_BYTES_MAX:
         raise Refused("id")

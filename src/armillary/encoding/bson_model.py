@@ -45,6 +45,8 @@ from armillary.values import JSON, UNDEFINED
 _EXPONENT: Final = struct.Struct(">H")
 _BIAS: Final = 20_000
 _U32: Final = struct.Struct(">I")
+#: The shard key of a document whose value is BSON's deprecated `undefined`; no text gets it.
+UNDEFINED_KEY: Final = "$undefined"
 _EXACT_BELOW: Final = 1 << 53
 
 
@@ -117,6 +119,8 @@ class BsonModel(FramedModel):
             odd = value[:1] == "$" or looks_like_object_id(value)
             return item_id(value) if odd else value
         plain = from_stored(value)
+        if isinstance(plain, UndefinedValue):
+            return UNDEFINED_KEY
         if is_number(plain):
             number: Any = number_of(plain)
             if number == number and abs(number) < _EXACT_BELOW:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import pickle
 import struct
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -115,5 +116,10 @@ def split(data: bytes) -> Iterator[bytes]:
         at += length
 
 
+_making = threading.Lock()
+
+
 def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(kind)
+    """One at a time: msgspec shows half-made plans of a class to other threads."""
+    with _making:
+        return msgspec.msgpack.Decoder(kind)

@@ -131,6 +131,7 @@ class Machine:
         self._context: Any = None
         self._make: Any = None
         self._drive: Any = None
+        self._began = 0.0
         self.prepare()
 
     def prepare(self) -> None:
@@ -188,6 +189,7 @@ class Machine:
         return found if isinstance(found, str) else "{}"  # a script has changed the library
 
     def _call(self, *given: str) -> Any:
+        self._began = process_time()
         try:
             return self._drive(*given)
         except _quickjs.JSException as error:
@@ -195,13 +197,18 @@ class Machine:
 
     def _pump(self) -> None:
         """Promise jobs, until there are none. A chain without an end is cut by the clock."""
-        until = monotonic() + self._bounds["seconds"]
+        seconds = self._bounds["seconds"]
+        until = monotonic() + seconds
         try:
             while self._context.execute_pending_job():
                 if monotonic() > until:
                     raise Stopped
         except _quickjs.JSException as error:
             raise Stopped(error) from None
+        # The engine's own limit may cut a job first. A promise turns that into a rejection, and the
+        # chain would look as if it had come to its end.
+        if process_time() - self._began >= seconds:
+            raise Stopped
 
     def _compile(self, name: str, text: str) -> str | None:
         """None, or why it does not compile. Defines a global that `drive` takes away again."""

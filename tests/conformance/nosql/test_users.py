@@ -70,10 +70,3 @@ def test_scripts_are_kept(container: ContainerProxy, kind: str, body: dict[str, 
     assert getattr(scripts, f"get_{kind}")("s")["body"] == "function () { 1; }"
     getattr(scripts, f"delete_{kind}")("s")
     assert list(getattr(scripts, f"list_{kind}s")()) == []
-
-
-def test_running_a_script_says_that_it_is_not_built(container: ContainerProxy) -> None:
-    container.scripts.create_stored_procedure({"id": "s", "body": "function () {}"})
-    with pytest.raises(CosmosHttpResponseError, match="does not run scripts yet") as caught:
-        container.scripts.execute_stored_procedure("s", partition_key="a")
-    assert caught.value.status_code == 400

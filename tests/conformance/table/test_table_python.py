@@ -191,7 +191,7 @@ def test_concurrent_updates_lose_nothing(table: TableClient, server: TableServer
 
     def count(number: int) -> int:
         lost = 0
-        with server.client(retry_total=100) as service:
+        with server.client(retry_total=100, retry_status=100) as service:
             mine = service.get_table_client(table.table_name)
             for step in range(5):
                 while True:

@@ -161,7 +161,9 @@ def test_to_ask_makes_no_folder(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "no data folder" in result.stderr
     assert list(tmp_path.iterdir()) == []
-    assert call("nosuch://x", "SELECT 1").exit_code == 1
+    unknown = call("nosuch://x", "SELECT 1")
+    assert unknown.exit_code == 2
+    assert "nosuch:// is no engine" in unknown.stderr
 
 
 def test_a_result_that_can_not_be_written_is_an_error(data: str) -> None:

@@ -17,7 +17,8 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "armillary"
 #: Classes made in the thread that decodes them; nobody else knows them yet.
-OWN_CLASSES = {Path("query/expr/decoding.py")}
+#: Made while a query runs; made when an engine is opened, before its threads are.
+OWN_CLASSES = {Path("query/expr/decoding.py"), Path("engine/messages.py")}
 DECODING = {"Decoder", "decode", "convert"}
 
 RACE = """
