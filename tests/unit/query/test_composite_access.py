@@ -210,6 +210,7 @@ def test_a_page_reads_entries_as_it_needs_them(
     text = "SELECT VALUE c.at FROM c WHERE c.kind = 'k2'"
     page = containers["single"].query_page(text, max_items=5)
     assert len(page.rows) == 5
-    assert 5 <= read < 40, "of 80"
+    # Twice: a page that is full looks whether there is another row behind it.
+    assert 5 <= read < 50, "of 80, and 80 again"
     rest = containers["single"].query_page(text, continuation=page.continuation)
     assert page.rows + rest.rows == list(containers["single"].query(text))
