@@ -45,8 +45,9 @@ from armillary.values import JSON, UNDEFINED
 _EXPONENT: Final = struct.Struct(">H")
 _BIAS: Final = 20_000
 _U32: Final = struct.Struct(">I")
-#: The shard key of a document whose value is BSON's deprecated `undefined`; no text gets it.
+#: Shard keys of values that can be no `_id`; no text gets them.
 UNDEFINED_KEY: Final = "$undefined"
+REGEX_KEY: Final = "$regex/"
 _EXACT_BELOW: Final = 1 << 53
 
 
@@ -121,6 +122,8 @@ class BsonModel(FramedModel):
         plain = from_stored(value)
         if isinstance(plain, UndefinedValue):
             return UNDEFINED_KEY
+        if isinstance(plain, Regex):  # may be a shard key, but no `_id`
+            return f"{REGEX_KEY}{plain.flags}/{plain.pattern}"
         if is_number(plain):
             number: Any = number_of(plain)
             if number == number and abs(number) < _EXACT_BELOW:
