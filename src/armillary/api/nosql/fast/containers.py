@@ -1,5 +1,5 @@
-"""The container of a request on the short way, as its link names it: what `hot_reads.py`,
-`hot_queries.py` and `hot_creates.py` keep a template for.
+"""The container of a request on the short way, as its link names it: what `reads.py`,
+`queries.py` and `creates.py` keep a template for.
 
 Not hot: once per container and state of it, and after every doubt.
 """

@@ -1,7 +1,7 @@
-"""The signature of a request on the short way: whether our first key made it, and lately.
+"""The signature of a request on a fast path: whether our first key made it, and lately.
 
-HOT: once per request of `hot_reads.py`, `hot_queries.py` and `hot_creates.py`. What it does not
-know (other keys, other tokens, forms of escaping that nobody uses) is no refusal: the long way
+HOT: once per request of `reads.py`, `queries.py` and `creates.py`. What it does not
+know (other keys, other tokens, forms of escaping that nobody uses) is no refusal: the general path
 decides.
 """
 
