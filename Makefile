@@ -6,7 +6,7 @@ STAMP := .venv/.armillary-setup
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup lock run test lint types format bench soak conformance screenshots docs clean
+.PHONY: help setup lock run test floors lint types format bench soak conformance screenshots docs scoreboard dist clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,7 +20,9 @@ $(STAMP): requirements.lock pyproject.toml tools/setup.sh
 lock: $(STAMP)  ## resolve the dependencies again into requirements.lock
 	@$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --extra dev pyproject.toml --output-file requirements.lock
-	@echo "requirements.lock is fresh; 'make setup' installs it."
+	@$(PY) -m uv pip compile --quiet --upgrade --resolution lowest-direct --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --extra all --extra test pyproject.toml --output-file requirements.floors.lock
+	@echo "The locks are fresh; 'make setup' installs requirements.lock."
 
 run: $(STAMP)  ## the server on port 8081, data in ./.armillary, until Ctrl-C
 	@exec $(PY) -m armillary serve
@@ -33,6 +35,9 @@ lint: $(STAMP)  ## ruff: rules and format
 	@$(PY) -m ruff check --quiet && $(PY) -m ruff format --check --quiet \
 	  && echo "lint: clean" \
 	  || { echo "lint: 'make format' repairs what can be repaired"; exit 1; }
+
+floors: $(STAMP)  ## the tests of each dependency with the lowest versions that pyproject.toml allows
+	@tools/floors.sh
 
 types: $(STAMP)  ## mypy, strict
 	@$(PY) -m mypy
@@ -57,5 +62,12 @@ screenshots: $(STAMP)  ## pictures of the portal, to docs/images/; one: make scr
 docs: $(STAMP)  ## write the generated pages again
 	@$(PY) tools/reference_pages.py
 
+scoreboard: $(STAMP)  ## docs/scoreboard.md from bench/results/ and the walk; RUN=1 runs what registries have first
+	@$(PY) -m tools.scoreboard $(if $(RUN),--run)
+
+dist: $(STAMP)  ## the wheel, to dist/, tried in an empty virtual environment
+	@rm -rf dist && $(PY) -m hatchling build -t wheel >/dev/null && ls dist/*.whl
+	@$(PY) tools/try_wheel.py dist/*.whl
+
 clean:  ## remove .venv and every cache
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-floors .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,10 +1,11 @@
 """The same load on a folder, on one and on two servers over one PostgreSQL, and on Citus.
 
-    python bench/cluster.py [--seconds 10] [--clients 32] [--partitions 17]
+    python bench/cluster.py [--seconds 10] [--clients 32] [--only '1 server']
 
-Creates, point reads, and queries that return some items of all partitions, each for some seconds by
-as many clients as asked for, over kept connections. It prints operations a second and the CPU of
-all servers per operation; the database's own CPU is not in it. PostgreSQL is that of
+Creates, point reads, and queries for ten items of 17 partitions (17 requests each, as SDKs make
+them), each for some seconds by as many clients as asked for, over kept connections. It prints
+operations a second and the CPU of all servers per operation; the database's own CPU is not in it.
+PostgreSQL is that of
 `ARMILLARY_TEST_POSTGRES_URL`, or one from PyPI that is started here; Citus only where
 `ARMILLARY_TEST_CITUS_URL` names one. Compare lines of one run: the machine is the same.
 """
@@ -34,12 +35,13 @@ import armillary  # noqa: E402
 
 CONTAINER = "dbs/d/colls/c"
 ITEMS = 2_000
+PARTITIONS = 17
 OFF = ("--table-port", "off", "--mongo-port", "off", "--gremlin-port", "off")
 Ask = Callable[[SignedClient, int], int]
 
 
 def create(client: SignedClient, number: int) -> int:
-    item = {"id": f"n{number}", "pk": f"n{number}", "v": number % 200, "pad": "x" * 400}
+    item = {"id": f"n{number}", "pk": f"n{number}", "v": 200 + number % 200, "pad": "x" * 400}
     return client.create(CONTAINER, item).status
 
 
@@ -49,15 +51,24 @@ def read(client: SignedClient, number: int) -> int:
 
 
 def query(client: SignedClient, number: int) -> int:
-    text = f"SELECT * FROM c WHERE c.v = {number % 200}"
+    """Ten items of all partitions, as an SDK asks for them: every range by its id."""
+    text = "SELECT * FROM c WHERE c.v = @v"
     headers = {
         "content-type": "application/query+json",
         "x-ms-documentdb-isquery": "True",
         "x-ms-documentdb-query-enablecrosspartition": "True",
         "x-ms-max-item-count": "100",
     }
-    body = {"query": text, "parameters": []}
-    return client.ask("POST", f"/{CONTAINER}/docs", body, headers).status
+    body = {"query": text, "parameters": [{"name": "@v", "value": number % 200}]}
+    found = 0
+    for at in range(PARTITIONS):
+        asked = headers | {"x-ms-documentdb-partitionkeyrangeid": str(at)}
+        answer = client.ask("POST", f"/{CONTAINER}/docs", body, asked)
+        if answer.status != 200:
+            return answer.status
+        found += int(answer.headers["x-ms-item-count"])
+    assert found == ITEMS // 200, found
+    return 200
 
 
 WORK: dict[str, tuple[Ask, int]] = {
@@ -105,7 +116,7 @@ def measure(name: str, address: str, count: int, given: argparse.Namespace, fold
     with armillary.open(address) as account:
         database = account.create_database("d")
         container = database.create_container(
-            "c", "/pk", throughput=1_000_000, physical_partitions=given.partitions
+            "c", "/pk", throughput=1_000_000, physical_partitions=PARTITIONS
         )
         rows = ({"id": str(n), "pk": str(n), "v": n % 200, "pad": "x" * 400} for n in range(ITEMS))
         for item in rows:
@@ -136,19 +147,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--clients", type=int, default=32)
-    parser.add_argument("--partitions", type=int, default=17)
+    parser.add_argument("--only", default="", help="those whose name has this: '1 server'")
     given = parser.parse_args()
     print(
         f"{platform.system()} {platform.release()}, {os.cpu_count()} cores, "
-        f"{given.clients} clients, {given.partitions} partitions"
+        f"{given.clients} clients, {PARTITIONS} partitions"
     )
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        measure("lmdb", str(folder / "lmdb"), 1, given, folder)
-        measure("postgres, 1 server", fresh_url(), 1, given, folder)
-        measure("postgres, 2 servers", fresh_url(), 2, given, folder)
+        cases = [("lmdb", str(folder / "lmdb"), 1)]
+        cases += [("postgres, 1 server", fresh_url(), 1), ("postgres, 2 servers", fresh_url(), 2)]
         if citus := os.environ.get(CITUS_SERVER):
-            measure("citus, 1 server", fresh_url(citus), 1, given, folder)
+            cases.append(("citus, 1 server", fresh_url(citus), 1))
+        for name, address, count in cases:
+            if given.only in name:
+                measure(name, address, count, given, folder)
 
 
 if __name__ == "__main__":

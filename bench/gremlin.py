@@ -5,8 +5,9 @@
     filtered count   vertices of one age
     addV, addE       one element per request; durable here, in memory there
 
-gremlinpython asks both, one request after the other, in rounds that take turns. `--vertices` and
-`--edges` set the size (20,000 and 200,000).
+gremlinpython asks both, one request after the other, in rounds that take turns, after some seconds
+to warm up (a Java server is slow until its code is compiled). `--vertices` and `--edges` set the
+size (20,000 and 200,000). `--data FOLDER` keeps the loaded graph there, for another run.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ FOLDER = Path(__file__).resolve().parent / "gremlin_server"
 KEYS = 1000
 ROUNDS = 5
 PER_ROUND = 60
+WARM_REQUESTS = 400
+WARM_SECONDS = 4.0
 
 
 class Made:
@@ -76,8 +79,7 @@ def connect(url: str) -> Client:
     )  # fmt: skip
 
 
-@contextmanager
-def ours(made: Made, folder: Path, report: Report) -> Iterator[Client]:
+def load(made: Made, folder: Path, report: Report) -> None:
     began = time.perf_counter()
     with armillary.open(folder) as account:
         container = account.create_database("d").create_container("g", "/pk")
@@ -90,6 +92,12 @@ def ours(made: Made, folder: Path, report: Report) -> Iterator[Client]:
         container.bulk(group)
     elements = len(made.vertices) + len(made.edges)
     report.line("load, in process", elements / (time.perf_counter() - began), unit="el/s")
+
+
+@contextmanager
+def ours(made: Made, folder: Path, report: Report) -> Iterator[Client]:
+    if not folder.exists():
+        load(made, folder, report)
     command = [sys.executable, "-m", "armillary", "serve", "--data", str(folder), "--port", "0"]
     environ = {"ARMILLARY_THROUGHPUT_ENFORCE": "off"}
 
@@ -106,7 +114,7 @@ def ours(made: Made, folder: Path, report: Report) -> Iterator[Client]:
     client = connect(f"ws://localhost:{port}/gremlin")
     try:
         yield client
-        report.line("memory of the server", memory_mb(process.pid), unit="MB")
+        report.line("memory of Armillary", memory_mb(process.pid), unit="MB")
     finally:
         client.close()
         process.terminate()
@@ -120,7 +128,7 @@ def memory_mb(pid: int) -> float:
 
 
 @contextmanager
-def theirs(made: Made, folder: Path) -> Iterator[Client]:
+def theirs(made: Made, folder: Path, report: Report) -> Iterator[Client]:
     folder.mkdir()
     (folder / "vertices.tsv").write_text(
         "".join("\t".join(map(str, row)) + "\n" for row in made.vertices)
@@ -141,25 +149,36 @@ def theirs(made: Made, folder: Path) -> Iterator[Client]:
         cwd=FOLDER, check=True, capture_output=True,
     )  # fmt: skip
     process = subprocess.Popen(
-        ["java", "-Xmx1g", "-cp", listed.read_text(),
+        ["java", "-Xmx3g", "-cp", listed.read_text(),
          "org.apache.tinkerpop.gremlin.server.GremlinServer", str(folder / "server.yaml")],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    client = connect(f"ws://127.0.0.1:{port}/gremlin")
     try:
-        for _ in range(240):
-            if process.poll() is not None:
-                raise RuntimeError("Gremlin Server did not start.")
-            try:
-                client.submit("g.V().count()").all().result(10)
-                break
-            except Exception:  # noqa: BLE001 (it is not up yet; the driver raises many kinds)
-                time.sleep(0.5)
-        yield client
+        wait_for(process, port)
+        client = connect(f"ws://127.0.0.1:{port}/gremlin")
+        try:
+            assert client.submit("g.V().count()").all().result(60) == [len(made.vertices)]
+            assert client.submit("g.E().count()").all().result(60) == [len(made.edges)]
+            yield client
+            report.line("memory of Gremlin Server", memory_mb(process.pid), unit="MB")
+        finally:
+            client.close()
     finally:
-        client.close()
         process.terminate()
         process.wait(30)
+
+
+def wait_for(process: subprocess.Popen[bytes], port: int) -> None:
+    """Until it listens, which it does once the graph is loaded. By a socket of our own: a driver
+    that was refused once keeps its pool empty for ever."""
+    for _ in range(600):
+        if process.poll() is not None:
+            raise RuntimeError("Gremlin Server did not start.")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.5)
+    raise RuntimeError("Gremlin Server did not listen within five minutes.")
 
 
 Ask = Callable[[Client, bool, int], Any]
@@ -191,7 +210,7 @@ def questions(made: Made) -> dict[str, Ask]:
         "addV": lambda c, mine, n: submit(
             c,
             "g.addV('person').property(id, i).property('pk', k).property('name', i)",
-            {"i": f"new{mine}{next(serial)}", "k": f"k{n % KEYS}"},
+            {"i": f"new{os.getpid()}-{next(serial)}", "k": f"k{n % KEYS}"},
         ),
         "addE": lambda c, mine, n: submit(
             c,
@@ -206,32 +225,40 @@ def main() -> None:
     parser.add_argument("--vertices", type=int, default=20_000)
     parser.add_argument("--edges", type=int, default=200_000)
     parser.add_argument("--save", action="store_true")
+    parser.add_argument("--data", type=Path, help="where the loaded graph stays")
     parser.add_argument("--alone", action="store_true", help="without Gremlin Server")
     chosen = parser.parse_args()
     report = Report("gremlin")
     made = Made(chosen.vertices, chosen.edges)
     beside = not chosen.alone and all(shutil.which(one) for one in ("java", "mvn"))
-    with TemporaryDirectory() as folder, ours(made, Path(folder, "data"), report) as mine:
+    with (
+        TemporaryDirectory() as folder,
+        ours(made, chosen.data or Path(folder, "data"), report) as mine,
+    ):
         if not beside:
             report.note("Gremlin Server is left out: it needs Java and Maven.")
             measure(report, made, mine, None)
             return
-        with theirs(made, Path(folder, "server")) as other:
+        with theirs(made, Path(folder, "server"), report) as other:
             measure(report, made, mine, other)
 
 
 def measure(report: Report, made: Made, mine: Client, other: Client | None) -> None:
     for name, ask in questions(made).items():
         times: dict[bool, list[float]] = {True: [], False: []}
+        sides = [(True, mine), *([] if other is None else [(False, other)])]
+        for is_mine, client in sides:
+            warm_until = time.perf_counter() + WARM_SECONDS
+            for n in range(WARM_REQUESTS):
+                ask(client, is_mine, n)
+                if time.perf_counter() > warm_until:
+                    break
         for turn in range(ROUNDS):
-            for is_mine, client in ((True, mine), (False, other)):
-                if client is None:
-                    continue
+            for is_mine, client in sides:
                 for n in range(PER_ROUND):
                     began = time.perf_counter()
                     ask(client, is_mine, turn * PER_ROUND + n)
-                    if turn:  # the first round warms up
-                        times[is_mine].append(time.perf_counter() - began)
+                    times[is_mine].append(time.perf_counter() - began)
         middle = statistics.median(times[True])
         facts: dict[str, Any] = {"p50_us": round(middle * 1e6)}
         if times[False]:

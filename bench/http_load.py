@@ -1,6 +1,6 @@
 """A closed loop of clients: each sends its next request when the last one is answered.
 
-    connections × ──▶ request ──▶ answer (its length from Content-Length) ──▶ next
+    connections × ──▶ request ──▶ answer (by Content-Length, or its last chunk) ──▶ next
 
 The generator costs about as much as the bare server, and shares the machine with it; so only ratios
 of one run mean something.
@@ -19,6 +19,8 @@ from typing import cast
 from armillary.server.loops import new_loop
 
 LENGTH = re.compile(rb"(?i)\r\ncontent-length: (\d+)")
+CHUNKED = re.compile(rb"(?i)\r\ntransfer-encoding: chunked")
+LAST_CHUNK = b"0\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,13 @@ class _Client(asyncio.Protocol):
             end = self._buffer.find(b"\r\n\r\n")
             if end < 0:
                 return
-            found = LENGTH.search(self._buffer, 0, end)
-            self._need = end + 4 + (int(found[1]) if found else 0)
+            if CHUNKED.search(self._buffer, 0, end):
+                if not self._buffer.endswith(LAST_CHUNK):
+                    return
+                self._need = len(self._buffer)
+            else:
+                found = LENGTH.search(self._buffer, 0, end)
+                self._need = end + 4 + (int(found[1]) if found else 0)
         if len(self._buffer) >= self._need:
             self._times.append(time.perf_counter() - self._sent)
             self.failures += self._buffer[9:10] != b"2"

@@ -1,25 +1,42 @@
 """MongoDB: inserts, point finds and indexed finds through PyMongo, at 1 and 32 connections.
 
-    python bench/mongo.py [--peer mongodb://…] [--seconds 3]
+    python bench/mongo.py [--ferretdb] [--peer mongodb://…] [--seconds 3]
 
-A peer (FerretDB 1.24, say) is measured in the same run with the same clients; the table has both
-and their ratio. Our server is started on a folder of its own, durable, without throttling.
+A peer is measured in the same run with the same clients, in turns; the table has both and their
+ratio. `--ferretdb` builds and starts FerretDB 1.24 on SQLite (bench/ferretdb; needs Go). Our server
+is started on a folder of its own, durable, without throttling.
+
+The last lines compare a point find with a bare server, which takes frames apart and answers each
+with the same bytes: processor time of the server process per find, sent by one client of ours that
+neither encodes nor decodes.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pymongo import MongoClient
+from tests.support.ferretdb import ferretdb
+
+from armillary.api.mongo.wire.frames import OP_MSG, FrameReader, pack
+from armillary.encoding.bson.values import decode, encode
+from armillary.server.loops import new_loop
 
 Collection = Any
 DOCUMENTS = 10_000
@@ -34,7 +51,8 @@ def insert_many(items: Collection, number: int) -> None:
 
 
 def find_by_id(items: Collection, number: int) -> None:
-    assert items.find_one({"_id": number % DOCUMENTS}) is not None
+    number %= DOCUMENTS
+    assert items.find_one({"_id": number, "shard": number % 100}) is not None
 
 
 def find_ten(items: Collection, number: int) -> None:
@@ -44,7 +62,7 @@ def find_ten(items: Collection, number: int) -> None:
 WORK: dict[str, tuple[str, Callable[[Collection, int], None]]] = {
     "insert_one": ("written", insert_one),
     "insert_many(100)": ("bulk", insert_many),
-    "find by _id": ("read", find_by_id),
+    "find by _id and shard key": ("read", find_by_id),
     "indexed find of 10": ("read", find_ten),
 }
 
@@ -70,23 +88,27 @@ def rate(client: Any, name: str, connections: int, seconds: float) -> float:
     return sum(done) / seconds
 
 
-def fill(client: Any) -> None:
+def fill(client: Any, *, sharded: bool) -> None:
     client.drop_database("bench")
+    if sharded:
+        client.admin.command({"shardCollection": "bench.read", "key": {"shard": "hashed"}})
     read = client.bench.read
     read.create_index("group")
     for start in range(0, DOCUMENTS, 1000):
         read.insert_many(
-            [{"_id": n, "group": n // 10, "text": "x" * 200} for n in range(start, start + 1000)]
+            [
+                {"_id": n, "shard": n % 100, "group": n // 10, "text": "x" * 200}
+                for n in range(start, start + 1000)
+            ],
+            ordered=False,
         )
     client.bench.written.insert_one({"_id": "first"})
     client.bench.bulk.insert_one({"_id": "first"})
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--peer")
-    parser.add_argument("--seconds", type=float, default=3.0)
-    asked = parser.parse_args()
+@contextmanager
+def armillary() -> Iterator[tuple[int, str]]:
+    """Process id and URI."""
     with tempfile.TemporaryDirectory() as folder:
         environ = os.environ | {"ARMILLARY_THROUGHPUT_ENFORCE": "off"}
         ports = ["--port", "0", "--mongo-port", "0", "--table-port", "off", "--gremlin-port", "off"]
@@ -105,24 +127,153 @@ def main() -> None:
                     uri = found[1] + found[2]
                 if line.startswith("ready"):
                     break
-            names = {"armillary": uri} | ({"peer": asked.peer} if asked.peer else {})
-            clients: dict[str, MongoClient[Any]] = {
-                name: MongoClient(one, maxPoolSize=64) for name, one in names.items()
-            }
-            for client in clients.values():
-                fill(client)
-            print("| work | connections | " + " | ".join(f"{name}/s" for name in clients) + " |")
-            for connections in (1, 32):
-                for name in WORK:
-                    rates = [rate(c, name, connections, asked.seconds) for c in clients.values()]
-                    shown = " | ".join(f"{one:,.0f}" for one in rates)
-                    ratio = f" | {rates[0] / rates[1]:.2f}" if len(rates) > 1 else ""
-                    print(f"| {name} | {connections} | {shown}{ratio} |", flush=True)
-            for client in clients.values():
-                client.close()
+            yield server.pid, uri
         finally:
             server.terminate()
             server.wait(30)
+
+
+# --- beside a bare server -------------------------------------------------------------------------
+
+
+class Bare(asyncio.Protocol):
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+        self._frames = FrameReader()
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        for frame in self._frames.receive(data):
+            self._transport.write(self._answer[:8] + struct.pack("<i", frame.request_id)
+                                  + self._answer[12:])  # fmt: skip
+
+
+def bare_main(answer: Path) -> None:
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        data = answer.read_bytes()
+        server = await loop.create_server(lambda: Bare(data), "127.0.0.1", 0)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await server.serve_forever()
+
+    new_loop().run_until_complete(serve())
+
+
+class Sender:
+    """One connection that sends bytes and takes whole frames."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def ask(self, data: bytes) -> bytes:
+        self._socket.sendall(data)
+        found = self._socket.recv(65_536)
+        while len(found) < int.from_bytes(found[:4], "little"):
+            found += self._socket.recv(65_536)
+        return found
+
+
+def message(command: dict[str, Any]) -> bytes:
+    return pack(7, 0, OP_MSG, b"\x00" * 5 + encode(command))
+
+
+def finds() -> list[bytes]:
+    """What PyMongo sends."""
+    session = {"id": b"0123456789abcdef"}
+    return [
+        message({"find": "read", "filter": {"_id": n, "shard": n % 100}, "limit": 1,
+                 "singleBatch": True, "lsid": session, "$db": "bench"})
+        for n in range(0, DOCUMENTS, 3)
+    ]  # fmt: skip
+
+
+def cpu_seconds(pid: int) -> float:
+    parts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def logged_in(uri: str) -> Sender:
+    from urllib.parse import unquote
+
+    found = re.match(r"mongodb://([^:]+):([^@]+)@[^:]+:(\d+)/", uri)
+    assert found is not None
+    sender = Sender(int(found[3]))
+    payload = f"\0{found[1]}\0{unquote(found[2])}".encode()
+    login = {"saslStart": 1, "mechanism": "PLAIN", "payload": payload, "$db": "admin"}
+    assert decode(sender.ask(message(login))[21:])["ok"] == 1
+    return sender
+
+
+def beside_bare(pid: int, uri: str, rounds: int) -> tuple[float, float]:
+    """Microseconds of processor time per find: ours, the bare server's."""
+    asked = finds()
+    ours = logged_in(uri)
+    answer = ours.ask(asked[0])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "answer"
+        file.write_bytes(answer)
+        bare = subprocess.Popen(
+            [sys.executable, __file__, "--bare", str(file)], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            assert bare.stdout is not None
+            servers = [(pid, ours), (bare.pid, Sender(int(bare.stdout.readline())))]
+            spent = [0.0, 0.0]
+            for _ in range(rounds):
+                for at, (process, sender) in enumerate(servers):
+                    before = cpu_seconds(process)
+                    for one in asked:
+                        sender.ask(one)
+                    spent[at] += cpu_seconds(process) - before
+        finally:
+            bare.terminate()
+            bare.wait(30)
+    ours_us, bare_us = (one / rounds / len(asked) * 1e6 for one in spent)
+    return ours_us, bare_us
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ferretdb", action="store_true")
+    parser.add_argument("--peer")
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--bare", help="be the bare server; answer with this file")
+    asked = parser.parse_args()
+    if asked.bare:
+        bare_main(Path(asked.bare))
+        return
+    with ExitStack() as stack:
+        pid, uri = stack.enter_context(armillary())
+        names = {"armillary": uri}
+        if asked.ferretdb:
+            names["ferretdb"] = stack.enter_context(ferretdb())
+        elif asked.peer:
+            names["peer"] = asked.peer
+        load = os.getloadavg()[0]
+        print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, load {load:.2f} before")
+        clients: dict[str, MongoClient[Any]] = {
+            name: MongoClient(one, maxPoolSize=64) for name, one in names.items()
+        }
+        for name, client in clients.items():
+            fill(client, sharded=name == "armillary")
+        print("| work | connections | " + " | ".join(f"{name}/s" for name in clients) + " |")
+        for connections in (1, 32):
+            for work in WORK:
+                rates = [rate(c, work, connections, asked.seconds) for c in clients.values()]
+                shown = " | ".join(f"{one:,.0f}" for one in rates)
+                ratio = f" | {rates[0] / rates[1]:.2f}" if len(rates) > 1 else ""
+                print(f"| {work} | {connections} | {shown}{ratio} |", flush=True)
+        for client in clients.values():
+            client.close()
+        ours_us, bare_us = beside_bare(pid, uri, asked.rounds)
+        print(f"point find, server CPU: {ours_us:.1f} µs; bare server: {bare_us:.1f} µs; "
+              f"bare / ours: {bare_us / ours_us:.2f}")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -224,7 +224,7 @@ def child_mb() -> float:
     found = 0.0
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            if b"scripts/child.py" in (entry / "cmdline").read_bytes():
+            if b"scripts/children/child.py" in (entry / "cmdline").read_bytes():
                 pages = int((entry / "statm").read_text().split()[1])
                 found = max(found, pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
         except OSError:

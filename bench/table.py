@@ -3,19 +3,21 @@
     upsert    PUT of an entity of 1 KB and 8 properties over 4,000 keys: durable and indexed here;
               Azurite keeps tables in memory and writes its file from time to time
     read      GET by PartitionKey and RowKey over the same keys
+    sync      bare fdatasync of one page: a lone durable upsert waits for one, and for
+              one write of a page through O_DSYNC
     idle      memory of the server's processes with the Table port open and closed
 
-Both over one and 32 connections, signed with SharedKey, checked by both. `--seconds N`, `--no-npm`.
+Both over one and 32 connections, with requests that were signed with SharedKey before and are
+checked by both, sent by wrk (`bench/http_drive.py`), with the processor time of all processes of
+each server per answer. `--seconds N`, `--no-npm`.
 Azurite is installed by npm into a temporary folder, or taken from ARMILLARY_AZURITE.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import hmac
-import itertools
 import os
 import re
 import shutil
@@ -27,29 +29,25 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
-from functools import partial
 from pathlib import Path
-from typing import cast
 
-from bench.http_servers import family
+from bench.http_drive import drive, generator
+from bench.http_load import send_all
+from bench.http_servers import Running, family
 from bench.report import Report
 
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.server.loops import new_loop
 
 AZURITE_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 KEYS = 4_000
 TABLE = "bench"
-HOST = "127.0.0.1"
-LENGTH = re.compile(rb"(?i)\r\ncontent-length: (\d+)")
-CHUNKED = re.compile(rb"(?i)\r\ntransfer-encoding: chunked")
 
 
 class Server:
     def __init__(self, name: str, port: int, pid: int, account: str, key: str, prefix: str) -> None:
-        self.name, self.port, self.pid = name, port, pid
+        self.name, self.port, self.running = name, port, Running(name, port, pid)
         self._account, self._key, self._prefix = account, base64.b64decode(key), prefix
 
     def request(self, method: str, path: str, body: bytes = b"", more: str = "") -> bytes:
@@ -78,88 +76,6 @@ def entity(number: int) -> bytes:
 
 def path_of(number: int) -> str:
     return f"/{TABLE}(PartitionKey='p{number % 500}',RowKey='{number}')"
-
-
-# --- load -----------------------------------------------------------------------------------------
-
-
-class Client(asyncio.Protocol):
-    """Sends its next request when the last one is answered; reads bodies of both kinds."""
-
-    def __init__(self, requests: Iterator[bytes], times: list[float]) -> None:
-        self._requests, self._times = requests, times
-        self._buffer = b""
-        self.failures = 0
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast(asyncio.Transport, transport)
-        self._send()
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        end = self._buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        if CHUNKED.search(self._buffer, 0, end):
-            if not self._buffer.endswith(b"0\r\n\r\n"):
-                return
-        else:
-            found = LENGTH.search(self._buffer, 0, end)
-            if len(self._buffer) < end + 4 + (int(found[1]) if found else 0):
-                return
-        self._times.append(time.perf_counter() - self._sent)
-        self.failures += self._buffer[9:10] != b"2"
-        self._buffer = b""
-        self._send()
-
-    def _send(self) -> None:
-        self._sent = time.perf_counter()
-        self.transport.write(next(self._requests))
-
-
-def measure(
-    server: Server, requests: list[bytes], connections: int, seconds: float
-) -> tuple[float, float, float]:
-    """(answers per second, p50 and p99 in ms)."""
-
-    async def run() -> tuple[float, float, float]:
-        loop, times, clients = asyncio.get_running_loop(), list[float](), []
-        for at in range(connections):
-            turn = itertools.cycle(requests[at * 97 % KEYS :] + requests[: at * 97 % KEYS])
-            made = await loop.create_connection(partial(Client, turn, times), HOST, server.port)
-            clients.append(made[1])
-        await asyncio.sleep(seconds / 4)
-        times.clear()
-        began = time.perf_counter()
-        await asyncio.sleep(seconds)
-        spent, found = time.perf_counter() - began, sorted(times)
-        for client in clients:
-            client.transport.abort()
-        assert not sum(client.failures for client in clients), "some answers were errors"
-        at50, at99 = (found[int(len(found) * part)] * 1000 for part in (0.5, 0.99))
-        return len(found) / spent, at50, at99
-
-    loop = new_loop()
-    try:
-        return loop.run_until_complete(run())
-    finally:
-        loop.close()
-
-
-def send_once(server: Server, requests: list[bytes]) -> None:
-    async def run() -> None:
-        reader, writer = await asyncio.open_connection(HOST, server.port)
-        for request in requests:
-            writer.write(request)
-            head = await reader.readuntil(b"\r\n\r\n")
-            if CHUNKED.search(head):
-                await reader.readuntil(b"0\r\n\r\n")
-            elif found := LENGTH.search(head):
-                await reader.readexactly(int(found[1]))
-            assert head[9:10] == b"2", head
-        writer.close()
-
-    asyncio.run(run())
 
 
 # --- servers --------------------------------------------------------------------------------------
@@ -208,6 +124,19 @@ def azurite(folder: Path, data: Path) -> Iterator[Server]:
         yield Server("Azurite", port, child.pid, name, AZURITE_KEY, f"/{name}")
 
 
+def sync_rate(folder: Path) -> float:
+    """Bare `fdatasync` of one page, per second."""
+    with (folder / "sync").open("wb", buffering=0) as file:
+        file.write(bytes(64 * 4096))
+        os.fsync(file.fileno())
+        began, count = time.perf_counter(), 0
+        while time.perf_counter() - began < 1.0:
+            os.pwrite(file.fileno(), bytes(4096), count % 64 * 4096)
+            os.fdatasync(file.fileno())
+            count += 1
+        return count / (time.perf_counter() - began)
+
+
 def memory_mb(pid: int) -> float:
     """Private memory of a process and its children."""
     total = 0
@@ -233,24 +162,32 @@ def install(folder: Path) -> Path | None:
 # --- the run --------------------------------------------------------------------------------------
 
 
-def rates(report: Report, server: Server, seconds: float) -> dict[str, float]:
+def rates(report: Report, server: Server, folder: Path, seconds: int) -> dict[str, float]:
     create = server.request(
         "POST",
         "/Tables",
         f'{{"TableName":"{TABLE}"}}'.encode(),
         "x-ms-offer-throughput: 1000000\r\n",
     )
-    send_once(server, [create])
     writes = [server.request("PUT", path_of(n), entity(n)) for n in range(KEYS)]
     reads = [server.request("GET", path_of(n)) for n in range(KEYS)]
-    send_once(server, writes)
+    for requests in ([create], writes):
+        sent = send_all(server.port, iter(requests), connections=8, seconds_max=120, secure=False)
+        assert sent == len(requests), "some answers were errors"
     found: dict[str, float] = {}
     for what, requests in (("read", reads), ("upsert", writes)):
         for connections in (1, 32):
-            rate, p50, p99 = measure(server, requests, connections, seconds)
+            seen = drive(server.running, requests, folder, seconds, connections)
+            assert not seen.failures, "some answers were errors"
             name = f"{what}, {connections} connections"
-            report.line(f"{server.name}: {name}", rate, p50_ms=p50, p99_ms=p99)
-            found[name] = rate
+            report.line(
+                f"{server.name}: {name}",
+                seen.rate,
+                p50_ms=seen.p50_ms,
+                p99_ms=seen.p99_ms,
+                cpu_us=seen.cpu_us,
+            )
+            found[name], found[f"{name}, processor time"] = seen.rate, seen.per_cpu_s
     return found
 
 
@@ -265,20 +202,22 @@ def idle(report: Report, place: Path) -> None:
 
 
 def main() -> None:
-    seconds = float(sys.argv[sys.argv.index("--seconds") + 1]) if "--seconds" in sys.argv else 5.0
+    seconds = int(sys.argv[sys.argv.index("--seconds") + 1]) if "--seconds" in sys.argv else 5
     report = Report("table")
+    report.note(f"load by {generator()}")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
+        report.line("bare fdatasync of one page", sync_rate(place))
         idle(report, place)
         with ours(place / "data") as server:
-            mine = rates(report, server, seconds)
+            mine = rates(report, server, place, seconds)
         found = install(place / "npm")
         if found is None:
             report.note("without Azurite: npm is not here, or could not install it")
             return
         (place / "azurite").mkdir()
         with azurite(found, place / "azurite") as server:
-            other = rates(report, server, seconds)
+            other = rates(report, server, place, seconds)
         for name, rate in mine.items():
             report.line(f"ratio: {name}", rate / other[name], unit="x")
 

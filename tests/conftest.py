@@ -36,6 +36,7 @@ LONG_FILES = (
     "crash/test_rolling_restart.py",
     "unit/engine/test_postgres_supervisor.py",
     "sim/test_split_model.py",
+    "crash/test_histories.py",
     "crash/test_move_kills.py",
     "unit/test_tutorial.py",
     "crash/test_server_kills.py",

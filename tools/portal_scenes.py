@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from json import dumps
 from random import Random
 from typing import Any
 from urllib.parse import quote
@@ -101,3 +102,32 @@ def advisor(portal: Portal) -> None:
     page.get_by_role("button", name="Advise").click()
     portal.see("recommended").wait_for(timeout=120_000)
     page.wait_for_timeout(1_000)
+
+
+def graph(portal: Portal) -> None:
+    """People of eight cities who mostly know people of their own."""
+    random = Random(16)
+    portal.make_container("shop", "people", "/city", throughput=3_000)
+    cities = {f"{name}-{at}": CITIES[at % len(CITIES)] for at, name in enumerate(NAMES * 4)}
+    ids = list(cities)
+
+    def put(document: dict[str, Any]) -> None:
+        headers = {"x-ms-documentdb-partitionkey": dumps([document["city"]])}
+        found = portal.api.ask("POST", "/dbs/shop/colls/people/docs", document, headers)
+        assert found.status == 201, found.body
+
+    for id, city in cities.items():
+        put({"id": id, "label": "person", "city": city})
+    for number in range(60):
+        one = random.choice(ids)
+        near = [id for id in ids if id != one and (cities[id] == cities[one]) == (number % 5 > 0)]
+        other = random.choice(near)
+        put({
+            "id": f"k{number}", "label": "knows", "city": cities[one], "_isEdge": True,
+            "_vertexId": one, "_vertexLabel": "person", "_sink": other, "_sinkLabel": "person",
+            "_sinkPartition": cities[other],
+        })  # fmt: skip
+    page = portal.open("/graph?db=shop&c=people&q=g.V()")
+    page.get_by_role("button", name="Run").click()
+    portal.see("graph-picture").wait_for()
+    page.wait_for_timeout(500)

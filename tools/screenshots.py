@@ -53,6 +53,7 @@ SHOTS: Final[tuple[Shot, ...]] = (
     Shot("portal-query", portal_scenes.query),
     Shot("portal-query-plan", portal_scenes.query_plan, dark=True),
     Shot("portal-advisor", portal_scenes.advisor),
+    Shot("portal-graph", portal_scenes.graph, TALL),
     Shot(
         "portal-partitions",
         partition_scenes.skewed,

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 from armillary.clock import Clock, new_random
 from armillary.container import Container
@@ -25,7 +25,12 @@ from armillary.engine.base import Durability
 from armillary.engine.opening import open_engine
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.keys import SyntheticKey
-from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
+from armillary.limits import (
+    CLASSIC_BYTES_MAX,
+    LOGICAL_BYTES_MAX,
+    PARTITION_BYTES_MAX,
+    PARTITION_RU_MAX,
+)
 from armillary.partition.budgets.ledger import Ledger
 from armillary.partition.provisioning.offers import requested
 from armillary.partition.provisioning.partitions import PartitionLimits
@@ -33,7 +38,7 @@ from armillary.partition.request_units import PROFILES
 from armillary.query.sql.computed import check_computed
 from armillary.scripts.lazy import LazyRuntime
 from armillary.store.catalog.accounts import AccountStore
-from armillary.store.commands import HANDLERS
+from armillary.store.commands import CODECS_PATH, HANDLERS, HANDLERS_PATH
 from armillary.store.migration import rekey as rekeying
 from armillary.store.migration.rekey import RekeyProgress, RekeyReport
 from armillary.store.opening import open_store
@@ -45,20 +50,24 @@ from armillary.values import JSON
 T = TypeVar("T")
 
 
+Writer: TypeAlias = Literal["thread", "process"]
+
+
 def open_account(
     address: str | Path,
     *,
     durability: Durability = "full",
     clock: Clock | None = None,
     seed: int | None = None,
-    partition_bytes: int = PARTITION_BYTES_MAX,
+    partition_bytes: int | None = None,
     partition_ru: int = PARTITION_RU_MAX,
-    logical_bytes: int = LOGICAL_BYTES_MAX,
+    logical_bytes: int | None = None,
     enforce: Enforce = "off",
     burst: bool = False,
     serverless: bool = False,
     profile: str = "default",
     housekeeping: bool = True,
+    writer: Writer = "thread",
 ) -> Account:
     """Open an account, making it if it is new.
 
@@ -67,17 +76,37 @@ def open_account(
     make a run repeatable.
 
     `partition_bytes` and `partition_ru` are what a physical partition holds and serves before it
-    splits, `logical_bytes` the size limit of one partition key value; lower them to watch splits on
-    a laptop. With `enforce="on"` requests above the provisioned throughput are refused, as in the
-    cloud; a `serverless` account has no provisioned throughput, each physical partition serves half
-    of `partition_ru`. With `housekeeping` a background thread splits partitions and removes expired
-    items; without it, call `settle` when you want that done.
+    splits, `logical_bytes` the size limit of one partition key value (50 GB and 20 GB; 10 GB both
+    under the profile "classic"); lower them to watch splits on a laptop. With `enforce="on"`
+    requests above the provisioned throughput are refused, as in the cloud; a `serverless` account
+    has no provisioned throughput, each physical partition serves half of `partition_ru`. With
+    `housekeeping` a background thread splits partitions and removes expired items; without it, call
+    `settle` when you want that done.
+
+    `writer="process"` writes a folder in a process of its own, so that `bulk` prepares on one core
+    and writes on another. It takes a moment to start, and the main module of the program has to be
+    one that can be imported (`if __name__ == "__main__":`).
     """
+    if writer not in get_args(Writer):
+        raise BadInput(f"The writer is a thread or a process, not {writer!r}.")
+    if writer == "process" and clock is not None:
+        raise BadInput("A writer process has the clock of the system.")
     if profile not in PROFILES:
         raise BadInput(f"The profile is {' or '.join(PROFILES)}, not {profile!r}.")
-    limits = PartitionLimits(partition_bytes, partition_ru, logical_bytes)
+    classic = CLASSIC_BYTES_MAX if profile == "classic" else None
+    limits = PartitionLimits(
+        partition_bytes or classic or PARTITION_BYTES_MAX,
+        partition_ru,
+        logical_bytes or classic or LOGICAL_BYTES_MAX,
+    )
     engine = open_engine(
-        address, HANDLERS, durability=durability, clock=clock, packed=PACKED, sealed=SEALED
+        address,
+        HANDLERS,
+        durability=durability,
+        clock=clock,
+        packed=PACKED,
+        sealed=SEALED,
+        writer_process=(HANDLERS_PATH, CODECS_PATH) if writer == "process" else None,
     )
     try:
         where = parse_address(address)
@@ -113,7 +142,7 @@ class Account:
 
     @property
     def store(self) -> AccountStore:
-        """What the protocols stand on: for whoever puts an API over an account in process."""
+        """What the protocols stand on: to put an API over an account in process."""
         return self._store
 
     def settle(self) -> None:
@@ -203,7 +232,7 @@ class Database:
         of 2018 were; with more it behaves as any other. `api` ("nosql", "table", "mongo",
         "gremlin") says what its values mean, for ever.
         """
-        body: dict[str, Any] = {"id": id} | _keys_of(partition_key, synthetic_key)
+        body: dict[str, Any] = {"id": id} | keys_of(partition_key, synthetic_key)
         if indexing_policy is not None:
             body["indexingPolicy"] = indexing_policy
         if unique_keys:
@@ -267,23 +296,35 @@ class Database:
         synthetic_key: SyntheticKey | dict[str, JSON] | None = None,
         throughput: int | None = None,
         autoscale_max: int | None = None,
+        cut_over: bool = False,
         progress: Callable[[RekeyProgress], None] = lambda progress: None,
         **changes: JSON,
     ) -> RekeyReport:
         """Copy the container `source` into a new one, `target`, with another partition key, while
         the source is used. `changes` replace settings that the target takes over from the source,
         such as `indexingPolicy`. After a crash the same call goes on where it was. Items that find
-        no place, because another one has their id and new key, are in the report's `left`."""
+        no place, because another one has their id and new key, are in the report's `left`.
+
+        `cut_over`: when the target has caught up, the source is closed for writing, the last
+        changes are brought over and both sides compared; it stays closed (`reopen_container`)
+        unless they differ. Without it, what is written to the source after the last look is not in
+        the target.
+        """
         body: dict[str, JSON] = {"id": target, **changes}
-        body |= _keys_of(partition_key, synthetic_key)
+        body |= keys_of(partition_key, synthetic_key)
         return rekeying.rekey(
             self._store,
             self.id,
             source,
             body,
             throughput=requested(throughput, autoscale_max),
+            cut_over=cut_over,
             progress=progress,
         )
+
+    def reopen_container(self, id: str) -> None:
+        """Let a container be written to again that a `rekey` with `cut_over` has closed."""
+        self._store.close_container(self.id, id, None)
 
     def delete_container(self, id: str) -> None:
         self._store.delete_container(self.id, id)
@@ -301,7 +342,7 @@ def _there_now(read: Callable[[], T], refusal: Conflict) -> T:
         raise refusal from None
 
 
-def _keys_of(
+def keys_of(
     partition_key: str | Sequence[str] | dict[str, JSON] | None,
     synthetic_key: SyntheticKey | dict[str, JSON] | None,
 ) -> dict[str, JSON]:

@@ -7,8 +7,8 @@
     budget.release(len(text))     when it is let go
 
 Every loop that a stranger can make long takes part, in whatever language he wrote it. Past a bound
-it raises; whoever began the operation turns that into an answer. `cancel` may be called from any
-thread, at any time. What was spent is charged (`steps`, `bytes_peak`).
+it raises; the code that began the operation turns that into an answer. `cancel` may be called from
+any thread, at any time. What was spent is charged (`steps`, `bytes_peak`).
 """
 
 from __future__ import annotations

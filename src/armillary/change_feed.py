@@ -18,7 +18,7 @@ from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.errors import BadInput
 from armillary.limits import PAGE_ITEMS_DEFAULT
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
-from armillary.store.feed.reading import FeedEntry
+from armillary.store.feed.reading import FeedEntry, deleted_key
 from armillary.store.items import paging
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.positions import (
@@ -139,7 +139,6 @@ def _version(store: ContainerStore, entry: FeedEntry) -> dict[str, JSON]:
     content = orjson.loads(entry.text)
     if entry.change != "delete":
         return {"current": content, "metadata": metadata}
-    paths = store.state.definition.partition_key.paths
-    key = {"/".join(path): v for path, v in zip(paths, content["partitionKey"], strict=False)}
+    key = deleted_key(content, store.state)
     metadata |= {"timeToLiveExpired": entry.expired, "id": content["id"], "partitionKey": key}
     return {"metadata": metadata}

@@ -11,11 +11,11 @@ import orjson
 import typer
 from typer.core import TyperCommand
 
-from armillary.commands import operate, rekey, scripts
+from armillary.commands import cluster, operate, rekey, resources, scripts
 from armillary.commands.advise import command as advise
 from armillary.commands.check import command as check
-from armillary.commands.complaints import EXIT_USAGE, Complaint, as_json_line, complaining
 from armillary.commands.demo import command as demo
+from armillary.commands.errors import EXIT_USAGE, CommandError, as_json_line, reporting_errors
 from armillary.commands.help_text import help_of
 from armillary.commands.partitions import command as partitions
 from armillary.commands.query import command as query
@@ -23,7 +23,7 @@ from armillary.commands.replay import command as replay
 from armillary.commands.simulate import command as simulate
 from armillary.version import VERSION
 
-#: Everything that typer complains of by itself; only some of it has a public name there.
+#: Everything that typer rejects by itself; only some of it has a public name there.
 WRONG_CALL: type[typer.BadParameter] = typer.BadParameter.__mro__[2]  # ClickException
 app = typer.Typer(no_args_is_help=True, add_completion=True)
 
@@ -49,7 +49,7 @@ def root(
     """
 
 
-DATA = typer.Option(Path(".armillary"), "--data", help="The data folder; made if it is new.")
+DATA = typer.Option(Path(".armillary"), "--data", help="The data folder of the server.")
 CONFIG = typer.Argument(Path("armillary.toml"), help="Where to write it.")
 EXPORT = typer.Option(None, help="Copy the certificate (without its key) to this file.")
 JSON = typer.Option(False, "--json", help="Answer and errors as JSON.")
@@ -101,7 +101,13 @@ def cert(
     from armillary.server import tls
     from armillary.server.trust import trust_text
 
-    with complaining(json):
+    with reporting_errors(json):
+        if not data.is_dir():
+            raise CommandError(
+                f"There is no data folder {data} here, so no server uses a certificate in it. Run "
+                "this where 'armillary serve' was started, or say --data FOLDER.",
+                EXIT_USAGE,
+            )
         certificate = tls.ensure(data, tls.names_for(allow_host))
         text = certificate.cert_pem.read_text("utf-8")
         if export is not None:
@@ -126,9 +132,9 @@ def init(
     """
     from armillary.declare.toml_text import starter_text
 
-    with complaining(json):
+    with reporting_errors(json):
         if file.exists() and not force:
-            raise Complaint(f"{file} is there already; --force writes over it.", EXIT_USAGE)
+            raise CommandError(f"{file} is there already; --force writes over it.", EXIT_USAGE)
         file.write_text(starter_text(), "utf-8")
         said = f"Wrote {file}. 'armillary serve' reads it when started here."
         typer.echo(orjson.dumps({"file": str(file.resolve())}) if json else said)
@@ -152,7 +158,7 @@ def definitions(
     from armillary.declare.describing import describe_address
     from armillary.declare.toml_text import databases_text
 
-    with complaining(json):
+    with reporting_errors(json):
         found = describe_address(data)
         text = bicep_text(found) if bicep else databases_text(found)
         if json:
@@ -161,7 +167,20 @@ def definitions(
             typer.echo(text, nl=False)
 
 
-for group in (query, partitions, operate, rekey, demo, simulate, advise, replay, check, scripts):
+for group in (
+    query,
+    partitions,
+    operate,
+    cluster,
+    rekey,
+    demo,
+    simulate,
+    advise,
+    replay,
+    check,
+    scripts,
+    resources,
+):
     group.add_commands(app)
 for one in app.registered_commands:
     assert one.callback is not None
@@ -169,8 +188,8 @@ for one in app.registered_commands:
 
 
 def main() -> None:
-    """What typer itself finds wrong (an unknown option, a number that is none) is told as JSON too
-    when that was asked for. Exit code 2, as always for a wrong call."""
+    """What typer itself finds wrong (an unknown option, a number that is none) is printed as JSON
+    too when that was asked for. Exit code 2, as always for a wrong call."""
     if "--json" not in sys.argv[1:]:
         app()
         return

@@ -49,8 +49,8 @@ class VirtualClock:
 
 
 class ShiftedClock:
-    """Another clock, put ahead by what a shared cell says at each look: whoever has the cell moves
-    the time of all, or stops it."""
+    """Another clock, put ahead by what a shared cell says at each look: a process with the cell
+    moves the time of all, or stops it."""
 
     def __init__(self, clock: Clock, ahead_ms: Sequence[int]) -> None:
         self._clock = clock

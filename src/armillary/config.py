@@ -5,7 +5,7 @@
 Each of them is a `Layer`; `Settings.of` lays them over each other, the last one on top.
 
 The thresholds exist so that a laptop can watch at 2 MB what the cloud does at 50 GB. Nothing below
-reads the environment: whoever starts the program does, once, and hands the result on.
+reads the environment: the entry point does, once, and hands the result on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from armillary import limits
 from armillary.errors import BadInput
@@ -85,7 +85,8 @@ class ThroughputSettings:
     """`on` refuses what is above the provisioned throughput (429), `report` counts it, `off` does
     neither. A server enforces; fixtures for tests do not."""
     profile: Profile = "default"
-    """The formula of request units: measured, or the round figures of the old documents."""
+    """`default`: request units as measured. `classic`: the rules of the documents of 2018, their
+    round figures, 10 GB for a partition of both kinds, and fixed containers below 1,000 RU/s."""
     burst: bool = False
     """Let partitions below 3,000 RU/s spend what they left unused in the last five minutes."""
     serverless: bool = False
@@ -114,13 +115,87 @@ class ApiSettings:
     development, never on a network."""
     resources_max: int = limits.DATABASES_AND_CONTAINERS
     """How many databases and containers the account may have together; the service's limit."""
+    former_ranges_s: int = 0
+    """For so many seconds after a split or merge, queries and lists for the id of a range that is
+    gone are answered from the ranges that took its place. 0 is what the service does: 410, which
+    some SDKs do not survive without repeating rows of an ordered query."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.resources_max <= limits.DATABASES_AND_CONTAINERS_MAX:
             raise BadInput(
                 f"api.resources_max is a number from 1 to {limits.DATABASES_AND_CONTAINERS_MAX}."
             )
+        if not 0 <= self.former_ranges_s <= limits.FORMER_RANGE_SECONDS_MAX:
+            raise BadInput(
+                f"api.former_ranges_s is a number from 0 to {limits.FORMER_RANGE_SECONDS_MAX}."
+            )
         _check_choice("api.consistency", self.consistency, get_args(Consistency))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSettings:
+    urls: tuple[str, ...] = ()
+    """PostgreSQL: standbys to read from, as `Region=postgresql://…`, one host each. List the
+    primary of another region too: after a promotion it is one of them."""
+    readers: int = 8
+    """Connections to each of them, per worker."""
+
+    def __post_init__(self) -> None:
+        if self.readers < 1:
+            raise BadInput(f"replicas.readers is {self.readers}; it has to be 1 or more.")
+        named("replicas.urls", self.urls)
+
+
+FIRST_REGION: Final = "South Central US"
+"""The region of an account that names none; the emulator's."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSettings:
+    here: str = FIRST_REGION
+    """The region that this server is in: the replica of the same name is the nearest."""
+    endpoints: tuple[str, ...] = ()
+    """The regions of the account by priority, as `Region=https://host:port`. The first takes the
+    writes until there is a failover. None: one region, at the address that the client came by."""
+    lag_ms: tuple[str, ...] = ()
+    """Simulated regions, as `Region=500`: reads there see the account as it was so many
+    milliseconds ago, and the server listens at the port of their endpoint too. For a data folder or
+    memory, to drill an application on one machine."""
+    staleness_s: int = 5
+    """How far behind a replica may be for reads at the level BoundedStaleness."""
+
+    def __post_init__(self) -> None:
+        if not self.here.strip():
+            raise BadInput("regions.here is empty; it has to be the name of a region.")
+        if self.staleness_s < 1:
+            raise BadInput(f"regions.staleness_s is {self.staleness_s}; it has to be 1 or more.")
+        known = named("regions.endpoints", self.endpoints)
+        if len(known) > limits.REGIONS_MAX:
+            raise BadInput(f"regions.endpoints has {len(known)} regions of {limits.REGIONS_MAX}.")
+        for name, url in known.items():
+            if not re.fullmatch(r"https?://[^/\s]+/?", url):
+                raise BadInput(f"The endpoint of {name} is {url!r}; it has to be like http://host.")
+        if known and self.here not in known and self.here == FIRST_REGION:
+            object.__setattr__(self, "here", next(iter(known)))
+        for name, lag in named("regions.lag_ms", self.lag_ms).items():
+            if name not in known:
+                raise BadInput(f"regions.lag_ms names {name}, which has no endpoint.")
+            if not lag.isdecimal() or not 1 <= int(lag) <= limits.REPLICA_LAG_MS_MAX:
+                most = limits.REPLICA_LAG_MS_MAX
+                raise BadInput(f"The lag of {name} is {lag!r}; it has to be from 1 to {most} ms.")
+
+
+def named(setting: str, pairs: tuple[str, ...]) -> dict[str, str]:
+    """`Name=value` each, in their order."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise BadInput(f"{setting} has {pair!r}; it has to be a list of 'Region=value'.")
+        if name.strip() in found:
+            raise BadInput(f"{setting} names {name.strip()} twice.")
+        found[name.strip()] = value.strip()
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,12 +259,12 @@ class ServerSettings:
     allow_emulator_key: bool = False
     """Take the public key of the emulator on addresses that others can reach."""
     advertise: tuple[str, ...] = ()
-    """The addresses that clients of the NoSQL API are told to use, each a region of its own; the
+    """The addresses that clients of the NoSQL API are to use, each a region of its own; the
     first takes the writes. None: the one that the client came by."""
     account: str = "localhost"
     """The account's name, where a client has to say it: Table and MongoDB."""
     leave_ms: int = 0
-    """When told to stop: how long to go on serving while `/ready` already says no, so that a load
+    """When asked to stop: how long to go on serving while `/ready` already says no, so that a load
     balancer sends its clients elsewhere. Connections are closed after their next answer."""
 
 
@@ -262,6 +337,8 @@ class Settings:
     mongo: MongoSettings = field(default_factory=MongoSettings)
     gremlin: GremlinSettings = field(default_factory=GremlinSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    replicas: ReplicaSettings = field(default_factory=ReplicaSettings)
+    regions: RegionSettings = field(default_factory=RegionSettings)
 
     @classmethod
     def default(cls) -> Settings:
@@ -269,8 +346,11 @@ class Settings:
 
     @classmethod
     def of(cls, *layers: Layer) -> Settings:
-        """The defaults under these; a later layer goes before an earlier one."""
+        """The defaults under these; a later layer goes before an earlier one. The classic profile
+        brings the sizes of its time, which any layer may set otherwise."""
         plain = cls()
+        if any(layer.get("throughput", {}).get("profile") == "classic" for layer in layers):
+            layers = (CLASSIC, *layers)
         return cls(
             **{
                 one.name: replace(
@@ -285,6 +365,12 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str]) -> Settings:
         """The defaults, with every `ARMILLARY_*` variable applied."""
         return cls.of(read_environment(environ))
+
+
+#: What a partition held in 2018.
+CLASSIC: Layer = {
+    "partition": {"bytes": limits.CLASSIC_BYTES_MAX, "logical_bytes": limits.CLASSIC_BYTES_MAX}
+}
 
 
 def read_environment(environ: Mapping[str, str]) -> Layer:
@@ -399,6 +485,13 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_API_TRUST_FORWARDED": ("api", "trust_forwarded", parse_switch),
     "ARMILLARY_API_ACCEPT_ENTRA": ("api", "accept_entra", parse_switch),
     "ARMILLARY_API_RESOURCES_MAX": ("api", "resources_max", parse_count),
+    "ARMILLARY_API_FORMER_RANGES_S": ("api", "former_ranges_s", parse_count),
+    "ARMILLARY_REPLICAS_URLS": ("replicas", "urls", parse_list),
+    "ARMILLARY_REPLICAS_READERS": ("replicas", "readers", parse_count),
+    "ARMILLARY_REGIONS_HERE": ("regions", "here", str),
+    "ARMILLARY_REGIONS_ENDPOINTS": ("regions", "endpoints", parse_list),
+    "ARMILLARY_REGIONS_LAG_MS": ("regions", "lag_ms", parse_list),
+    "ARMILLARY_REGIONS_STALENESS_S": ("regions", "staleness_s", parse_count),
     "ARMILLARY_QUERY_GATEWAY_MERGE": ("query", "gateway_merge", parse_switch),
     "ARMILLARY_SCRIPTS_SECONDS": ("scripts", "seconds", parse_seconds),
     "ARMILLARY_SCRIPTS_MEMORY": ("scripts", "memory", parse_bytes),

@@ -16,7 +16,7 @@ import orjson
 
 from armillary import change_feed
 from armillary.change_feed import FeedMode, FeedPage, FeedRange, FeedStart
-from armillary.encoding.documents import Source
+from armillary.encoding.documents import Source, json_offset
 from armillary.encoding.partition_key import KeyValues, coerce
 from armillary.errors import BadInput, BatchFailed, DbError, NotFound
 from armillary.keys import SyntheticKey
@@ -31,10 +31,8 @@ from armillary.scripts.scripts import Scripts
 from armillary.store.items import paging
 from armillary.store.items.batches import batch_error
 from armillary.store.items.containers import ContainerStore
-from armillary.store.items.fast_reads import read_json
 from armillary.store.items.positions import Kind, decode_position, encode_position
 from armillary.store.items.preparation import Operation, Predicate
-from armillary.store.items.reading import Stored
 from armillary.store.items.requests import Done, Failed
 from armillary.store.moves import merges
 from armillary.store.moves import runner as moves
@@ -186,18 +184,13 @@ class Container:
 
     def read_item_bytes(self, id: str, partition_key: Any) -> bytes:
         """The item's JSON as it lies in the store."""
-        if type(partition_key) is str and type(id) is str:
-            found = read_json(self._store, id, partition_key)
-            if found is not None:
-                return found
-        return self._read(id, partition_key).text
-
-    def _read(self, id: str, partition_key: Any) -> Stored:
         if type(partition_key) is str:
-            return self._store.read(id, (partition_key,))
-        if partition_key is OMITTED:
+            value = self._store.read_placed(id, (partition_key,))[0]
+        elif partition_key is OMITTED:
             raise BadInput("PartitionKey value must be supplied for this operation.")
-        return self._store.read(id, coerce(partition_key))
+        else:
+            value = self._store.read_placed(id, coerce(partition_key))[0]
+        return value[json_offset(value) :]
 
     def _read_known(self, id: str, known: Mapping[str, JSON]) -> Item:
         candidates = self._synthetic_key().candidates(known)
@@ -288,7 +281,8 @@ class Container:
         """Many upserts, quickly; for each the error that refused it, or None. As `bulk`, without
         the items as they are stored."""
         asked = ((Operation("upsert", body=one), None) for one in items)
-        return [one if isinstance(one, DbError) else None for one in self._store.bulk(asked)]
+        done = self._store.bulk(asked, wants_text=False)
+        return [one if isinstance(one, DbError) else None for one in done]
 
     # --- queries --------------------------------------------------------------------------------
 

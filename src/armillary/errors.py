@@ -134,6 +134,13 @@ class NotForEntra(Forbidden):
     )
 
 
+class NotWriteRegion(Forbidden):
+    """Another region takes the writes: read the account document again, and send it there."""
+
+    sub_status = 3
+    text = "The requested operation cannot be performed at this region."
+
+
 # --- the state of the data says no: look again ----------------------------------------------------
 
 
@@ -193,6 +200,12 @@ class PartitionKeyFull(DbError):
 
     sub_status = 1014
     text = "Partition key reached maximum size."
+
+
+class ContainerClosed(DbError):
+    """Its items have moved to another container, and it is only read. Write there."""
+
+    text = "The container is closed for writing: its items have moved to another container."
 
 
 class ContainerFull(DbError):

@@ -2,7 +2,7 @@
 
     armillary-<what for>-<pid>-<random>/
 
-A process that is killed can't remove its own. Whoever starts a server next removes those of this
+A process that is killed can't remove its own. The next server that starts removes those of this
 user whose process is gone. A number that another process has got since only keeps a folder longer.
 """
 

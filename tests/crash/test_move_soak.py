@@ -61,7 +61,7 @@ def _plan(random: Random) -> list[Kill]:
     kills += [Kill("move", step, random.randrange(2, 8)) for step in between]
     kills += [Kill("move", "group.committed", random.randrange(1, 40)) for _ in range(60)]
     kills += [Kill("move", NO_STEP, 1, random.uniform(0.0, 0.25)) for _ in range(60)]
-    kills += [Kill("rekey", step) for step in REKEYING for _ in range(5)]
+    kills += [Kill("rekey", step) for step in REKEYING if step != "rekey.close" for _ in range(5)]
     kills += [Kill("rekey", "group.committed", random.randrange(1, 60)) for _ in range(30)]
     kills += [Kill("rekey", NO_STEP, 1, random.uniform(0.0, 0.3)) for _ in range(30)]
     kills += [Kill("move", "drop.piece", random.randrange(1, 12)) for _ in range(12)]

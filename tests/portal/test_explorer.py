@@ -3,6 +3,9 @@ API says, and a change by somebody else is never lost."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page, expect
 from tests.support.nosql import pk
 from tests.support.portal import Portal
@@ -21,6 +24,24 @@ def write(page: Page, text: str) -> None:
 def stored(portal: Portal, id: str, key: str) -> dict[str, object]:
     found: dict[str, object] = portal.api.read(ORDERS, id, key).json()
     return found
+
+
+def test_a_fixed_container_without_a_key_is_made_by_hand(portal: Portal) -> None:
+    assert portal.api.ask("POST", "/dbs", {"id": "shop"}).status == 201
+    page = portal.open()
+    page.get_by_role("button", name="New container").click()
+    page.get_by_label("Name").fill("old")
+    page.get_by_role("button", name="No key").click()
+    expect(portal.see("landing")).to_contain_text("the one partition")
+    page.get_by_role("button", name="Create container").click()
+    expect(page.get_by_role("heading", name="old")).to_be_visible()
+    (container,) = portal.control("account")["databases"][0]["containers"]
+    assert container["partition_key"] == ["/_partitionKey"]
+    page.get_by_role("button", name="New item").click()
+    write(page, '{"id": "1", "total": 42}')
+    page.get_by_role("button", name="Save").click()
+    expect(portal.see("item-title")).to_have_text("1")
+    assert portal.api.ask("GET", "/dbs/shop/colls/old/docs/1").json()["total"] == 42
 
 
 def test_a_database_a_container_and_an_item_are_made_by_hand(portal: Portal) -> None:
@@ -58,6 +79,19 @@ def test_a_database_a_container_and_an_item_are_made_by_hand(portal: Portal) -> 
     expect(portal.see("shown")).to_contain_text("1–1")
 
 
+def press_until_gone(page: Page, name: str) -> None:
+    """A click on a dialog that is still being opened was seen to get lost, once in many runs."""
+    button = page.get_by_role("button", name=name)
+
+    def gone() -> bool:
+        if button.is_visible():
+            with suppress(PlaywrightError):
+                button.click(timeout=1_000)
+        return not button.is_visible()
+
+    until(gone)
+
+
 def test_a_conflicting_change_is_shown_and_nothing_is_lost(portal: Portal) -> None:
     portal.make_container("shop", "orders")
     assert portal.api.create(ORDERS, {"id": "1", "pk": "ada", "total": 1}).status == 201
@@ -70,7 +104,7 @@ def test_a_conflicting_change_is_shown_and_nothing_is_lost(portal: Portal) -> No
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("This item was changed meanwhile")).to_be_visible()
     expect(page.get_by_text('"theirs": true')).to_be_visible()
-    page.get_by_role("button", name="Go on editing").click()
+    press_until_gone(page, "Go on editing")
     assert stored(portal, "1", "ada")["total"] == 3
     page.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Overwrite it").click()

@@ -59,3 +59,43 @@ def test_every_page_says_what_is_missing_in_an_empty_account(portal: Portal, pat
     page = portal.open(path)
     expect(page.get_by_role("main")).to_have_text(re.compile(".{20,}", re.DOTALL))
     expect(portal.see("error")).to_have_count(0)
+
+
+#: What is wider than the screen, without the means to scroll to its rest.
+TOO_WIDE = """() => [...document.querySelectorAll('main *, header *')]
+  .filter(one => one.getBoundingClientRect().right > innerWidth + 1 && one.offsetParent !== null)
+  .filter(one => { for (let up = one; up; up = up.parentElement)
+      if (['auto', 'scroll', 'hidden', 'clip'].includes(getComputedStyle(up).overflowX) &&
+          up !== document.body && up !== document.documentElement) return false;
+    return true; })
+  .map(one => one.outerHTML.slice(0, 120))"""
+UNSEEN = """() => { const one = document.activeElement, style = getComputedStyle(one);
+  const inside = one.closest('.q-field, .cm-editor, .q-toggle, .q-checkbox, .q-radio, .q-slider');
+  const seen = style.boxShadow.includes('rgb(61, 143, 209)');
+  return one === document.body || seen || inside ? '' : one.outerHTML.slice(0, 200); }"""
+
+
+@pytest.mark.parametrize("path", ["/", "/query", "/partitions"])
+def test_a_phone_shows_every_page_without_scrolling_sideways(portal: Portal, path: str) -> None:
+    portal.make_container("shop", "orders")
+    portal.page.set_viewport_size({"width": 390, "height": 800})
+    page = portal.open(f"{path}?db=shop&c=orders")
+    expect(page.get_by_role("heading").first).to_be_visible()
+    with suppress(TimeoutError):
+        page.wait_for_function(f"() => ({TOO_WIDE})().length === 0", timeout=5_000)
+    assert page.evaluate(TOO_WIDE) == []
+
+
+def test_the_keyboard_focus_is_seen_wherever_it_goes(portal: Portal) -> None:
+    portal.make_container("shop", "orders")
+    page = portal.open("/?db=shop&c=orders")
+    expect(page.get_by_role("heading").first).to_be_visible()
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        assert page.evaluate(UNSEEN) == ""
+
+
+def test_one_partition_is_not_told_in_the_plural(portal: Portal) -> None:
+    portal.make_container("shop", "orders")
+    page = portal.open("/?db=shop&c=orders")
+    expect(page.get_by_text("physical partition", exact=True)).to_be_visible()

@@ -34,6 +34,7 @@ def test_refusals_and_writes_are_those_of_the_server(portal: Portal) -> None:
     turn_to(portal, "Reads, per cent", "load-reads-set", 0)
     # A slow machine sends few requests; each of these costs a whole second's budget.
     page.get_by_label("Bytes per item").fill("80000")
+    expect(portal.see("load-notice")).to_contain_text("Start writes items into ")
     portal.see("load-turn").click()
     throttled = portal.see("ring").locator('g.partition[data-id="0"]')
     expect(throttled).not_to_have_attribute("data-throttled", "0")

@@ -63,7 +63,7 @@ operations = st.tuples(
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(operations, min_size=1, max_size=12))
-def test_both_ways_answer_alike(asked: list[Any]) -> None:
+def test_both_paths_answer_alike(asked: list[Any]) -> None:
     with made(partitions=2) as one, made(partitions=2) as other:
         other.engine.never_waits = True  # type: ignore[misc]
         for number, ((method, target), body, extra, key) in enumerate(asked):
@@ -77,7 +77,7 @@ def test_both_ways_answer_alike(asked: list[Any]) -> None:
 
 
 def test_a_write_whose_range_has_moved_begins_again() -> None:
-    """The fence refused it, so nothing has happened: the long way finds out why."""
+    """The fence refused it, so nothing has happened: the general path finds out why."""
     with made() as api:
         api.engine.never_waits = True  # type: ignore[misc]
         api.item({"id": "a", "pk": "k"})

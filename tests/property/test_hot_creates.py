@@ -1,6 +1,6 @@
-"""The short way of a create answers exactly like the long one and leaves the same behind (items,
-charges, counts), or leaves the request to it. Without this, what a client is told and billed would
-depend on whether its connection had sent a create before."""
+"""The fast path of a create answers exactly like the general path and leaves the same behind
+(items, charges, counts), or leaves the request to it. Without this, what a client is told and
+billed would depend on whether its connection had sent a create before."""
 
 import json
 from collections.abc import Iterator
@@ -15,15 +15,14 @@ from tests.support.nosql import api as made
 from tests.support.raw_http import parse_answer
 
 from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.encoding import encode
 from armillary.api.http.messages import Request, Waiting
 from armillary.engine.address import parse_address
 from armillary.partition.budgets.opening import open_ledger
 from armillary.server.bounds import Bounds
-from armillary.server.http.answers import encode
-from armillary.server.http.templates import Shapes
+from armillary.server.http.templates import Templates
 from armillary.server.http.wire import Incoming, RequestReader
 from armillary.store.items.containers import ContainerStore
-from armillary.store.items.fast_writes import start_write
 from armillary.store.throughput.meter import Meter
 
 DATE_LINE = "Date: today\r\n"
@@ -46,7 +45,7 @@ def parsed(data: bytes) -> Request:
 
 def short(api: Api, data: bytes, like: bytes) -> Waiting | None:
     """What a worker begins that has seen a request like it."""
-    shape = Shapes(api.service.shortcuts).learn(like, parsed(like))
+    shape = Templates(api.service.fast_paths).find(like, parsed(like))
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None
@@ -56,7 +55,7 @@ def short(api: Api, data: bytes, like: bytes) -> Waiting | None:
 
 
 def answered(api: Api, data: bytes, like: bytes) -> tuple[bytes, bool]:
-    """As a connection does it; and whether the short way was gone to its end."""
+    """As a connection does it; and whether the fast path was taken to its end."""
     waiting = short(api, data, like)
     if waiting is not None:
         waiting.future.exception(10)
@@ -138,7 +137,7 @@ kinds = st.sampled_from(
 
 @settings(max_examples=60, deadline=None)
 @given(kinds, st.lists(operations, min_size=1, max_size=12))
-def test_both_ways_answer_and_count_alike(kind: dict[str, Any], asked: list[Any]) -> None:
+def test_both_paths_answer_and_count_alike(kind: dict[str, Any], asked: list[Any]) -> None:
     with metered(**kind) as one, metered(**kind) as other:
         for number, (name, body, extra, key, advance_ms) in enumerate(asked):
             target = f"/dbs/d/colls/{name}/docs"
@@ -181,7 +180,7 @@ def ordinary(api: Api, body: bytes, **extra: str) -> bytes:
 @pytest.mark.parametrize(
     "extra", [{}, {"x-ms-documentdb-is-upsert": "True"}, {"x-ms-session-token": "0:-1#5"}], ids=str
 )
-def test_an_ordinary_create_goes_the_short_way(extra: dict[str, str]) -> None:
+def test_an_ordinary_create_takes_the_fast_path(extra: dict[str, str]) -> None:
     with metered() as api:
         store_of(api)  # its container is known then
         for number, status in ((1, b"201"), (2, b"201")):
@@ -191,7 +190,7 @@ def test_an_ordinary_create_goes_the_short_way(extra: dict[str, str]) -> None:
             assert answer.startswith(b"HTTP/1.1 " + status)
 
 
-def test_an_upsert_that_replaces_goes_the_short_way() -> None:
+def test_an_upsert_that_replaces_takes_the_fast_path() -> None:
     with metered() as api:
         store_of(api)
         data = ordinary(api, b'{"id":"i","pk":"k"}', **{"x-ms-documentdb-is-upsert": "True"})
@@ -201,7 +200,7 @@ def test_an_upsert_that_replaces_goes_the_short_way() -> None:
         assert answer.startswith(b"HTTP/1.1 200")
 
 
-def test_what_the_writer_refuses_ends_the_long_way() -> None:
+def test_what_the_writer_refuses_ends_on_the_general_path() -> None:
     with metered() as api:
         store_of(api)
         data = ordinary(api, b'{"id":"i","pk":"k"}')
@@ -212,7 +211,7 @@ def test_what_the_writer_refuses_ends_the_long_way() -> None:
 
 
 def test_a_create_whose_range_has_moved_begins_again() -> None:
-    """The fence refused it, so nothing has happened: the long way finds out why."""
+    """The fence refused it, so nothing has happened: the general path finds out why."""
     with metered() as api:
         store = store_of(api)
         stale = store.state
@@ -243,7 +242,7 @@ def test_what_is_written_while_the_range_moves_is_answered_from_where_it_is() ->
         assert response.status == 201
 
 
-def test_faults_signatures_and_writers_that_wait_are_for_the_long_way() -> None:
+def test_faults_signatures_and_writers_that_wait_are_for_the_general_path() -> None:
     with metered() as api:
         store_of(api)
         data = ordinary(api, b'{"id":"i","pk":"k"}')
@@ -271,16 +270,3 @@ def test_a_container_that_was_made_again_is_another() -> None:
         assert answered(api, data, data)[0].startswith(b"HTTP/1.1 404")
         assert api.ask("POST", "/dbs/d/colls", definition).status == 201
         assert answered(api, data, data)[0].startswith(b"HTTP/1.1 201")
-
-
-def test_a_key_that_is_not_one_text_has_no_short_way() -> None:
-    from armillary.store.items.fast_writes import write_spot_of
-
-    with metered() as api:
-        store = store_of(api)
-        assert write_spot_of(store, store.state, (1,)) is None
-        assert write_spot_of(store, store.state, ("k", "l")) is None
-        spot = write_spot_of(store, store.state, ("k",))
-        assert spot is not None
-        assert start_write(spot, "create", b'{"id":"i","pk":"l"}') is None
-        assert start_write(spot, "create", b'{"id":"i","pk":"k"') is None

@@ -1,5 +1,5 @@
-"""The short way of a query answers exactly like the long one, or leaves the request to it. Without
-this, rows, charges or headers would depend on whether a worker has seen a query like it."""
+"""The fast path of a query answers exactly like the general path, or leaves the request to it.
+Without this, rows, charges or headers would depend on whether a worker has seen a query like it."""
 
 import json
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from tests.support.nosql import api as made
 from tests.support.raw_http import parse_answer
 
 from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.encoding import encode
 from armillary.api.http.messages import Waiting
 from armillary.server.bounds import Bounds
-from armillary.server.http.answers import encode
-from armillary.server.http.templates import Shapes
+from armillary.server.http.templates import Templates
 from armillary.server.http.wire import Incoming, RequestReader
 
 DATE_LINE = "Date: today\r\n"
@@ -51,7 +51,7 @@ def both(api: Api, data: bytes) -> tuple[bytes | None, bytes]:
     (event,) = RequestReader(Bounds()).receive(data)
     assert isinstance(event, Incoming)
     whole = encode(api.service.handle(event.request), DATE_LINE, old=False)
-    shape = Shapes(api.service.shortcuts).learn(data, event.request)
+    shape = Templates(api.service.fast_paths).find(data, event.request)
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None, whole
@@ -93,7 +93,7 @@ headers_of = st.fixed_dictionaries(
     is_literal=st.booleans(), flip=st.booleans(), extra=headers_of,
     key=st.sampled_from([EMULATOR_KEY] * 5 + [READ_ONLY_KEY, WRONG_KEY]),
 )  # fmt: skip
-def test_both_ways_answer_alike(
+def test_both_paths_answer_alike(
     filled: Api,
     select: str,
     side: str,
@@ -116,7 +116,7 @@ def test_both_ways_answer_alike(
 
 @pytest.mark.parametrize("operator", ["=", ">="])
 @pytest.mark.parametrize("where", [{}, {"x-ms-documentdb-partitionkeyrangeid": "0"}])
-def test_an_ordinary_query_goes_the_short_way(
+def test_an_ordinary_query_takes_the_fast_path(
     filled: Api, where: dict[str, str], operator: str
 ) -> None:
     ranges = len(filled.service.gateway.container("d", "c").state.table.ranges)
@@ -154,7 +154,7 @@ def test_a_body_that_is_cut_or_followed_is_left_to_the_parser(filled: Api) -> No
     data = raw(body, signed(filled, CROSS | {"x-ms-documentdb-partitionkeyrangeid": "0"}))
     (event,) = RequestReader(Bounds()).receive(data)
     assert isinstance(event, Incoming)
-    shape = Shapes(filled.service.shortcuts).learn(data, event.request)
+    shape = Templates(filled.service.fast_paths).find(data, event.request)
     assert shape is not None
     assert shape.match(data) is not None
     for other in (data[:-1], data + b"G", data + data):

@@ -1,4 +1,4 @@
-"""The short way of a point read answers exactly like the long one, or leaves the request to it.
+"""The fast path of a point read answers exactly like the general path, or leaves the request to it.
 Without this, a header handled in one place only would make reads depend on luck."""
 
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from tests.support.nosql import api as made
 from tests.support.raw_http import parse_answer
 
 from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.encoding import encode
 from armillary.api.http.messages import Request, Waiting
 from armillary.server.bounds import Bounds
-from armillary.server.http.answers import encode
-from armillary.server.http.templates import Shapes
+from armillary.server.http.templates import Templates
 from armillary.server.http.wire import Incoming, RequestReader
 
 ACTIVITY = {"x-ms-activity-id": "6c1e"}
@@ -49,7 +49,7 @@ def short(api: Api, data: bytes, like: bytes | None = None) -> bytes | None:
     """The answer of a worker that has seen a request like it."""
     request = parsed(data if like is None else like)
     assert request is not None
-    shape = Shapes(api.service.shortcuts).learn(data if like is None else like, request)
+    shape = Templates(api.service.fast_paths).find(data if like is None else like, request)
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None
@@ -105,7 +105,7 @@ shifts = st.sampled_from([0, 0, 0, 899, 1000])
 )
 @given(target=targets, extra=optional, key=signing, shift_s=shifts)
 @example(ORDINARY, OF_K1, EMULATOR_KEY, 0)
-def test_both_ways_answer_alike(
+def test_both_paths_answer_alike(
     filled: Api, target: str, extra: dict[str, str], key: str, shift_s: int
 ) -> None:
     if extra.get("x-ms-cosmos-intended-collection-rid") == "RID":
@@ -153,7 +153,7 @@ def rid_of(api: Api) -> str:
     ],
     ids=str,
 )
-def test_an_ordinary_read_goes_the_short_way(filled: Api, extra: dict[str, str]) -> None:
+def test_an_ordinary_read_takes_the_fast_path(filled: Api, extra: dict[str, str]) -> None:
     if "x-ms-cosmos-intended-collection-rid" in extra:
         extra = {"x-ms-cosmos-intended-collection-rid": rid_of(filled)}
     filled.ask("GET", ORDINARY, headers=OF_K1)  # its container is known then
@@ -163,6 +163,40 @@ def test_an_ordinary_read_goes_the_short_way(filled: Api, extra: dict[str, str])
     assert quick.endswith(b"}")
 
 
+#: What azure-cosmos 4.17 sends with a point read beside what it signs.
+SDK = {
+    "Cache-Control": "no-cache",
+    "x-ms-version": "2020-07-15",
+    "x-ms-documentdb-query-iscontinuationexpected": "False",
+    "User-Agent": "azsdk-python-cosmos/4.17.1",
+    "x-ms-client-id": "6c1e",
+    "x-ms-consistency-level": "Session",
+    "x-ms-cosmos-sdk-supportedcapabilities": "0",
+    "x-ms-session-token": "0:-1#1",
+    "x-ms-thinclient-proxy-operation-type": "Read",
+    "x-ms-thinclient-proxy-resource-type": "docs",
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip, deflate",
+    "Connection": "keep-alive",
+}
+
+
+def test_what_the_python_sdk_sends_is_fast(filled: Api) -> None:
+    """A header of an SDK that is in no list would switch its fast path off, silently."""
+    data = raw(ORDINARY, filled.signed("GET", ORDINARY) | ACTIVITY | OF_K1 | SDK)
+    assert short(filled, data) is not None
+
+
+@pytest.mark.parametrize("name", ["x-ms-not-known-yet", "prefer", "if-match", "range"])
+def test_a_header_that_is_in_no_list_takes_the_general_path(filled: Api, name: str) -> None:
+    """It may decide something: a fast path that does not know it would answer another question."""
+    data = raw(ORDINARY, filled.signed("GET", ORDINARY) | ACTIVITY | OF_K1)
+    assert short(filled, data) is not None
+    more = raw(ORDINARY, filled.signed("GET", ORDINARY) | ACTIVITY | OF_K1 | {name: "a"})
+    assert short(filled, more) is None
+    assert short(filled, more, data) is None
+
+
 def test_a_signature_that_was_right_once_is_computed_again(filled: Api) -> None:
     """Nothing is remembered about signatures: another path under the same one is refused."""
     headers = filled.signed("GET", ORDINARY) | OF_K1
@@ -170,7 +204,7 @@ def test_a_signature_that_was_right_once_is_computed_again(filled: Api) -> None:
     assert short(filled, raw("/dbs/d/colls/c/docs/i8", headers)) is None
 
 
-def test_faults_are_for_the_long_way(filled: Api) -> None:
+def test_faults_are_for_the_general_path(filled: Api) -> None:
     data = raw(ORDINARY, filled.signed("GET", ORDINARY) | OF_K1)
     assert short(filled, data) is not None
     filled.gateway.shared.cells[0] = 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.accounts import check, open_world
 
 from armillary.container import Container
-from armillary.encoding.cells import Box, cells_of, ranges_around
+from armillary.encoding.geo.cells import Box, cells_of, ranges_around
 
 SPATIAL = {"spatialIndexes": [{"path": "/at/?"}, {"path": "/deep/*"}]}
 TEXT = {"fullTextIndexes": [{"path": "/text"}]}

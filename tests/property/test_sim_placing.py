@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.encoding.hashing import epk
-from armillary.sim.placing import DEFINITION, RING, bound_of, place, place_of, places
+from armillary.sim.container.placing import DEFINITION, RING, bound_of, place, place_of, places
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.tagged_model import TAGGED_MODEL
 
-from armillary.encoding.bson_model import BSON_MODEL
-from armillary.encoding.edm_model import EDM_MODEL
-from armillary.encoding.edm_values import store_binary, store_double, store_ticks
+from armillary.encoding.bson.model import BSON_MODEL
+from armillary.encoding.edm.model import EDM_MODEL
+from armillary.encoding.edm.values import store_binary, store_double, store_ticks
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import Partial

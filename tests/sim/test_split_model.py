@@ -261,7 +261,6 @@ def test_without_the_fence_the_walk_finds_a_lost_write(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(fencing, "check_fence", no_check)
     monkeypatch.setattr(containers, "check_fence", no_check)
-    monkeypatch.setattr("armillary.store.items.reading.check_fence", no_check)
     with pytest.raises((AssertionError, DbError)) as caught:
         walk(_world())
     assert "acknowledged write is lost" in str(caught.value) or isinstance(caught.value, RangeGone)

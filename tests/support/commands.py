@@ -8,9 +8,14 @@ import path when a writer process has to find it.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from tests.support.waiting import until
 
 from armillary.engine.base import META_KEY, Command, Handler, Writer
 from armillary.errors import Conflict
@@ -63,8 +68,43 @@ def _count_meta(writer: Writer) -> int:
     return number
 
 
-def _sleep(writer: Writer, seconds: float) -> None:
-    time.sleep(seconds)
+def _meet(writer: Writer, path: str) -> None:
+    """Stop here, in whatever process this runs, until the test has met us and lets us go on."""
+    with open(path, "rb") as pipe:
+        pipe.read()
+
+
+@contextmanager
+def meeting(path: Path) -> Iterator[None]:
+    """Inside the block the command `("meet", str(path))` is running and goes no further. The pipe
+    has to exist (`os.mkfifo`) before the command is sent."""
+
+    def open_pipe() -> int | None:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody has it open for reading yet
+            return None
+
+    handle = until(open_pipe)
+    assert handle is not None
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+class Arrival:
+    """A value that leaves a file behind where its command is decoded: in the writer process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (str(self._path),)
+
+
+def _arrived(path: str) -> None:
+    Path(path).touch()
 
 
 STEPS: dict[str, Callable[..., Any]] = {
@@ -82,7 +122,8 @@ STEPS: dict[str, Callable[..., Any]] = {
     "bug": _bug,
     "count": _count,
     "count_meta": _count_meta,
-    "sleep": _sleep,
+    "meet": _meet,
+    "sleep": lambda writer, seconds: time.sleep(seconds),
     "answer": lambda writer, value: value,
 }
 

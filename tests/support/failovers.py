@@ -157,11 +157,15 @@ class Drill:
         url: str | None = None,
         servers: int = 2,
         clients: int = 5,
+        make_client: Callable[..., Any] | None = None,
+        environ: Callable[[int], dict[str, str]] = lambda at: {},
     ) -> None:
-        """`url`: a database that is not ours to fail over."""
+        """`url`: a database that is not ours to fail over. `make_client`: others than those that
+        `finish` judges. `environ`: settings of a server."""
         self.tally = Tally()
         self._random = random.Random(seed)
         self._folder = folder
+        self._environ = environ
         self._url = url or address(databases) + "&schema=drill"
         if databases:
             self.primary, self._spare = databases
@@ -181,7 +185,8 @@ class Drill:
         self._count = 0
         self._worst = 0.0
         self._lock = threading.Lock()
-        self._clients = [Client(one, self._ports, self._note) for one in range(clients)]
+        make = make_client or Client
+        self._clients = [make(one, self._ports, self._note) for one in range(clients)]
         for client in self._clients:
             client.start()
         self.flow(50)
@@ -190,7 +195,11 @@ class Drill:
         options = ["--engine", self._url, "--table-port", "off", "--mongo-port", "off"]
         options += ["--gremlin-port", "off"]
         return ServerProcess(
-            self._folder / str(at), port=self._ports[at], real=True, options=options
+            self._folder / str(at),
+            port=self._ports[at],
+            real=True,
+            options=options,
+            environ=self._environ(at),
         )
 
     def _note(self) -> None:
@@ -259,7 +268,8 @@ class Drill:
         self._event("kill", act, after)
         self.tally.kills += 1
 
-    def finish(self) -> Tally:
+    def halt(self) -> None:
+        """No client asks any more, and no server answers."""
         for client in self._clients:
             client.stop.set()
         for client in self._clients:
@@ -267,6 +277,9 @@ class Drill:
         for server in self._servers:
             server.terminate()
             server.end()
+
+    def finish(self) -> Tally:
+        self.halt()
         tally = self.tally
         with armillary.open(self._url) as account:
             items = list(account.database("d").container("c").read_all_items())

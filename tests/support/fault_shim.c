@@ -10,6 +10,8 @@
  *                     don't grow or come into being with bytes in them (ENOSPC), and statvfs
  *                     says that nothing is free
  *   FAULT_SUDDEN=1    and statvfs does not say so
+ *   FAULT_DISK=folder FAULT_DISK_BYTES=n   the folder is a disk of so many bytes for its data.mdb and
+ *                     for the copy that `compact` makes in it
  *   FAULT_READONLY=folder   nothing in it can be opened for writing, made or removed (EROFS)
  *
  * Counting begins when the program writes to a file whose name ends in "fault-arm"; a write to one
@@ -59,6 +61,32 @@ static int full(int fd) {
     return 1;
 }
 
+static off_t size_of(const char *folder, const char *name) {
+    char path[4096];
+    struct stat found;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return stat(path, &found) ? 0 : found.st_size;
+}
+
+/* Does a write up to `end` leave the disk of FAULT_DISK? */
+static int too_small(int fd, off_t end) {
+    const char *folder = getenv("FAULT_DISK"), *bytes = getenv("FAULT_DISK_BYTES");
+    if (!folder || !bytes) return 0;
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return 0;
+    path[length] = 0;
+    size_t inside = strlen(folder);
+    if (strncmp(path, folder, inside) != 0 || !strstr(path, "data.mdb")) return 0;
+    int is_copy = strstr(path, "compact-new") != NULL;
+    off_t other = size_of(folder, is_copy ? "data.mdb" : "compact-new/data.mdb");
+    off_t own = size_of(folder, is_copy ? "compact-new/data.mdb" : "data.mdb");
+    if (end <= own || other + end <= atoll(bytes)) return 0;
+    errno = ENOSPC;
+    return 1;
+}
+
 static int read_only(const char *path, int flags) {
     const char *folder = getenv("FAULT_READONLY");
     if (!folder || !path) return 0;
@@ -97,8 +125,14 @@ static int sync_fails(void) {
     return 0;
 }
 
-static int write_fails(int fd, off_t offset) {
-    if (full(fd)) return 1;
+static size_t length_of(const struct iovec *parts, int count) {
+    size_t total = 0;
+    for (int at = 0; at < count; at++) total += parts[at].iov_len;
+    return total;
+}
+
+static int write_fails(int fd, off_t offset, size_t size) {
+    if (full(fd) || too_small(fd, offset + size)) return 1;
     if (!names(fd, "data.mdb")) return 0;
     if (offset < META_BYTES) {
         if (is_turn("FAULT_META", &metas)) {
@@ -141,6 +175,10 @@ ssize_t write(int fd, const void *bytes, size_t size) {
     REAL(write);
     if (names(fd, "fault-arm")) armed = 1;
     if (names(fd, "fault-ack")) note("ack\n");
+    if (getenv("FAULT_DISK") && names(fd, "data.mdb")) {
+        off_t at = lseek(fd, 0, SEEK_CUR);
+        if (at >= 0 && too_small(fd, at + size)) return -1;
+    }
     return full(fd) ? -1 : real(fd, bytes, size);
 }
 
@@ -154,7 +192,13 @@ int posix_fallocate64(int fd, off64_t offset, off64_t length) {
     return full(fd) ? ENOSPC : real(fd, offset, length);
 }
 
-static void no_room(fsblkcnt_t *free, fsblkcnt_t *available) {
+static void no_room(fsblkcnt_t *free, fsblkcnt_t *available, unsigned long unit) {
+    const char *folder = getenv("FAULT_DISK"), *bytes = getenv("FAULT_DISK_BYTES");
+    if (folder && bytes) {
+        off_t used = size_of(folder, "data.mdb") + size_of(folder, "compact-new/data.mdb");
+        off_t left = atoll(bytes) - used;
+        *free = *available = left > 0 ? left / unit : 0;
+    }
     const char *marker = getenv("FAULT_FULL");
     if (marker && !getenv("FAULT_SUDDEN") && !access(marker, F_OK)) *free = *available = 0;
 }
@@ -162,14 +206,14 @@ static void no_room(fsblkcnt_t *free, fsblkcnt_t *available) {
 int statvfs(const char *path, struct statvfs *state) {
     REAL(statvfs);
     int failed = real(path, state);
-    no_room(&state->f_bfree, &state->f_bavail);
+    no_room(&state->f_bfree, &state->f_bavail, state->f_frsize);
     return failed;
 }
 
 int statvfs64(const char *path, struct statvfs64 *state) {
     REAL(statvfs64);
     int failed = real(path, state);
-    no_room((fsblkcnt_t *)&state->f_bfree, (fsblkcnt_t *)&state->f_bavail);
+    no_room((fsblkcnt_t *)&state->f_bfree, (fsblkcnt_t *)&state->f_bavail, state->f_frsize);
     return failed;
 }
 
@@ -205,25 +249,25 @@ int rename(const char *from, const char *to) {
 /* LMDB writes a run of several pages so, after an lseek. */
 ssize_t writev(int fd, const struct iovec *parts, int count) {
     REAL(writev);
-    return write_fails(fd, lseek(fd, 0, SEEK_CUR)) ? -1 : real(fd, parts, count);
+    return write_fails(fd, lseek(fd, 0, SEEK_CUR), length_of(parts, count)) ? -1 : real(fd, parts, count);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset) {
     REAL(pwrite);
-    return write_fails(fd, offset) ? -1 : real(fd, bytes, size, offset);
+    return write_fails(fd, offset, size) ? -1 : real(fd, bytes, size, offset);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset) {
     REAL(pwrite64);
-    return write_fails(fd, offset) ? -1 : real(fd, bytes, size, offset);
+    return write_fails(fd, offset, size) ? -1 : real(fd, bytes, size, offset);
 }
 
 ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
     REAL(pwritev);
-    return write_fails(fd, offset) ? -1 : real(fd, parts, count, offset);
+    return write_fails(fd, offset, length_of(parts, count)) ? -1 : real(fd, parts, count, offset);
 }
 
 ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset) {
     REAL(pwritev64);
-    return write_fails(fd, offset) ? -1 : real(fd, parts, count, offset);
+    return write_fails(fd, offset, length_of(parts, count)) ? -1 : real(fd, parts, count, offset);
 }

@@ -1,5 +1,4 @@
-"""Requests for every route of both tables: a valid one, damaged a little, signed as it then is, so
-that the damage reaches the handlers and does not end at the door.
+"""Damaged requests (`fuzz_making.py`) to a service in process, and a look at each answer.
 
 `World` is an account with one of everything, and keeps the tokens its answers have handed out: a
 token with one byte changed is the meanest thing there is to send.
@@ -7,49 +6,30 @@ token with one byte changed is the meanest thing there is to send.
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 from time import process_time
-from typing import Any, Final
-from urllib.parse import quote
+from typing import Final
 
-from tests.support import fuzz_mutations as damage
-from tests.support.fuzz_templates import (
-    BATCH,
-    BODIES,
-    CONTAINER,
-    CONTROL_BODIES,
-    HEADERS,
-    ITEM,
-    KNOWN,
-    NAMES,
-    PATCH,
-    VARIANTS,
-    golden_queries,
-)
-from tests.support.nosql import Api, pk
+from tests.support.fuzz_making import RequestMaker
+from tests.support.fuzz_templates import BODIES, CONTAINER
+from tests.support.nosql import Api
 
 from armillary.api.control import routes as control
-from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
+from armillary.api.core.settings import GatewaySettings
+from armillary.api.http.encoding import encode
 from armillary.api.http.messages import Request, Response
-from armillary.api.nosql import routes as nosql
-from armillary.server.http.answers import encode
 
 LIFE: Final = 200  # requests to one world; what they leave behind must not pile up
 TOKENS_MAX: Final = 40
-#: What the reader of requests lets through to nobody (test_fuzz_frames.py sends it that).
-NO_CONTROLS: Final = dict.fromkeys((*range(32), 127))
 DATE_LINE: Final = "Date: Thu, 27 Apr 2017 00:51:12 GMT\r\n"
 
 #: After these little is left to ask for. The controls that write are such too: clock and faults are
 #: for all that follows.
 FATAL: Final = {("DELETE", "dbs/*"), ("DELETE", "dbs/*/colls/*"), ("PUT", "dbs/*/colls/*")}
-#: Where most of the code is.
-ITEM_ROUTES: Final = [one for one in nosql.ROUTES if one.pattern.startswith(nosql.DOCS)]
 TOKEN_HEADERS: Final = ("x-ms-continuation", "etag", "x-ms-session-token")
 
 
@@ -97,6 +77,9 @@ class World:
             assert answer.status == 201, answer.body
             self.keep(answer)
 
+    def signed(self, method: str, target: str) -> dict[str, str]:
+        return self.api.signed(method, target)
+
     def keep(self, response: Response) -> None:
         for name in TOKEN_HEADERS:
             if found := response.headers.get(name):
@@ -133,8 +116,7 @@ class Fuzzer:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.random = Random(seed)
-        self.queries = golden_queries()
+        self.maker = RequestMaker(Random(seed))
         self.tally = Tally()
         self.world: World | None = None
         self.bugs = Bugs()
@@ -145,18 +127,12 @@ class Fuzzer:
         self._end_world()
 
     def step(self) -> None:
-        random = self.random
         if self.world is None or self.world.asked >= LIFE:
             self._end_world()
             self.world = World()
         world = self.world
         world.asked += 1
-        if random.random() < 0.12:
-            route: Any = random.choice(control.ROUTES)
-            request = self._control(world, route)
-        else:
-            route = random.choice(ITEM_ROUTES if random.random() < 0.5 else nosql.ROUTES)
-            request = self._nosql(world, route)
+        route, request = self.maker.make(world)
         response = self.send(world, request, f"{route.method} {route.pattern} {route.name}")
         is_control = isinstance(route, control.ControlRoute) and route.writes
         if response.status < 300 and (is_control or (route.method, route.pattern) in FATAL):
@@ -195,143 +171,3 @@ class Fuzzer:
         if self.world is not None:
             self.world.api.close()
         self.world = None
-
-    # --- requests -------------------------------------------------------------------------------
-
-    def _nosql(self, world: World, route: nosql.Route) -> Request:
-        random = self.random
-        segments: list[str] = []
-        for one in route.pattern.split("/"):
-            if one == "*":
-                known = KNOWN[segments[-1]]
-                one = (
-                    random.choice(known) if known and random.random() < 0.93 else self._name(world)
-                )
-            segments.append(one)
-        headers = dict(VARIANTS[route.variant])
-        if "docs" in segments or "operations" in segments:
-            headers |= pk(random.choice("aaab"))
-        if route.variant in ("query", "plan"):
-            headers["x-ms-documentdb-query-enablecrosspartition"] = "True"
-            if random.random() < 0.5:
-                headers.pop("x-ms-documentdb-partitionkey", None)
-        return self._finish(world, route.method, segments, headers, self._body(route))
-
-    def _control(self, world: World, route: control.ControlRoute) -> Request:
-        random = self.random
-        segments = [
-            one if one[0] != "{" else {"{db}": "d", "{coll}": "c"}.get(one, "0")
-            for one in ("_armillary", *route.segments)
-        ]
-        if random.random() < 0.2:
-            segments[random.randrange(1, len(segments))] = self._name(world)
-        whole = CONTROL_BODIES.get(route.name)
-        body = b"" if whole is None else damage.body(random, whole)
-        return self._finish(world, route.method, segments, {}, body)
-
-    def _name(self, world: World) -> str:
-        random = self.random
-        if world.rids and random.random() < 0.15:
-            rid = random.choice(world.rids)
-            return rid if random.random() < 0.5 else damage.cut_text(random, rid)
-        return random.choice(NAMES) if random.random() < 0.8 else damage.text(random)
-
-    def _body(self, route: nosql.Route) -> bytes:
-        random = self.random
-        if route.method in ("GET", "DELETE"):
-            return b"" if random.random() < 0.95 else damage.body(random, ITEM)
-        if route.variant in ("query", "plan"):
-            asked = dict(random.choice(self.queries))
-            if random.random() < 0.6:
-                asked["query"] = self._query(asked["query"])
-            if random.random() < 0.7:
-                return json.dumps(asked).encode()
-            return damage.body(random, asked)
-        if route.variant == "batch":
-            return damage.body(random, random.sample(BATCH, random.randint(1, len(BATCH))))
-        if route.method == "PATCH":
-            return damage.body(random, PATCH)
-        kind = [one for one in route.pattern.split("/") if one != "*"][-1]
-        whole = BODIES.get(kind, ITEM)
-        if route.method == "POST" and random.random() < 0.6:
-            whole = whole | {"id": str(random.randrange(100_000))}
-        return damage.body(random, whole)
-
-    def _query(self, text: str) -> str:
-        """Characters changed, or words of another query put in the place of its own."""
-        random = self.random
-        if random.random() < 0.4:
-            return damage.cut_text(random, text)
-        words, others = text.split(" "), random.choice(self.queries)["query"].split(" ")
-        for _ in range(random.randint(1, 3)):
-            at = random.randrange(len(words))
-            start = random.randrange(len(others))
-            words[at : at + random.randint(0, 2)] = others[start : start + random.randint(1, 6)]
-        return " ".join(words)
-
-    def _finish(
-        self, world: World, method: str, segments: list[str], headers: dict[str, str], body: bytes
-    ) -> Request:
-        random = self.random
-        for name in damage.pick_some(random, tuple(HEADERS), random.choice((0, 1, 3))):
-            headers[name] = random.choice(HEADERS[name])
-        if random.random() < 0.3 and world.tokens:
-            headers["x-ms-continuation"] = self._token(random.choice(world.tokens))
-        if random.random() < 0.1 and world.tokens:
-            name = random.choice(("if-none-match", "if-match", "x-ms-session-token"))
-            headers[name] = self._token(random.choice(world.tokens))
-        if headers and random.random() < 0.3:
-            name = random.choice(list(headers))
-            headers[name] = damage.cut_text(random, headers[name])
-        if random.random() < 0.02:
-            method = random.choice(("HEAD", "OPTIONS", "MERGE", "PUT", "POST", "PATCH", "TRACE"))
-        escaped = "/".join(quote(one, safe="=+", errors="surrogatepass") for one in segments)
-        target = "/" + escaped + random.choice(("", "", "", "/", "?a=b", "?", "//"))
-        if random.random() < 0.05:
-            target = damage.cut_text(random, target).translate(NO_CONTROLS).replace(" ", "")
-        all_headers = self._signed(world, method, target, segments) | headers
-        passed = {name: text.translate(NO_CONTROLS) for name, text in all_headers.items()}
-        return Request(method, target, passed, body, secure=random.random() < 0.1)
-
-    def _token(self, token: str) -> str:
-        random = self.random
-        if random.random() < 0.35:
-            return token
-        try:
-            raw = base64.b64decode(token, validate=True)
-        except ValueError:
-            return damage.cut_text(random, token)
-        if random.random() < 0.5:
-            return base64.b64encode(damage.cut(random, raw)).decode()
-        return damage.cut_text(random, token)
-
-    def _signed(
-        self, world: World, method: str, target: str, segments: list[str]
-    ) -> dict[str, str]:
-        random = self.random
-        chance = random.random()
-        if segments[0] == "_armillary" and chance < 0.9:
-            return {"authorization": f"Bearer {EMULATOR_KEY}"}
-        if "%" in target or "?" in target or "//" in target:
-            # Signed as it is decoded, which is what the server tries first.
-            target = "/" + "/".join(segments)
-        headers = world.api.signed(method, target.encode("utf-8", "replace").decode())
-        if chance < 0.02 and world.resource_tokens:
-            token = random.choice(world.resource_tokens)
-            headers["authorization"] = quote(token, safe="")
-        elif chance < 0.04 and world.resource_tokens:
-            token = random.choice(world.resource_tokens)
-            prefix, _, rest = token.partition("sig=")
-            parts = rest.split(";")
-            at = random.randrange(len(parts))
-            parts[at] = self._token(parts[at])
-            headers["authorization"] = quote(f"{prefix}sig={';'.join(parts)}", safe="")
-        elif chance < 0.06:
-            claims = damage.body(random, {"nbf": 0, "exp": 2**33})
-            token = f"e30.{base64.urlsafe_b64encode(claims).decode()}.x"
-            headers["authorization"] = quote(f"type=aad&ver=1.0&sig={token}", safe="")
-        elif chance < 0.09:
-            headers["authorization"] = damage.cut_text(random, headers["authorization"])
-        elif chance < 0.11:
-            headers["x-ms-date"] = damage.cut_text(random, headers["x-ms-date"])
-        return headers

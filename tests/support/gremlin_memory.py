@@ -69,6 +69,14 @@ class MemoryGraph:
             for one in vertices
         ]
 
+    def ends(
+        self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
+    ) -> list[list[Ref]]:
+        return [
+            [one.in_ref if side == "out" else one.out_ref for one in edges]
+            for edges in self.adjacent(vertices, side, labels)
+        ]
+
     def find(self, refs: Sequence[Ref]) -> list[Vertex | None]:
         found: list[Vertex | None] = []
         for partition, id in refs:

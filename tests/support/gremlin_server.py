@@ -29,9 +29,9 @@ class GremlinServer:
 
 @contextmanager
 def gremlin_server(
-    data: Path, *, throughput: int = 400, options: Sequence[str] = ()
+    data: Path, *, throughput: int = 400, options: Sequence[str] = (), enforce: str = "off"
 ) -> Iterator[GremlinServer]:
-    environ = {"ARMILLARY_THROUGHPUT_ENFORCE": "off"}
+    environ = {"ARMILLARY_THROUGHPUT_ENFORCE": enforce}
     process = ServerProcess(data, real=True, options=options, environ=environ)
     try:
         process.wait_until_ready()

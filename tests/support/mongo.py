@@ -19,7 +19,7 @@ from armillary.api.mongo.service import Service
 from armillary.api.mongo.settings import Settings
 from armillary.api.mongo.wire.frames import OP_MSG, pack
 from armillary.clock import VirtualClock
-from armillary.encoding.bson_values import Document, decode, encode
+from armillary.encoding.bson.values import Document, decode, encode
 from armillary.engine.base import Engine
 from armillary.engine.memory import MemoryEngine
 from armillary.store.catalog.accounts import AccountStore

@@ -39,7 +39,7 @@ def write(database: Database, end: threading.Event, first: int) -> None:
         os.write(1, json.dumps([str(n), value]).encode() + b"\n")
 
 
-def work(database: Database, name: str) -> None:
+def work(database: Database, name: str, step: str) -> None:
     container = database.container(ITEMS)
     ids = [one.id for one in container.partitions()]
     if name == "split":
@@ -47,7 +47,7 @@ def work(database: Database, name: str) -> None:
     elif name == "merge":
         container.merge(ids[:2])
     elif name == "rekey":
-        database.rekey(ITEMS, TARGET, "/city")
+        database.rekey(ITEMS, TARGET, "/city", cut_over=step == "rekey.close")
     else:
         assert name == "drop"
         database.delete_container(ITEMS)
@@ -71,7 +71,7 @@ def main(folder: str, name: str, step: str, passes: str, first: str = "1") -> No
         else:
             os.write(1, b"begins\n")
         steps.listen(Suicide(step, int(passes)))
-        work(database, name)
+        work(database, name, step)
         end.set()
         if name != "drop":
             writer.join()

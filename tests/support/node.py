@@ -44,13 +44,13 @@ def names_in(file: Path) -> list[str]:
     return _NAME.findall(file.read_text("utf-8"))
 
 
-def modules_for(folder: Path) -> Path:
+def modules_for(folder: Path, seconds: int = 240) -> Path:
     """The installed packages of a folder with a package.json and its lock."""
     _need_node()
     digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in FILES)).hexdigest()
     place = CACHE / digest[:16]
     if not place.exists():
-        _install(folder, place)
+        _install(folder, place, seconds)
     return place / "node_modules"
 
 
@@ -83,14 +83,14 @@ def _need_node() -> None:
         _lack(f"Node {version.stdout.strip()} is too old; the SDK needs {OLDEST}")
 
 
-def _install(folder: Path, place: Path) -> None:
+def _install(folder: Path, place: Path, seconds: int) -> None:
     CACHE.mkdir(exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix="new-", dir=CACHE))
     try:
         for name in FILES:
             shutil.copy(folder / name, made)
         done = subprocess.run(
-            INSTALL, cwd=made, capture_output=True, text=True, timeout=240, check=False
+            INSTALL, cwd=made, capture_output=True, text=True, timeout=seconds, check=False
         )
         if done.returncode != 0:
             said = done.stderr.strip().splitlines() or ["no reason given"]

@@ -30,9 +30,6 @@ KEYS = [stem + bytes((number,)) for stem in STEMS for number in range(4)]
 def tiny() -> Iterator[None]:
     with (
         patch.object(blocks, "PAGE_BYTES", 60),
-        patch.object(blocks, "AIM_BYTES", 58),
-        patch.object(blocks, "LEAST_BYTES", 30),
-        patch.object(blocks, "GUESS_ENTRIES", 3),
         patch.object(blocks, "BOUND_BYTES_MAX", 6),
         patch.object(writing, "BOUND_BYTES_MAX", 6),
         patch.object(writing, "SMALL_ENTRIES", 2),

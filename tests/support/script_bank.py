@@ -184,7 +184,7 @@ def script_children(pid: int) -> list[int]:
     """Of a server and its workers."""
     found: list[int] = []
     for child, command in children_of(pid).items():
-        if "scripts/child.py" in command:
+        if "scripts/children/child.py" in command:
             found.append(child)
         else:
             found += script_children(child)

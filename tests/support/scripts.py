@@ -14,7 +14,7 @@ import armillary
 from armillary.account import Account
 from armillary.container import Container
 from armillary.encoding.partition_key import coerce
-from armillary.scripts.bounds import Bounds
+from armillary.scripts.children.bounds import Bounds
 from armillary.scripts.executing import Executed, execute_procedure
 from armillary.scripts.runtime import Runtime
 from armillary.store.catalog.resources import ResourceRecord

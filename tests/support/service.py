@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 from typing import Any, Final
 
-from armillary.api.http.messages import Request, Response, Service, Shortcut, Waiting
+from armillary.api.http.messages import FastPath, Request, Response, Service, Waiting
 from armillary.errors import DbError, OutOfTime
 from armillary.server.registry import ProtocolSpec
 from armillary.store.catalog.accounts import AccountStore
@@ -22,16 +22,16 @@ class EchoService(Service):
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
-        self.shortcut = EchoShortcut()
-        self.later = LaterShortcut()
+        self.fast = EchoPath()
+        self.later = LaterPath()
         self.threads: set[str] = set()
         self.ended: list[str] = []
         self._gates: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
 
     @property
-    def shortcuts(self) -> Sequence[Shortcut]:
-        return (self.shortcut, self.later)
+    def fast_paths(self) -> Sequence[FastPath]:
+        return (self.fast, self.later)
 
     def gate(self, name: str) -> threading.Event:
         with self._lock:
@@ -74,7 +74,7 @@ class EchoService(Service):
         return Response(200, {"Content-Type": "application/json"}, echo(request))
 
 
-class EchoShortcut:
+class EchoPath:
     """`/quick/WORD` with the header `Say`: answered from bytes to bytes, unless it says `long` or,
     a bug, `bug`."""
 
@@ -84,6 +84,7 @@ class EchoShortcut:
     target = rb"/quick/([a-z]+)"
     captured: Final = {"say": rb"[a-z]+"}
     fixed: Final = frozenset[str]()
+    ignored: Final = frozenset[str]()
 
     def __init__(self) -> None:
         self.said: list[bytes] = []
@@ -101,9 +102,9 @@ class EchoShortcut:
         return b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (date_line, len(body), body)
 
 
-class LaterShortcut:
+class LaterPath:
     """POST `/later/WORD` with a body: begun from bytes, ended when `futures[WORD]` is. The word
-    says how: `otherwise` and `again` end the long way, `bug` is one."""
+    says how: `otherwise` and `again` end on the general path, `bug` is one."""
 
     method = "POST"
     has_body = True
@@ -111,6 +112,7 @@ class LaterShortcut:
     target = rb"/later/([a-z]+)"
     captured: Final[dict[str, bytes]] = {}
     fixed: Final = frozenset[str]()
+    ignored: Final = frozenset[str]()
 
     def __init__(self) -> None:
         self.futures: dict[str, Future[None]] = {}
@@ -139,6 +141,8 @@ class LaterShortcut:
         )
 
     def _otherwise(self, word: str, request: Request) -> Response | None:
+        # It may have to wait for a database: never on the loop.
+        assert threading.current_thread().name.startswith("request")
         return None if word == "again" else Response(409, {}, echo(request))
 
 
@@ -154,7 +158,7 @@ class EngineAlone:
     def __init__(self, engine: Any) -> None:
         self.engine = engine
 
-    def defer_to(self, defer: Any) -> None: ...
+    def serve_loop(self, loop: Any) -> None: ...
 
     def close(self) -> None: ...
 

@@ -19,10 +19,11 @@ class TableServer:
         self.process = ServerProcess(data, real=True, options=[*OTHERS_OFF, *options])
         self.process.wait_until_ready()
         (line,) = (one for one in self.process.lines if "TableEndpoint=" in one)
-        found = re.search(r"AccountName=\S+", line)
+        # An account key of one's own is not printed: there is a remark in its place.
+        found = re.search(r"AccountName=.*TableEndpoint=([^\s;]+)", line)
         assert found is not None
         self.connection_string = found[0]
-        self.url = found[0].partition("TableEndpoint=")[2].rstrip("/")
+        self.url = found[1].rstrip("/")
 
     @property
     def nosql_url(self) -> str:

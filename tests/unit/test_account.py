@@ -9,7 +9,7 @@ from tests.support.accounts import SEED, World, check, drain, everything, open_w
 
 import armillary
 from armillary.clock import VirtualClock
-from armillary.errors import NotFound, Unavailable
+from armillary.errors import BadInput, Conflict, NotFound, Unavailable
 
 
 def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
@@ -149,3 +149,20 @@ def test_a_restored_account_goes_on_above_what_clients_may_have_seen(tmp_path: P
         # A reader that was ahead of the copy hears of everything that comes now.
         page = container.read_change_feed(continuation=position)
         assert [one["id"] for one in page.items] == ["3"]
+
+
+def test_a_folder_is_written_by_a_process_of_its_own(tmp_path: Path) -> None:
+    with armillary.open(tmp_path / "data", writer="process", housekeeping=False) as account:
+        container = account.create_database("d").create_container("c", "/pk")
+        made = [{"id": str(n), "pk": "a" if n % 2 else "b", "n": n} for n in range(600)]
+        answers = container.bulk([("create", (one,)) for one in [*made, made[5]]])
+        assert [one["id"] for one in answers[:-1] if isinstance(one, dict)] == [
+            one["id"] for one in made
+        ]
+        assert isinstance(answers[-1], Conflict)
+        refused = container.upsert_all([{"id": "1", "pk": "a", "n": -1}, {"pk": "a"}])
+        assert refused[0] is None
+        assert isinstance(refused[1], BadInput)
+        assert list(container.query("SELECT VALUE c.id FROM c WHERE c.n < 0")) == ["1"]
+    with pytest.raises(BadInput, match="thread or a process"):
+        armillary.open(tmp_path / "data", writer="nobody")  # type: ignore[arg-type]

@@ -53,6 +53,14 @@ def test_every_variable_reaches_its_setting() -> None:
     )
 
 
+def test_the_classic_profile_brings_its_sizes_unless_they_are_set() -> None:
+    classic = {"throughput": {"profile": "classic"}}
+    assert Settings.of(classic).partition == PartitionSettings(10_000_000_000, 10_000_000_000)
+    own = Settings.of({"partition": {"bytes": 5}}, classic).partition
+    assert own == PartitionSettings(5, 10_000_000_000)
+    assert Settings.of().partition == PartitionSettings(50_000_000_000, 20_000_000_000)
+
+
 def test_every_setting_has_a_variable() -> None:
     plain = Settings.default()
     sections = {one.name: getattr(plain, one.name) for one in dataclasses.fields(Settings)}
@@ -84,6 +92,13 @@ def test_partitions_can_be_made_small_without_touching_the_logical_limit() -> No
         ("ARMILLARY_PARTITION_BYTES", "2 parsecs", "a size is a whole number"),
         ("ARMILLARY_ENGINE_DURABILITY", "maybe", "it has to be 'full' or 'relaxed'"),
         ("ARMILLARY_ENGINE_URL", "", "engine.url is empty"),
+        ("ARMILLARY_REPLICAS_URLS", "postgresql://db", "a list of 'Region=value'"),
+        ("ARMILLARY_REPLICAS_READERS", "0", "replicas.readers is 0"),
+        ("ARMILLARY_REGIONS_ENDPOINTS", "West=west:8081", "it has to be like http://host"),
+        ("ARMILLARY_REGIONS_ENDPOINTS", "A=http://a,A=http://b", "names A twice"),
+        ("ARMILLARY_REGIONS_LAG_MS", "West=500", "which has no endpoint"),
+        ("ARMILLARY_REGIONS_STALENESS_S", "0", "regions.staleness_s is 0"),
+        ("ARMILLARY_REGIONS_HERE", " ", "regions.here is empty"),
         ("ARMILLARY_ENGINE_DURABLITY", "full", "ARMILLARY_ENGINE_DURABLITY is not a setting"),
     ],
 )

@@ -49,6 +49,13 @@ def run(command: list[str], folder: Path, environ: dict[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
+def test_all_mechanisms_hold() -> None:
+    told = run([sys.executable, "walk.py"], EXAMPLES / "mechanisms", {})
+    assert [line[:5].split() for line in told[:-1]] == [[str(n), "Y"] for n in range(1, 37)]
+    assert told[-1] == "36 of 36 hold"
+    assert run([sys.executable, "walk.py", "31"], EXAMPLES / "mechanisms", {})[-1] == "1 of 1 hold"
+
+
 def test_graphs(tmp_path: Path) -> None:
     with gremlin_server(tmp_path / "data") as server:
         environ = _at(f"http://127.0.0.1:{server.process.port}") | {
@@ -120,6 +127,35 @@ def test_mongodb(tmp_path: Path) -> None:
             assert told == ["large in us: 3, 5", "totals: eu 60, us 90"]
     finally:
         server.close()
+
+
+def test_the_samples_of_the_documents(tmp_path: Path) -> None:
+    options = ["--table-port", "0", "--gremlin-port", "0", "--mongo-port", "0"]
+    server = ServerProcess(tmp_path / "data", real=True, options=options)
+    try:
+        server.wait_until_ready()
+        lines = "\n".join(server.lines)
+        environ = {
+            name: _found(pattern, lines)
+            for name, pattern in (
+                ("MONGO_URI", r"mongodb://\S+"),
+                ("TABLE_CONNECTION", r"AccountName=\S+"),
+                ("GREMLIN_ENDPOINT", r"ws://\S+"),
+            )
+        } | _at(f"http://127.0.0.1:{server.port}")
+        folder = EXAMPLES / "documents"
+        page = (folder / "README.md").read_text("utf-8").split("```")[3].strip().splitlines()
+        assert run([sys.executable, "samples.py"], folder, environ) == page
+        again = run([sys.executable, "samples.py"], folder, environ)
+        assert again == [line for line in page if "sharded" not in line]
+    finally:
+        server.close()
+
+
+def _found(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    assert found is not None
+    return found[0]
 
 
 def test_each_folder_is_on_the_page() -> None:

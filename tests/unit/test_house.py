@@ -34,7 +34,7 @@ def test_the_command_line_starts() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"armillary {VERSION}\n", "")
 
 
-TARGETS = "setup run test lint types bench soak conformance screenshots lock docs format"
+TARGETS = "setup run test floors lint types bench soak conformance screenshots lock docs format"
 
 
 @pytest.mark.parametrize("target", TARGETS.split())

@@ -11,6 +11,7 @@ Not here: the JSON around it, headers such as retry-after (facts of the error), 
 `DbError`, which is a bug of ours: log it whole and answer `INTERNAL`.
 """
 
+import logging
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from armillary.errors import (
     BadInput,
     BatchFailed,
     Conflict,
+    ContainerClosed,
     ContainerFull,
     DataDamaged,
     DbError,
@@ -36,6 +38,7 @@ from armillary.errors import (
     NotSplittable,
     NotSupported,
     NotTargetable,
+    NotWriteRegion,
     OutOfTime,
     OverBudget,
     OwnerNotFound,
@@ -70,6 +73,8 @@ from armillary.errors import (
 )
 from armillary.query.problems import BadQuery, RefusedQuery
 
+log = logging.getLogger("armillary.api")
+
 
 @dataclass(frozen=True, slots=True)
 class Wire:
@@ -102,6 +107,7 @@ WIRE: dict[type[DbError], Wire] = {
     Unauthorized: Wire(401, "Unauthorized"),
     Forbidden: Wire(403, "Forbidden"),
     NotForEntra: Wire(403, "Forbidden"),
+    NotWriteRegion: Wire(403, "Forbidden"),
     TooLarge: Wire(413, "RequestEntityTooLarge"),
     NotFound: Wire(404, "NotFound"),
     OwnerNotFound: Wire(404, "NotFound"),
@@ -112,6 +118,7 @@ WIRE: dict[type[DbError], Wire] = {
     PreconditionFailed: Wire(412, "PreconditionFailed"),
     NotModified: Wire(304, "NotModified"),  # has no body: the code is for logs only
     PartitionKeyFull: Wire(403, "Forbidden"),
+    ContainerClosed: Wire(403, "Forbidden"),
     ContainerFull: Wire(403, "Forbidden"),
     DependencyFailed: Wire(424, "FailedDependency"),
     BatchFailed: Wire(207, "MultiStatus"),
@@ -156,7 +163,7 @@ WIRE: dict[type[DbError], Wire] = {
 }
 
 
-#: MongoDB: the code alone; its name is in `api/mongo/errors.py`. What is not listed is told as its
+#: MongoDB: the code alone; its name is in `api/mongo/errors.py`. What is not listed is sent as its
 #: parent, or as 1 (InternalError).
 MONGO: dict[type[DbError], int] = {
     BadInput: 2,
@@ -170,6 +177,7 @@ MONGO: dict[type[DbError], int] = {
     PreconditionFailed: 112,
     Stale: 112,
     PartitionKeyFull: 2,
+    ContainerClosed: 13,
     ContainerFull: 2,
     SharedContainersFull: 2,
     Throttled: 16500,
@@ -188,6 +196,12 @@ MONGO: dict[type[DbError], int] = {
 
 def mongo_code(error: DbError) -> int:
     return next((MONGO[kind] for kind in type(error).__mro__ if kind in MONGO), 1)
+
+
+def log_damage(error: DbError, asked: object) -> None:
+    """Damaged data is nothing the client did: it is logged for the operator of the server."""
+    if isinstance(error, FormatMismatch):
+        log.error("damaged data: %s: %s", asked, error.message)
 
 
 def wire(error: DbError) -> Reply:
@@ -224,6 +238,7 @@ GREMLIN_SCRIPT: dict[str, tuple[int, int]] = {
     "malformed": (498, 1004),
     "serialization": (599, 1001),
     "limit": (500, 429),
+    "busy": (500, 1008),
 }
 #: Errors of the store that have a name and a sentence of their own in this protocol.
 GREMLIN: dict[type[DbError], tuple[int, int, str, str | None]] = {
@@ -489,4 +504,6 @@ def table_wire(error: DbError, *, storage: bool = False) -> Reply:
         row = row.storage
     detail = error.facts.get("detail", "")
     text = row.text.replace("{0}", str(detail)) if row.text else error.message
+    if hint := error.facts.get("hint"):
+        text = f"{text} {hint}"
     return Reply(row.status, error.sub_status, row.code, text)

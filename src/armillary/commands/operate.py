@@ -6,6 +6,7 @@ running. Export and import also go through a server, ours or a Cosmos DB account
 """
 
 import functools
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +25,18 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from armillary.commands.complaints import EXIT_FAILED, EXIT_PARTIAL, Complaint, complaining
-from armillary.ring.words import plural
+from armillary.commands.errors import (
+    EXIT_FAILED,
+    EXIT_PARTIAL,
+    EXIT_USAGE,
+    CommandError,
+    reporting_errors,
+)
+from armillary.ring.words import plural, size
 
 if TYPE_CHECKING:
+    from armillary.account import Writer
+    from armillary.container import Container
     from armillary.errors import BadInput
     from armillary.operate.ports import Items
 
@@ -42,13 +51,21 @@ JSON = typer.Option(False, "--json", help="Answer and errors as JSON.")
 DATABASE = typer.Option(None, help="Not needed when there is only one.")
 BACKUP_TARGET = typer.Argument(help="A new folder for the copy.")
 BACKUP_SOURCE = typer.Argument(help="The folder of a backup; it stays as it is.")
-EXPORT_TARGET = typer.Argument(help="The file to write: JSON Lines, .csv, .gz of both, .parquet.")
-IMPORT_SOURCE = typer.Argument(help="JSON Lines, a JSON array, CSV; .gz of each; .parquet.")
+EXPORT_TARGET = typer.Argument(
+    help="The file to write: JSON Lines, .csv, .gz of both, .parquet; .bson of a collection."
+)
+IMPORT_SOURCE = typer.Argument(help="JSON Lines, a JSON array, CSV, .bson; .gz of each; .parquet.")
 CONTAINER = typer.Option(None, help="Not needed when there is only one.")
 GRAPH = typer.Option(
     False, "--graph", help="A graph: CSV with ~id, ~label, ~from, ~to; or GraphSON lines."
 )
+EXPORTED_GRAPH = typer.Option(
+    False, "--graph", help="A graph: as GraphSON lines, or with .csv as vertices and edges."
+)
 VERTICES = typer.Option(None, help="With --graph: the CSV file of the vertices that edges join.")
+
+#: A file of this size is worth a second process: one prepares, the other writes.
+WRITER_PROCESS_BYTES = 8_000_000
 
 BAR_COLUMNS = (
     TextColumn("items"),
@@ -79,9 +96,11 @@ def backup(
     """
     from armillary.operate.copies import backup as run
 
-    with complaining(json):
-        size = run(data, target)
-        _say(json, f"{target} has a copy of {data}: {_size(size)}.", bytes=size, target=str(target))
+    with reporting_errors(json):
+        count = run(data, target)
+        _say(
+            json, f"{target} has a copy of {data}: {size(count)}.", bytes=count, target=str(target)
+        )
 
 
 def restore(
@@ -96,9 +115,11 @@ def restore(
     """
     from armillary.operate.copies import restore as run
 
-    with complaining(json):
-        size = run(source, data)
-        _say(json, f"{data} is the account of {source}: {_size(size)}.", bytes=size, data=str(data))
+    with reporting_errors(json):
+        count = run(source, data)
+        _say(
+            json, f"{data} is the account of {source}: {size(count)}.", bytes=count, data=str(data)
+        )
 
 
 def restored(data: str = DATA, json: bool = JSON) -> None:
@@ -115,7 +136,7 @@ def restored(data: str = DATA, json: bool = JSON) -> None:
     """
     from armillary.operate.copies import mark_restored
 
-    with complaining(json):
+    with reporting_errors(json):
         count = mark_restored(data)
         text = f"{data}: {count} physical partitions go on above all that was given out."
         _say(json, text, partitions=count)
@@ -129,9 +150,9 @@ def compact(data: Path = FOLDER, json: bool = JSON) -> None:
     """
     from armillary.operate.copies import compact_folder
 
-    with complaining(json):
+    with reporting_errors(json):
         before, after = compact_folder(data)
-        text = f"{data}: {_size(before)} before, {_size(after)} now."
+        text = f"{data}: {size(before)} before, {size(after)} now."
         _say(json, text, bytes_before=before, bytes_after=after)
 
 
@@ -146,7 +167,7 @@ def doctor(data: str = DATA, json: bool = JSON) -> None:
     """
     from armillary.operate.doctor import examine
 
-    with complaining(json):
+    with reporting_errors(json):
         findings = []
         for one in examine(data):
             findings.append({"what": one.what, "well": one.well, "text": one.text})
@@ -167,6 +188,7 @@ def export(
     database: str = DATABASE,
     container: str = CONTAINER,
     system: bool = typer.Option(False, "--system", help="With _rid, _ts, _etag and the like."),
+    graph: bool = EXPORTED_GRAPH,
     json: bool = JSON,
 ) -> None:
     """Write the items of a container to a file. Stopped, the same command goes on where it was.
@@ -174,12 +196,28 @@ def export(
     Examples:
       armillary export orders.jsonl --database shop --container orders
       armillary export orders.parquet --data "AccountEndpoint=https://…;AccountKey=…;"
+      armillary export people.json --graph
+      armillary export people.bson --database shop --container people
     """
+    from armillary.encoding.documents import SYSTEM_PROPERTIES
     from armillary.operate.exporting import export_items
 
     with _items(data, database, container, json) as source, _bar(json, source) as shown:
-        done = export_items(source, target, system=system, progress=shown)
-        text = f"{target}: {done.items:,} items, {_size(done.bytes)}."
+        finish = None
+        if graph:
+            from armillary.api.gremlin.graph.file_writing import GraphFileWriter
+            from armillary.store.catalog.graphs import graph_key
+
+            finish = GraphFileWriter(graph_key(source.partition_key)).finish
+        hidden = getattr(source, "hidden", SYSTEM_PROPERTIES)
+        if is_bson(target) and hidden is SYSTEM_PROPERTIES:
+            raise CommandError(
+                "Only the documents of a MongoDB collection are written as BSON.", EXIT_USAGE
+            )
+        done = export_items(
+            source, target, system=system, hidden=hidden, progress=shown, finish=finish
+        )
+        text = f"{target}: {done.items:,} items, {size(done.bytes)}."
         _say(json, text, items=done.items, bytes=done.bytes, resumed=done.resumed)
 
 
@@ -201,20 +239,34 @@ def import_(
       armillary import orders.csv --database shop --container orders
       armillary import orders.jsonl --data http://localhost:8081
       armillary import places.csv --types zip=text
+      armillary import dump/shop/people.bson --database shop --container people
       armillary import people.csv --graph
       armillary import knows.csv --graph --vertices people.csv
     """
     from armillary.declare.item_files import parse_types, read_entries
     from armillary.operate.importing import import_items
 
-    with _items(data, database, container, json) as target, _bar(json) as shown:
+    large = source.is_file() and source.stat().st_size >= WRITER_PROCESS_BYTES
+    opened = _items(data, database, container, json, "process" if large else "thread")
+    with opened as target, _bar(json) as shown:
         entries: Callable[[Path], Iterator[dict[str, Any] | BadInput]]
         entries = functools.partial(read_entries, types=parse_types(types))
+        if is_bson(source):
+            from armillary.operate.documents import Documents, read_bson
+
+            if not isinstance(target, Documents):
+                raise CommandError(
+                    "A file of BSON goes into a MongoDB collection only.", EXIT_USAGE
+                )
+            entries = read_bson
         if graph:
             from armillary.api.gremlin.graph.files import GraphFile
-            from armillary.api.gremlin.login import key_name
+            from armillary.store.catalog.graphs import graph_key
 
-            entries = GraphFile(key_name(target.partition_key), vertices).documents
+            file = GraphFile(graph_key(target.partition_key), vertices, parse_types(types))
+            entries = file.documents
+            if hasattr(shown, "total"):
+                shown.total(file.count(source))
         total = getattr(shown, "total", _ignore)
         done = import_items(target, source, progress=shown, total=total, entries=entries)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
@@ -225,33 +277,65 @@ def import_(
             more = done.refused - len(shown_lines)
             tail = [f"  and {more:,} more"] * (more > 0)
             lines = [f"{done.refused:,} were refused:", *shown_lines, *tail]
-            raise Complaint("\n".join(lines), EXIT_PARTIAL)
+            raise CommandError("\n".join(lines), EXIT_PARTIAL)
 
 
 # --- parts ----------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _items(data: str, database: str | None, container: str | None, json: bool) -> Iterator["Items"]:
+def _items(
+    data: str,
+    database: str | None,
+    container: str | None,
+    json: bool,
+    writer: "Writer" = "thread",
+) -> Iterator["Items"]:
     from armillary.commands.query.asking import find_container, open_data
     from armillary.commands.remote import Remote, is_remote
     from armillary.commands.remote_items import RemoteItems
     from armillary.commands.sources import pick
     from armillary.operate.entities import Entities
     from armillary.operate.ports import LocalItems
+    from armillary.store.catalog.definitions import is_collection
     from armillary.store.catalog.tables import TABLES_DB, is_table
 
-    with complaining(json, "Stopped. The same command goes on where it was."):
+    with reporting_errors(json, "Stopped. The same command goes on where it was."):
         if is_remote(data):
             with Remote(data) as remote:
                 names = pick(remote, database, container)
             with RemoteItems(data, *names) as there:
+                if is_collection(there.definition):
+                    raise CommandError(
+                        "A MongoDB collection is exported and imported from its data folder or "
+                        "PostgreSQL; through a server, mongodump and mongorestore do it.",
+                        EXIT_USAGE,
+                    )
                 yield Entities(there) if names[0] == TABLES_DB else there
             return
-        with open_data(data) as account:
+        with open_data(data, writer) as account:
             found = find_container(account, database, container)
             here = LocalItems(found)
-            yield Entities(here) if is_table(found.properties()) else here
+            if is_collection(found.properties()):
+                yield _documents(here, found)
+            else:
+                yield Entities(here) if is_table(found.properties()) else here
+
+
+def _documents(items: "Items", container: "Container") -> "Items":
+    from armillary.api.mongo.language import PLAIN
+    from armillary.api.mongo.match.compiled import compile_filter
+    from armillary.operate.documents import Documents
+    from armillary.store.catalog.collections import shape_of
+    from armillary.store.catalog.definitions import parse_container
+
+    own = {name: one for name, one in container.properties().items() if name[:1] != "_"}
+    shape = shape_of(parse_container(own), lambda query: compile_filter(query, PLAIN))
+    return Documents(items, shape, lambda: int(time.time()))
+
+
+def is_bson(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(".bson")
 
 
 @contextmanager
@@ -292,11 +376,3 @@ def _ignore(items: int) -> None:
 
 def _say(as_json: bool, text: str, **facts: Any) -> None:
     typer.echo(orjson.dumps(facts).decode() if as_json else text)
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            break
-        count /= 1000
-    return f"{count:,.0f} bytes" if unit == "bytes" else f"{count:,.1f} {unit}"

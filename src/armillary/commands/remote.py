@@ -1,7 +1,7 @@
 """A server by its address or connection string, for commands: ours, or a Cosmos DB account.
 
     AccountEndpoint=https://….documents.azure.com:443/;AccountKey=…;
-    http://localhost:8081                                      with the key of the emulator
+    http://localhost:8081                     with the key in ARMILLARY_KEY, or the emulator's
 
 Requests are signed as any SDK signs them. A certificate is checked, except on this machine, where
 a server has made its own. What is refused is raised as the `DbError` that means it.
@@ -10,6 +10,8 @@ a server has made its own. What is refused is raised as the `DbError` that means
 from __future__ import annotations
 
 import http.client
+import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +36,11 @@ from armillary.errors import (
     Unavailable,
 )
 
+KEY_VARIABLE: Final = "ARMILLARY_KEY"
+KEY_ADVICE: Final = (
+    "401: the server does not take this key. Give its own: set ARMILLARY_KEY, or say "
+    "'AccountEndpoint=…;AccountKey=…;' in place of the address."
+)
 TIMEOUT_SECONDS: Final = 65.0
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 #: Statuses that mean one of our errors; the rest are a server that can't.
@@ -64,7 +71,7 @@ def is_remote(text: str) -> bool:
 def connection_of(text: str) -> tuple[str, str]:
     """(endpoint, key) of a connection string or a plain address."""
     if text.lower().startswith(("http://", "https://")):
-        return text.rstrip("/"), EMULATOR_KEY
+        return text.rstrip("/"), os.environ.get(KEY_VARIABLE, "").strip() or EMULATOR_KEY
     parts = dict(part.partition("=")[::2] for part in text.split(";") if part.strip())
     named = {name.strip().lower(): value.strip() for name, value in parts.items()}
     endpoint, key = named.get("accountendpoint"), named.get("accountkey")
@@ -124,11 +131,7 @@ class Remote:
             response, data = self._tried(method, target, headers, content)
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
-        names = {name.lower(): value for name, value in response.getheaders()}
-        found = _json_of(data)
-        if response.status >= 400:
-            raise _refusal(response.status, found, names)
-        return Reply(response.status, names, found)
+        return read_reply(response.status, dict(response.getheaders()), data)
 
     def _tried(
         self, method: str, target: str, headers: dict[str, str], content: bytes
@@ -165,6 +168,15 @@ class Remote:
         return Unavailable(f"{self.endpoint} does not answer: {error}.")
 
 
+def read_reply(status: int, headers: Mapping[str, str | None], data: bytes) -> Reply:
+    """The answer, or the error that it means."""
+    names = {name.lower(): value for name, value in headers.items() if value is not None}
+    found = _json_of(data)
+    if status >= 400:
+        raise _refusal(status, found, names)
+    return Reply(status, names, found)
+
+
 def _trust(host: str) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if host in LOOPBACK:
@@ -180,10 +192,19 @@ def _json_of(data: bytes) -> Any:
         return data.decode("utf-8", "replace")
 
 
+def plain(text: str) -> str:
+    """A message of the service without what is only for its operators."""
+    first = re.split(r"\s*(?:\r\n|\n|, )?ActivityId: ", str(text))[0].strip()
+    found = re.fullmatch(r'Message: \{"Errors":\[(".*")\]\}', first, re.DOTALL)
+    return " ".join(orjson.loads(f"[{found[1]}]")) if found else first
+
+
 def _refusal(status: int, body: Any, headers: Mapping[str, str]) -> DbError:
     text = body.get("message") if isinstance(body, dict) else body
     kind = MEANING.get(status, Unavailable)
-    text = f"{status}: {text}" if text else f"The server answered {status}."
+    text = f"{status}: {plain(text)}" if text else f"The server answered {status}."
+    if status == 401:
+        text = KEY_ADVICE
     wait = headers.get("x-ms-retry-after-ms", "")
     facts: dict[str, float] = {}
     if wait.replace(".", "", 1).isdigit():

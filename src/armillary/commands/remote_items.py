@@ -73,7 +73,9 @@ class RemoteItems:
         for one in self._all:
             self._idle.put(one)
         try:
-            self._definition = self._asked(lambda remote: remote.rest("GET", self._path)).body
+            self._definition: dict[str, Any] = self._asked(
+                lambda remote: remote.rest("GET", self._path)
+            ).body
         except BaseException:
             self.close()
             raise
@@ -90,6 +92,10 @@ class RemoteItems:
     def close(self) -> None:
         for one in self._all:
             one.close()
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return self._definition
 
     @property
     def identity(self) -> str:

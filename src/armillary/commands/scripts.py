@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import orjson
 import typer
 
-from armillary.commands.complaints import EXIT_USAGE, Complaint, complaining
+from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
 from armillary.commands.help_text import help_of
 from armillary.container import Container
 from armillary.scripts.scripts import Kind, ScriptResult, check_script
@@ -71,9 +71,9 @@ def put(
       armillary scripts put tax.js --kind function --data http://localhost:8081
       armillary scripts put check.js --kind trigger --type Pre --operation Create
     """
-    with complaining(json):
+    with reporting_errors(json):
         if id is not None and len(files) > 1:
-            raise Complaint("--id is for one file.", EXIT_USAGE)
+            raise CommandError("--id is for one file.", EXIT_USAGE)
         bodies = []
         for file in files:
             body: dict[str, Any] = {"id": id or file.stem, "body": file.read_text("utf-8")}
@@ -106,7 +106,7 @@ def run(
       armillary scripts run transfer ada '"a1"' '"a2"' 12.5
       armillary scripts run count '["tenant", "user"]' --log --data http://localhost:8081
     """
-    with complaining(json):
+    with reporting_errors(json):
         given = [_value(one) for one in arguments or ()]
         with shelf_of(data, database, container) as shelf:
             result = shelf.run(id, _value(key), *given, logging=log)
@@ -133,7 +133,7 @@ def list_scripts(
       armillary scripts list
       armillary scripts list --data http://localhost:8081 --json
     """
-    with complaining(json), shelf_of(data, database, container) as shelf:
+    with reporting_errors(json), shelf_of(data, database, container) as shelf:
         found = {kind: shelf.list(kind) for kind in KINDS}
         if json:
             typer.echo(orjson.dumps(found).decode())
@@ -160,7 +160,7 @@ def delete(
       armillary scripts delete transfer
       armillary scripts delete tax --kind function
     """
-    with complaining(json), shelf_of(data, database, container) as shelf:
+    with reporting_errors(json), shelf_of(data, database, container) as shelf:
         shelf.delete(_kind(kind), id)
         if json:
             typer.echo(orjson.dumps({"deleted": id}).decode())
@@ -231,7 +231,7 @@ def _kind(text: str) -> Kind:
     for kind in KINDS:
         if kind == text:
             return kind
-    raise Complaint(f"--kind is one of {', '.join(KINDS)}, not {text!r}.", EXIT_USAGE)
+    raise CommandError(f"--kind is one of {', '.join(KINDS)}, not {text!r}.", EXIT_USAGE)
 
 
 def _value(text: str) -> Any:

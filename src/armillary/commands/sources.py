@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from armillary.account import open_account
-from armillary.commands.complaints import EXIT_USAGE, Complaint
+from armillary.commands.errors import EXIT_USAGE, CommandError
 from armillary.commands.query.asking import find_container, only
 from armillary.commands.remote import Remote, is_remote, path_of
 from armillary.engine.opening import is_there
@@ -25,7 +25,7 @@ def heat_of(source: str, database: str | None, container: str | None) -> Iterato
             yield lambda: remote.control("GET", f"{path}/heat")
         return
     if not is_there(source):
-        raise Complaint(f"There is no data folder at {source}.", EXIT_USAGE)
+        raise CommandError(f"There is no data folder at {source}.", EXIT_USAGE)
     # `report`: the counters of a server that runs on the folder are read, nothing is refused.
     with open_account(source, housekeeping=False, enforce="report") as account:
         yield find_container(account, database, container).heat_report

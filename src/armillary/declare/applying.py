@@ -20,7 +20,7 @@ from armillary.config import Settings
 from armillary.container import Container
 from armillary.declare.declared import DeclaredContainer, DeclaredDatabase, Place
 from armillary.declare.item_files import read_items
-from armillary.encoding.edm_json import stored_entity
+from armillary.encoding.edm.json import stored_entity
 from armillary.engine.base import Engine
 from armillary.errors import BadInput, Conflict, DbError, NotFound
 from armillary.partition.provisioning.offers import requested
@@ -101,9 +101,14 @@ def _apply_container(
             note_seeded(account.engine, record.rid, Path(seed).name)
 
 
+SAME_FORM = frozenset({"nosql", "gremlin"})
+"""A graph may have been made through the NoSQL API, as the service's documents say."""
+
+
 def check_api(record: ContainerRecord, declared: DeclaredContainer) -> None:
-    if api_of(record) != declared.api:
-        raise BadInput(f"it is there already, and is one of the API for {api_of(record)}")
+    if {api_of(record), declared.api} <= SAME_FORM or api_of(record) == declared.api:
+        return
+    raise BadInput(f"it is there already, and is one of the API for {api_of(record)}")
 
 
 def _fill(account: AccountStore, database: str, declared: DeclaredContainer, seed: Path) -> None:
@@ -111,6 +116,11 @@ def _fill(account: AccountStore, database: str, declared: DeclaredContainer, see
     source: Iterator[dict[str, Any]] = read_items(seed)
     if declared.api == "table":
         source = map(stored_entity, source)
+    elif declared.api == "mongo":
+        from armillary.declare.collections import seed_item
+
+        now_s = account.engine.now_ms() // 1000
+        source = map(seed_item(parse_container(declared.body), now_s), source)
     while items := list(islice(source, SEED_ITEMS)):
         for item, answer in zip(
             items, container.bulk(("create", (item,)) for item in items), strict=True

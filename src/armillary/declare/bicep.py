@@ -10,6 +10,11 @@ from typing import Any
 from armillary.declare.declared import DeclaredContainer, DeclaredDatabase
 
 API_VERSION = "2024-11-15"
+_SCRIPT_KINDS = {
+    "procedure": "storedProcedures",
+    "trigger": "triggers",
+    "function": "userDefinedFunctions",
+}
 _HEAD = f"""\
 @description('The name of an Azure Cosmos DB account for NoSQL.')
 param accountName string
@@ -37,7 +42,15 @@ def _container(name: str, parent: str, container: DeclaredContainer) -> str:
     text = _resource(name, kind, parent, container.id, body, container)
     if "syntheticKey" in container.body:
         text = f"// The application computes its key: {container.body['syntheticKey']}\n{text}"
-    return text
+    scripts = [
+        _script(f"{name}script{order}", name, f"{kind}/{_SCRIPT_KINDS[script.kind]}", script.body)
+        for order, script in enumerate(container.scripts)
+    ]
+    return "\n".join([text, *scripts])
+
+
+def _script(name: str, parent: str, kind: str, body: Mapping[str, Any]) -> str:
+    return _resource(name, kind, parent, body["id"], body, None)
 
 
 def _resource(
@@ -46,10 +59,12 @@ def _resource(
     parent: str,
     id: str,
     resource: Mapping[str, Any],
-    throughput: DeclaredDatabase | DeclaredContainer,
+    throughput: DeclaredDatabase | DeclaredContainer | None,
 ) -> str:
     options: dict[str, Any] = {}
-    if throughput.autoscale_max is not None:
+    if throughput is None:
+        pass
+    elif throughput.autoscale_max is not None:
         options = {"autoscaleSettings": {"maxThroughput": throughput.autoscale_max}}
     elif throughput.throughput is not None:
         options = {"throughput": throughput.throughput}

@@ -14,6 +14,11 @@
     seed = ["orders.jsonl"]          relative to the file
     procedures = ["transfer.js"]     scripts from files; also functions, triggers
 
+    [[database.collection]]          of the MongoDB API
+    id = "people"
+    shard_key = "region"             without one: a single logical partition
+    indexes = ["email", { key = { age = 1, name = -1 }, unique = true }]
+
     [[tables]]                       of the Table API, in database TablesDB
     id = "people"
     throughput = 800
@@ -34,6 +39,7 @@ from armillary.errors import BadInput, TooLarge
 from armillary.query.sql.computed import check_computed
 from armillary.scripts.scripts import Kind, check_script
 from armillary.store.catalog.definitions import parse_container
+from armillary.store.catalog.graphs import graph_key
 from armillary.store.catalog.tables import TABLES_DB, table_definition
 
 DEFAULT_NAME = "armillary.toml"
@@ -77,7 +83,7 @@ POLICIES: dict[str, tuple[str, type]] = {
     "full_text_policy": ("fullTextPolicy", dict),
     "synthetic_key": ("syntheticKey", dict),
 }
-_DATABASE_KEYS = {"id", "throughput", "autoscale_max", "container"}
+_DATABASE_KEYS = {"id", "throughput", "autoscale_max", "container", "collection"}
 _CONTAINER_KEYS = {
     "id",
     "partition_key",
@@ -94,6 +100,15 @@ _CONTAINER_KEYS = {
     "functions",
     *POLICIES,
 }
+_COLLECTION_KEYS = {
+    "id",
+    "shard_key",
+    "indexes",
+    "throughput",
+    "autoscale_max",
+    "physical_partitions",
+    "seed",
+}
 _TABLE_KEYS = {"id", "throughput", "autoscale_max", "physical_partitions", "seed"}
 #: Kind of a script → its key in a container.
 SCRIPT_KEYS: Final[dict[Kind, str]] = {
@@ -101,7 +116,8 @@ SCRIPT_KEYS: Final[dict[Kind, str]] = {
     "trigger": "triggers",
     "function": "functions",
 }
-_SCRIPT_KEYS = {"file", "id", "type", "operation"}
+_SCRIPT_KEYS = {"file", "id", "text", "type", "operation"}
+_TEXT_KEYS = (("id", "id"), ("body", "text"))
 _KINDS = {
     str: "text",
     int: "a whole number",
@@ -186,7 +202,10 @@ class _Reader:
         found = tuple(
             self.container(one, (*at, "container", n)) for n, one in enumerate(containers)
         )
-        places = [(*at, "container", n, "id") for n in range(len(found))]
+        places: list[KeyPath] = [(*at, "container", n, "id") for n in range(len(found))]
+        given = self.expect(table.get("collection", []), list, (*at, "collection"))
+        found += tuple(self.collection(one, (*at, "collection", n)) for n, one in enumerate(given))
+        places += [(*at, "collection", n, "id") for n in range(len(given))]
         self.once(found, "container", places)
         return DeclaredDatabase(
             self.text(table, "id", at),
@@ -204,17 +223,20 @@ class _Reader:
                 body[name] = self.expect(table[key], kind, (*at, key))
         synthetic = body.get("syntheticKey", {})
         key_paths = table.get("partition_key", synthetic.get("path"))
-        if key_paths is None:
-            self.fail(at, 'a container needs a partition_key, like "/customerId"')
-        body["partitionKey"] = self.partition_key(key_paths, (*at, "partition_key"))
+        fixed = self.expect(table.get("fixed", False), bool, (*at, "fixed"))
+        if key_paths is not None:
+            body["partitionKey"] = self.partition_key(key_paths, (*at, "partition_key"))
+        elif not fixed:
+            self.fail(at, 'a container needs a partition_key, like "/customerId", or fixed = true')
         if "unique_keys" in table:
             body["uniqueKeyPolicy"] = self.unique_keys(table["unique_keys"], (*at, "unique_keys"))
         minutes = self.number(table, "change_feed_retention_minutes", at)
         if minutes is not None:
             body["changeFeedPolicy"] = {"retentionDuration": minutes}
         self.check(body, at)
-        if self.expect(table.get("graph", False), bool, (*at, "graph")):
-            self.check_graph(body["partitionKey"], at)
+        graph = self.expect(table.get("graph", False), bool, (*at, "graph"))
+        if graph:
+            self.check_graph(body, at)
         return DeclaredContainer(
             body["id"],
             body,
@@ -222,9 +244,37 @@ class _Reader:
             throughput=self.number(table, "throughput", at),
             autoscale_max=self.number(table, "autoscale_max", at),
             physical_partitions=self.number(table, "physical_partitions", at),
-            fixed=self.expect(table.get("fixed", False), bool, (*at, "fixed")),
+            fixed=fixed,
             seeds=self.seeds(table, at),
             scripts=self.scripts(table, at),
+            api="gremlin" if graph else "nosql",
+        )
+
+    def collection(self, source: Any, at: KeyPath) -> DeclaredContainer:
+        table = self.table(source, at, _COLLECTION_KEYS)
+        name = self.text(table, "id", at)
+        shard = table.get("shard_key")
+        if shard is not None:
+            self.expect(shard, str, (*at, "shard_key"))
+        indexes = self.expect(table.get("indexes", []), list, (*at, "indexes"))
+        try:
+            from armillary.declare.collections import collection_body
+
+            body = collection_body(name, shard, indexes)
+        except ImportError:
+            self.fail(at, "a collection needs the MongoDB API: pip install 'armillary[mongo]'")
+        except BadInput as error:
+            self.fail((*at, "indexes"), str(error).rstrip("."))
+        self.check(body, at)
+        return DeclaredContainer(
+            name,
+            body,
+            self.place(at),
+            throughput=self.number(table, "throughput", at),
+            autoscale_max=self.number(table, "autoscale_max", at),
+            physical_partitions=self.number(table, "physical_partitions", at),
+            seeds=self.seeds(table, at),
+            api="mongo",
         )
 
     def check(self, body: dict[str, Any], at: KeyPath) -> None:
@@ -235,15 +285,11 @@ class _Reader:
         except BadInput as error:
             self.fail(at, str(error).rstrip("."))
 
-    def check_graph(self, key: Mapping[str, Any], at: KeyPath) -> None:
-        """The Gremlin API needs one property at the top of the documents, and not these two."""
-        paths = key["paths"]
-        if len(paths) != 1 or paths[0].count("/") != 1 or paths[0] in ("/id", "/label"):
-            shown = ", ".join(paths)
-            self.fail(
-                (*at, "partition_key"),
-                f"the partition key of a graph is one property such as /country, not {shown}",
-            )
+    def check_graph(self, body: dict[str, Any], at: KeyPath) -> None:
+        try:
+            graph_key(parse_container(body).partition_key)
+        except BadInput as error:
+            self.fail((*at, "partition_key"), str(error).rstrip("."))
 
     def partition_key(self, value: Any, at: KeyPath) -> dict[str, Any]:
         if isinstance(value, str):
@@ -264,7 +310,7 @@ class _Reader:
 
     def scripts(self, table: Mapping[str, Any], at: KeyPath) -> tuple[DeclaredScript, ...]:
         """`procedures = ["transfer.js"]`: each is named by its file. A trigger is a table with
-        `file`, `type` and `operation`."""
+        `file`, `type` and `operation`; any may have `id` and `text` in place of a file."""
         found = []
         for kind, key in SCRIPT_KEYS.items():
             for n, one in enumerate(self.expect(table.get(key, []), list, (*at, key))):
@@ -273,11 +319,7 @@ class _Reader:
                 for name in given:
                     if name not in _SCRIPT_KEYS:
                         self.fail(where, f"there is no key {name!r}; {_there_are(_SCRIPT_KEYS)}")
-                file = self.text(given, "file", where)
-                path = self.path.parent / file
-                if not path.is_file():
-                    self.fail(where, f"the script {path} is not a file")
-                body = {"id": given.get("id", path.stem), "body": path.read_text("utf-8")}
+                body = self.script(given, where)
                 if kind == "trigger":
                     body["triggerType"] = given.get("type", "Pre")
                     body["triggerOperation"] = given.get("operation", "All")
@@ -287,6 +329,17 @@ class _Reader:
                     self.fail(where, str(error).rstrip("."))
                 found.append(DeclaredScript(kind, body, self.place(where)))
         return tuple(found)
+
+    def script(self, given: Mapping[str, Any], where: KeyPath) -> dict[str, Any]:
+        """From `file`, or `id` and `text`."""
+        if "text" in given:
+            if "file" in given:
+                self.fail(where, "a script has a file or a text, not both")
+            return {name: self.text(given, key, where) for name, key in _TEXT_KEYS}
+        path = self.path.parent / self.text(given, "file", where)
+        if not path.is_file():
+            self.fail(where, f"the script {path} is not a file")
+        return {"id": given.get("id", path.stem), "body": path.read_text("utf-8")}
 
     def seeds(self, table: Mapping[str, Any], at: KeyPath) -> tuple[str, ...]:
         value = table.get("seed", [])

@@ -6,7 +6,7 @@ from typing import Any
 
 from armillary.config import Settings
 from armillary.declare.declared import DeclaredContainer, DeclaredDatabase
-from armillary.declare.files import POLICIES
+from armillary.declare.files import POLICIES, SCRIPT_KEYS
 
 _PLAIN_KEY = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
@@ -17,12 +17,15 @@ def databases_text(databases: Iterable[DeclaredDatabase]) -> str:
 
 def _database(database: DeclaredDatabase) -> list[str]:
     tables = [one for one in database.containers if one.api == "table"]
-    others = [one for one in database.containers if one.api != "table"]
+    collections = [one for one in database.containers if one.api == "mongo"]
+    others = [one for one in database.containers if one.api not in ("table", "mongo")]
     lines: list[str] = []
-    if others or _throughput(database) or not tables:
+    if others or collections or _throughput(database) or not tables:
         lines = ["[[database]]", f"id = {value_text(database.id)}", *_throughput(database), ""]
     for container in others:
         lines += [*_container(container), ""]
+    for container in collections:
+        lines += [*_collection(container), ""]
     for one in tables:
         lines += ["[[tables]]", f"id = {value_text(one.id)}", *_throughput(one), ""]
     return lines
@@ -33,15 +36,19 @@ def _container(container: DeclaredContainer) -> list[str]:
     lines = ["[[database.container]]", f"id = {value_text(container.id)}"]
     key = body["partitionKey"]
     paths = key["paths"]
-    usual = key.get("version", 2) == 2 and not key.get("systemKey")
-    if usual and key.get("kind") == "Hash":
+    usual = key.get("version", 2) == 2
+    if key.get("systemKey"):
+        lines.append("fixed = true")  # without a key
+    elif usual and key.get("kind") == "Hash":
         lines.append(f"partition_key = {value_text(paths[0])}")
     elif usual:
         lines.append(f"partition_key = {value_text(paths)}")
     else:
         lines.append(f"partition_key = {value_text(key)}")
+    if container.api == "gremlin":
+        lines.append("graph = true")
     lines += _throughput(container)
-    if container.fixed:
+    if container.fixed and not key.get("systemKey"):
         lines.append("fixed = true")
     for name, (property_name, _) in POLICIES.items():
         if property_name in body:
@@ -52,7 +59,37 @@ def _container(container: DeclaredContainer) -> list[str]:
     if "changeFeedPolicy" in body:
         minutes = body["changeFeedPolicy"]["retentionDuration"]
         lines.append(f"change_feed_retention_minutes = {minutes}")
+    return [*lines, *_scripts(container)]
+
+
+def _scripts(container: DeclaredContainer) -> list[str]:
+    """With their texts, each on a line of its own."""
+    lines: list[str] = []
+    for kind, key in SCRIPT_KEYS.items():
+        bodies = [one.body for one in container.scripts if one.kind == kind]
+        if not bodies:
+            continue
+        lines.append(f"{key} = [")
+        for body in bodies:
+            given = {"id": body["id"], "text": body["body"]}
+            if kind == "trigger":
+                given |= {"type": body["triggerType"], "operation": body["triggerOperation"]}
+            lines.append(f"  {value_text(given)},")
+        lines.append("]")
     return lines
+
+
+def _collection(container: DeclaredContainer) -> list[str]:
+    from armillary.declare.collections import index_tables
+
+    own = container.body.get("mongo", {})
+    lines = ["[[database.collection]]", f"id = {value_text(container.id)}"]
+    if own.get("shardKey") is not None:
+        lines.append(f"shard_key = {value_text(own['shardKey'])}")
+    indexes = index_tables(own.get("indexes", []))
+    if indexes:
+        lines.append(f"indexes = {value_text(indexes)}")
+    return [*lines, *_throughput(container)]
 
 
 def _throughput(one: DeclaredDatabase | DeclaredContainer) -> list[str]:
@@ -125,6 +162,7 @@ def starter_text() -> str:
 # unique_keys = ["/number"]
 # seed = ["orders.jsonl"]                   # put in once, when the container is new
 # procedures = ["scripts/transfer.js"]      # JavaScript; each is named by its file
+#                                           # or {{ id = "transfer", text = "function () …" }}
 # functions = ["scripts/tax.js"]            # for queries: udf.tax(c.price)
 # triggers = [{{ file = "scripts/check.js", type = "Pre", operation = "Create" }}]
 #
@@ -132,4 +170,10 @@ def starter_text() -> str:
 # id = "readings"
 # synthetic_key = {{ version = 1, path = "/partitionKey", parts = ["/date"], separator = ".", \
 suffix = {{ kind = "computed", k = 400, source = "/vin" }} }}
+#
+# [[database.collection]]                   # of the MongoDB API
+# id = "people"
+# shard_key = "region"                      # without one: a single logical partition
+# indexes = ["email", {{ key = {{ age = 1, name = -1 }} }}]
+# seed = ["people.jsonl"]                   # Extended JSON
 """

@@ -6,8 +6,10 @@
     rids           resource ids
     etags          entity tags
     terms          order-preserving index terms
-    models         what an API means by a value: comparison, terms, keys (json_model, framed_model)
+    models         what an API means by a value: comparison, terms, keys (json_model, framed_model,
+                   bson/, edm/)
     documents      the stored form of an item
+    geo/           boxes and cells of the spatial index
 
 Nothing here reads a store or knows a container: values in, bytes or texts out. A released form
 never changes; docs/formats.md shows each byte for byte.

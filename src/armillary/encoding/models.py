@@ -122,8 +122,8 @@ MODEL_OF_API: Final[dict[str, str]] = {
 
 _MODULES: Final = {
     "json": ("armillary.encoding.json_model", "JSON_MODEL"),
-    "edm": ("armillary.encoding.edm_model", "EDM_MODEL"),
-    "bson": ("armillary.encoding.bson_model", "BSON_MODEL"),
+    "edm": ("armillary.encoding.edm.model", "EDM_MODEL"),
+    "bson": ("armillary.encoding.bson.model", "BSON_MODEL"),
 }
 _known: dict[str, ValueModel] = {}
 

@@ -71,7 +71,7 @@ def parse_definition(source: JSON) -> PartitionKeyDefinition:
     texts = source.get("paths")
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
         raise BadInput("The partition key definition must have 'paths', a list of property paths.")
-    paths = tuple(parse_path(text) for text in texts)
+    paths = tuple(map(_parsed, texts))
     kind = source.get("kind", "Hash")
     version = source.get("version", 1)
     system_key = source.get("systemKey", False)
@@ -88,6 +88,15 @@ def parse_definition(source: JSON) -> PartitionKeyDefinition:
     return PartitionKeyDefinition(paths, kind, version, system_key, deepcopy(source))
 
 
+def _parsed(text: str) -> Path:
+    if not text.startswith("/"):
+        raise BadInput(
+            f"The partition key component definition path '{text}' could not be accepted, failed "
+            "near position '0'. A path begins with '/', as in '/tenant'."
+        )
+    return parse_path(text)
+
+
 def check_new_paths(definition: PartitionKeyDefinition) -> None:
     """What a new container can't have; those that were made before stay as they are."""
     if definition.system_key:
@@ -100,8 +109,9 @@ def check_new_paths(definition: PartitionKeyDefinition) -> None:
             )
         if " " in text and '"' not in text:
             raise BadInput(
-                f"The partition key path '{text}' is invalid: a name with a space is written in "
-                'quotes, as in /"first name".'
+                "Partition key paths must contain only valid characters and not contain a trailing "
+                f"slash or wildcard character: '{text}'. A name with a space is written in quotes, "
+                'as in /"first name".'
             )
 
 

@@ -11,7 +11,7 @@ CESU-8: an astral character is two surrogates, and sorts before U+E000. No term 
 another, so terms can be joined, and each can be complemented to turn its order around.
 
 A term does not always say which value it came from: a cut string, a number that a double cannot
-tell from its neighbours, an array, an object. `is_exact` tells; whoever filters by an inexact term
+tell from its neighbours, an array, an object. `is_exact` tells; a filter by an inexact term
 looks at the item again. Two cut strings with one beginning are not in order among themselves.
 """
 

@@ -6,7 +6,7 @@ request units.
 
 A *space* is a key space with its own transactions; no transaction spans two. Every space has one
 `meta` row under `META_KEY`. It is the fence: every transaction, read or write, has it in its own
-snapshot before anything else, so whoever holds a stale picture of the world finds out before
+snapshot before anything else, so a caller with a stale route or definition finds out before
 touching data. The engine fetches that row but does not understand it.
 
 Writes are *commands*, not closures: a name and plain data, looked up in a table of handlers. So the
@@ -21,12 +21,18 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from armillary.clock import Clock
+from armillary.engine.health import Health, PoolCounts
+from armillary.errors import BadInput, NotSupported
+
+if TYPE_CHECKING:
+    from armillary.engine.replicas import Replica
 
 Durability: TypeAlias = Literal["full", "relaxed"]
 Row: TypeAlias = tuple[bytes, bytes]
+Rows: TypeAlias = Iterable[Row] | dict[bytes, bytes]
 
 META_KEY = b"\x00"
 CATALOG_SPACE = 0
@@ -36,6 +42,9 @@ class SpaceGone(Exception):
     """The space does not exist (never created, or dropped by a split). Control flow, not for
     users.
     """
+
+
+Leap: TypeAlias = Callable[[Callable[[int, "Command"], Any]], Any]
 
 
 class Reader(Protocol):
@@ -68,7 +77,7 @@ class Writer(Reader, Protocol):
 
     def put(self, key: bytes, value: bytes) -> None: ...
 
-    def put_many(self, rows: Iterable[Row]) -> None: ...
+    def put_many(self, rows: Rows) -> None: ...
 
     def delete(self, key: bytes) -> bool:
         """True if the key was there."""
@@ -99,6 +108,15 @@ def _no_vias(data: Any) -> Sequence[Row]:
     return ()
 
 
+def _never(data: Any) -> bool:
+    return False
+
+
+def always(data: Any) -> bool:
+    """For `Handler.frees`."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """What runs a command, and which keys it is going to read.
@@ -111,11 +129,26 @@ class Handler:
     run: Callable[[Writer, Any], Any]
     keys: Callable[[Any], Sequence[bytes]] = field(default=_no_keys)
     vias: Callable[[Any], Sequence[Row]] = field(default=_no_vias)
-    frees: bool = False
-    """It gives room back, so it runs on what is kept in reserve when a store is full."""
+    frees: Callable[[Any], bool] = field(default=_never)
+    """Whether a command with this data gives room back: it then runs on what is kept in reserve
+    when a store is full."""
+    run_many: Callable[[Writer, Sequence[Any]], Sequence[Any]] | None = None
+    """Several commands of one group that follow each other in one space, in order: for each its
+    result, or the DbError that refused it and of which nothing remains. What they share is read and
+    written once. If it raises, nothing has happened and `run` is called for each."""
 
 
 Handlers: TypeAlias = Mapping[str, Handler]
+
+
+class Pin(Protocol):
+    """A snapshot of every space, until it is closed."""
+
+    def read(self, space: int) -> AbstractContextManager[Reader]:
+        """Raises SpaceGone. Not from two threads at once."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Engine(Protocol):
@@ -147,17 +180,52 @@ class Engine(Protocol):
 
     def read_few(
         self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-    ) -> tuple[bytes, list[bytes]] | None:
-        """(meta, values), in one snapshot: the last `tail` bytes of each key from `start` to `end`,
-        put after `prefix`, are keys; their values in ascending order, empty where there is none.
-        None: there are `limit` keys or more, or the engine does not know a short way; then read.
+    ) -> tuple[bytes, list[bytes], int]:
+        """(meta, values, extra), in one snapshot: the last `tail` bytes of each key from `start` to
+        `end`, put after `prefix`, are keys; their values in ascending order, empty where there is
+        none. The last `extra` bytes of each, and the high bits of its first two if there are any,
+        are the engine's. Of `limit` keys or more nothing but their number: values are empty.
+        Raises SpaceGone.
         """
+        ...
+
+    def read_via_soon(self, space: int, key: bytes, prefix: bytes) -> Future[Any] | None:
+        """`read_via` for an event loop (`serve_loop`), which does not wait. None: not here, or not
+        now; then `read_via` in a thread."""
+        ...
+
+    def read_few_soon(
+        self, space: int, start: bytes, end: bytes, tail: int, prefix: bytes
+    ) -> Future[Any] | None:
+        """`read_few` in the same way; the engine sets the limit."""
+        ...
+
+    fences_together: bool
+    """Whether `fences` is one round trip where each read would be one: the data is in a database
+    that several servers may share."""
+
+    def fences(self, spaces: Sequence[int] | None = None) -> dict[int, bytes]:
+        """The meta rows of these spaces, or of all; without those that are gone."""
+        ...
+
+    def pin(self) -> Pin:
+        """The state of all spaces as of now. Raises NotSupported."""
         ...
 
     def submit(self, space: int, command: Command) -> Future[Any]:
         """Queue a command. The future ends after the commit is durable, or with the error that
         refused it.
         """
+        ...
+
+    def submit_soon(self, space: int, command: Command) -> Future[Any]:
+        """`submit` for an event loop, which does not wait: an engine may send all commands of a
+        turn of the loop together."""
+        ...
+
+    def serve_loop(self, loop: Any | None) -> None:
+        """The calling thread runs this event loop: what begins there may go to the writer together,
+        or to a database without a thread that waits. None: it ends."""
         ...
 
     def run(self, space: int, command: Command) -> Any:
@@ -184,6 +252,46 @@ class Engine(Protocol):
         """
         ...
 
+    def check(self, space: int) -> list[str]:
+        """What is damaged in the engine's own structures of a space, one sentence each."""
+        ...
+
+    def health(self) -> Health | None:
+        """None: there is no server that could be away."""
+        ...
+
+    @property
+    def retries(self) -> int:
+        """Transactions that were run again."""
+        ...
+
+    def pools(self) -> Sequence[PoolCounts]:
+        """Connections of this process."""
+        ...
+
+    def nodes(self, spaces: Sequence[int]) -> dict[int, str]:
+        """Which server holds each of these spaces, as host:port; without those in this process."""
+        ...
+
+    def open_replica(self, region: str, url: str, *, readers_max: int) -> Replica:
+        """A standby of this database to read from; close it before the engine. Raises BadInput,
+        NotSupported."""
+        ...
+
+    @property
+    def lineage(self) -> object:
+        """Another one: numbers that were read before may have leapt. Hashable."""
+        ...
+
+    def follow_failovers(self, leap: Leap) -> None:
+        """`leap(run)` is called when another database has taken over, before it is used: it goes on
+        above all numbers that were given out, by commands that it gives to `run`."""
+        ...
+
+    def leapt(self) -> None:
+        """All spaces go on above what the database before this one gave out."""
+        ...
+
     def backup(self, target: Path) -> None:
         """A consistent copy into the empty or absent folder `target`, while reads and writes go
         on.
@@ -193,3 +301,94 @@ class Engine(Protocol):
     def close(self) -> None:
         """Finish what is queued, then let go. Idempotent."""
         ...
+
+
+class EngineDefaults:
+    """Parts of `Engine` that follow from others, for engines that can do no better, and those of
+    engines with a server outside of this process, for engines without."""
+
+    fences_together = False
+
+    def read_few(
+        self: Engine, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
+    ) -> tuple[bytes, list[bytes], int]:
+        return read_few(self, space, start, end, limit, tail, prefix)
+
+    def submit_soon(self: Engine, space: int, command: Command) -> Future[Any]:
+        return self.submit(space, command)
+
+    def serve_loop(self, loop: Any | None) -> None:
+        """Nothing is sent together."""
+
+    def read_via_soon(self, space: int, key: bytes, prefix: bytes) -> Future[Any] | None:
+        return None
+
+    def read_few_soon(
+        self, space: int, start: bytes, end: bytes, tail: int, prefix: bytes
+    ) -> Future[Any] | None:
+        return None
+
+    def fences(self: Engine, spaces: Sequence[int] | None = None) -> dict[int, bytes]:
+        return read_fences(self, self.spaces() if spaces is None else spaces)
+
+    def pin(self) -> Pin:
+        raise NotSupported(
+            "A lag can be simulated on a folder or in memory; a PostgreSQL has real standbys "
+            "([replicas])."
+        )
+
+    def check(self, space: int) -> list[str]:
+        return []
+
+    def health(self) -> Health | None:
+        return None
+
+    @property
+    def retries(self) -> int:
+        return 0
+
+    def pools(self) -> Sequence[PoolCounts]:
+        return ()
+
+    def nodes(self, spaces: Sequence[int]) -> dict[int, str]:
+        return {}
+
+    def open_replica(self, region: str, url: str, *, readers_max: int) -> Replica:
+        raise BadInput("[replicas] are standbys of PostgreSQL, and the engine is not.")
+
+    @property
+    def lineage(self) -> object:
+        return None
+
+    def follow_failovers(self, leap: Leap) -> None:
+        """Nothing takes over from an engine in this process."""
+
+    def leapt(self) -> None:
+        """Nothing remembers who gave out the numbers."""
+
+
+class Reading(Protocol):
+    def read(self, space: int) -> AbstractContextManager[Reader]: ...
+
+
+def read_fences(engine: Reading, spaces: Sequence[int]) -> dict[int, bytes]:
+    """`Engine.fences` by a reader each."""
+    found: dict[int, bytes] = {}
+    for space in spaces:
+        try:
+            with engine.read(space) as reader:
+                found[space] = reader.meta
+        except SpaceGone:
+            continue
+    return found
+
+
+def read_few(
+    engine: Reading, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
+) -> tuple[bytes, list[bytes], int]:
+    """`Engine.read_few` by a reader."""
+    with engine.read(space) as reader:
+        found = [prefix + key[-tail:] for key, _ in reader.scan(start, end, limit=limit)]
+        if len(found) == limit:
+            return reader.meta, [b""] * limit, 0
+        return reader.meta, [value or b"" for value in reader.get_many(sorted(found))], 0

@@ -25,11 +25,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from armillary.engine.base import Command
 from armillary.errors import Unavailable
@@ -37,15 +36,31 @@ from armillary.limits import GROUP_COMMANDS_MAX, QUEUE_COMMANDS_MAX
 
 PATIENCE = 0.25  # of the time that the group before took…
 PATIENCE_SECONDS_MAX = 0.005  # …and no more: it may have been a piece of a split
-IDLE_SECONDS = 0.02  # without a command, before work that can wait is done
+IDLE_SECONDS = 0.1  # without a command, before work that can wait is done
 ONE_LINE = -1  # the name of the only line when spaces are mixed; no space has this number
 
 
-@dataclass(slots=True)
+class Reply(Protocol):
+    """What a job answers to: a future, or something that sends the answer on."""
+
+    def running(self) -> bool: ...
+
+    def set_running_or_notify_cancel(self) -> bool: ...
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, error: BaseException, /) -> None: ...
+
+
 class Job:
-    space: int
-    command: Command
-    future: Future[Any]
+    __slots__ = ("command", "future", "space")
+
+    def __init__(self, space: int, command: Command, future: Reply) -> None:
+        self.space = space
+        self.command = command
+        self.future = future
 
 
 class Groups:
@@ -98,29 +113,46 @@ class Groups:
 
     def submit(self, space: int, command: Command) -> Future[Any]:
         future: Future[Any] = Future()
-        line = space if self._per_space else ONE_LINE
+        self.add([Job(space, command, future)])
+        return future
+
+    def add(self, new: Sequence[Job]) -> None:
+        """All of them are queued, or Unavailable is raised."""
         with self._lock:
             if self._closing:
                 raise Unavailable("The engine is closed.")
-            if self._waiting >= self._queue_max:
+            if self._waiting + len(new) > self._queue_max:
                 raise Unavailable(
                     f"{self._waiting} commands are waiting to be written; that is the limit. "
                     "Send fewer at once, or try again in a moment.",
                     waiting=self._waiting,
                 )
-            jobs = self._lines.get(line)
-            if jobs is None:
-                # A line exists exactly while it is ready or running, so spaces that come and go
-                # leave nothing behind.
-                jobs = self._lines[line] = deque()
-                self._ready.append(line)
-                self._work.notify()
-            jobs.append(Job(space, command, future))
-            self._waiting += 1
-            self._came += 1
-            if self._boarding:
-                self._work.notify()
-        return future
+            for job in new:
+                self._queue(job)
+
+    def take_over(self, jobs: list[Job]) -> None:
+        """Jobs of one space that began elsewhere and can't end there."""
+        with self._lock:
+            closed = self._closing
+            for job in () if closed else jobs:
+                self._queue(job)
+        if closed:
+            settle(jobs, Unavailable("The engine is closed."))
+
+    def _queue(self, job: Job) -> None:
+        line = job.space if self._per_space else ONE_LINE
+        jobs = self._lines.get(line)
+        if jobs is None:
+            # A line exists exactly while it is ready or running, so spaces that come and go
+            # leave nothing behind.
+            jobs = self._lines[line] = deque()
+            self._ready.append(line)
+            self._work.notify()
+        jobs.append(job)
+        self._waiting += 1
+        self._came += 1
+        if self._boarding:
+            self._work.notify()
 
     def board(self, may: Callable[[Job], bool]) -> list[Job]:
         """Those at the head of the only line that may still join the group that is running, as many
@@ -160,7 +192,7 @@ class Groups:
         while (taken := self._take()) is not None:
             line, group = taken
             # From here on a caller can't cancel: the command is about to happen.
-            group = [job for job in group if job.future.set_running_or_notify_cancel()]
+            group = [job for job in group if _begins(job)]
             self._running = group
             began_s = monotonic()
             try:
@@ -216,6 +248,11 @@ class Groups:
             del self._lines[line]
             if self._closing:
                 self._work.notify_all()
+
+
+def _begins(job: Job) -> bool:
+    """False: its caller gave it up. One that was taken over has begun before."""
+    return job.future.running() or job.future.set_running_or_notify_cancel()
 
 
 def settle(group: list[Job], error: BaseException) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from armillary import steps
 from armillary.clock import Clock, SystemClock
-from armillary.engine.base import META_KEY, Command, Handlers, Row, SpaceGone
+from armillary.engine.base import META_KEY, Command, EngineDefaults, Handlers, Row, SpaceGone
 from armillary.engine.blocks import EMPTY, Blocks
 from armillary.engine.groups import Groups, Job
 from armillary.engine.overlay import OverlayWriter, refuse, run_jobs, tell
@@ -57,7 +57,21 @@ class MemoryReader:
         return rows if limit is None else islice(rows, limit)
 
 
-class MemoryEngine:
+class MemoryPin:
+    def __init__(self, spaces: dict[int, Blocks]) -> None:
+        self._spaces = spaces
+
+    def read(self, space: int) -> AbstractContextManager[MemoryReader]:
+        blocks = self._spaces.get(space)
+        if blocks is None:
+            raise SpaceGone(space)
+        return nullcontext(MemoryReader(blocks))
+
+    def close(self) -> None:
+        self._spaces = {}
+
+
+class MemoryEngine(EngineDefaults):
     def __init__(self, handlers: Handlers, *, clock: Clock | None = None) -> None:
         self.unclean_open = False
         self.never_waits = False
@@ -71,6 +85,11 @@ class MemoryEngine:
     def read(self, space: int) -> AbstractContextManager[MemoryReader]:
         return nullcontext(MemoryReader(self._blocks(space)))
 
+    def pin(self) -> MemoryPin:
+        """A snapshot of every space, to be kept for a while."""
+        with self._lock:
+            return MemoryPin(dict(self._spaces))  # references: cheap
+
     def read_via(
         self, space: int, key: bytes, prefix: bytes
     ) -> tuple[bytes, bytes | None, bytes | None]:
@@ -78,11 +97,6 @@ class MemoryEngine:
         first = blocks.get(key)
         second = None if first is None else blocks.get(prefix + first)
         return _meta(blocks), first, second
-
-    def read_few(
-        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-    ) -> tuple[bytes, list[bytes]] | None:
-        return None
 
     def submit(self, space: int, command: Command) -> Future[Any]:
         return self._groups.submit(space, command)

@@ -32,10 +32,13 @@ def open_engine(
     packed: bytes | None = None,
     sealed: bytes = b"",
     keep_format: bool = False,
+    writer_process: tuple[str, str] | None = None,
     **options: Any,
 ) -> Engine:
     """`options` are those of the engine that the address names. `packed`, `sealed` and
-    `keep_format` are for LMDB; the others have no runs and their own checksums."""
+    `keep_format` are for LMDB; the others have no runs and their own checksums. So is
+    `writer_process`, the import paths of handlers and codecs: it writes in a process of its own,
+    so that preparing and writing have a core each."""
     if durability not in ("full", "relaxed"):
         raise BadInput(f"The durability is full or relaxed, not {durability!r}.")
     address = parse_address(given)
@@ -45,6 +48,17 @@ def open_engine(
         return MemoryEngine(handlers, clock=clock, **options)
     if address.kind == "postgres":
         return _open_postgres(address.text, handlers, {"durability": durability, **options})
+    if writer_process is not None:
+        from armillary.engine.lmdb.worker import open_with_writer_process
+
+        return open_with_writer_process(
+            Path(address.text),
+            *writer_process,
+            durability=durability,
+            packed=packed,
+            sealed=sealed,
+            **options,
+        )
     from armillary.engine.lmdb.engine import LmdbEngine
 
     return LmdbEngine(

@@ -10,7 +10,7 @@ the key in by itself computes the same. `AsyncSyntheticContainer` does it over `
 
 Operations on one item ask the possible keys in turn until one has it, so they cost one request when
 the source of the suffix is known and up to k when not. Nothing is retried, cached or remembered.
-azure-cosmos is needed only by who makes the container: its errors are told by `status_code`.
+azure-cosmos is needed only by who makes the container: its errors are recognised by `status_code`.
 """
 
 import asyncio

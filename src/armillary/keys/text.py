@@ -38,8 +38,8 @@ def text_of(value: JSON, where: str) -> str:
 
 
 def escaped(text: str, separator: str) -> str:
-    """A text in which no character of the separator stands bare, so that joined texts can be told
-    apart: `a.b` + `c` is `a\\.b.c`, and `a` + `b.c` is `a.b\\.c`.
+    """A text in which no character of the separator stands bare, so that joined texts can be
+    distinguished: `a.b` + `c` is `a\\.b.c`, and `a` + `b.c` is `a.b\\.c`.
     """
     special = {ESCAPE, *separator}
     return "".join(ESCAPE + char if char in special else char for char in text)

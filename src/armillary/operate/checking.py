@@ -164,7 +164,7 @@ def _key(row: Mapping[str, Any]) -> str:
 
 
 def _dearest(row: Mapping[str, Any], queries: Sequence[Mapping[str, Any]]) -> str:
-    text = f"a {row['dearest_operation']} on partition {row['id']}"
+    text = f"{row['dearest_operation']} on partition {row['id']}"
     if row["dearest_operation"] == "query" and queries:
         query = max(queries, key=lambda one: one["ru"])
         text += f", probably {query['text']}"

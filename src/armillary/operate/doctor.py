@@ -78,7 +78,7 @@ def _unreadable(error: Exception) -> str:
 def _folder(folder: Path) -> Iterator[Finding]:
     kind = filesystem_of(folder)
     network = kind in NETWORK_FILESYSTEMS
-    text = f"It is on {kind or 'a filesystem that is not told'}"
+    text = f"It is on {kind or 'an unknown filesystem'}"
     yield Finding("filesystem", not network, text + (", a network filesystem." if network else "."))
     free = shutil.disk_usage(folder).free
     yield Finding("room", free >= FREE_BYTES_MIN, f"{free / 1e9:,.1f} GB are free.")
@@ -114,8 +114,7 @@ def _space(
     engine: Engine, space: int, policies: tuple[tuple[int, bytes], ...]
 ) -> tuple[int, list[str]] | None:
     try:
-        check = getattr(engine, "check", None)  # an engine without runs has none
-        found = [] if check is None else check(space)
+        found = engine.check(space)
         with engine.read(space) as reader:
             items = unpack_meta(reader.meta).items
             try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from armillary.encoding.edm_json import is_entity, plain_entity, stored_entity
+from armillary.encoding.edm.json import is_entity, plain_entity, stored_entity
 from armillary.encoding.partition_key import PartitionKeyDefinition
 from armillary.errors import BadInput
 from armillary.operate.ports import Items, ItemsPage

@@ -4,13 +4,13 @@
 
 `FILE.journal` has the continuation and the number of bytes that belong to it. A second run cuts the
 part there and goes on, also when partitions have split meanwhile. Items that are changed during an
-export may be in it in either version. The end of the name says the form: `.csv`, `.parquet`, `.gz`,
-else JSON Lines.
+export may be in it in either version. The end of the name says the form: `.csv`, `.parquet`,
+`.bson`, `.gz`, else JSON Lines.
 """
 
 import gzip
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -39,9 +39,12 @@ def export_items(
     target: Path,
     *,
     system: bool = False,
+    hidden: Collection[str] = SYSTEM_PROPERTIES,
     progress: Callable[[int], None] = lambda items: None,
+    finish: Callable[[Path, Path], int] | None = None,
 ) -> Exported:
-    """`progress` hears how many items are written."""
+    """`hidden`: members that are written only with `system`; `progress` hears how many items are
+    written; `finish` makes the target of the gathered lines and says how large it is."""
     if target.exists():
         raise BadInput(f"{target} is there already. Move it away or give another name.")
     part = target.with_name(target.name + ".part")
@@ -57,8 +60,8 @@ def export_items(
             while True:
                 page = source.read_page(PAGE_ITEMS, continuation)
                 for item in page.items:
-                    if not system:
-                        item = {k: v for k, v in item.items() if k not in SYSTEM_PROPERTIES}
+                    if not system and hidden:
+                        item = {k: v for k, v in item.items() if k not in hidden}
                     file.write(orjson.dumps(item, option=orjson.OPT_APPEND_NEWLINE))
                 items += len(page.items)
                 continuation = page.continuation
@@ -67,7 +70,7 @@ def export_items(
                 if continuation is None:
                     break
                 journal.save(items=items, continuation=continuation, bytes=file.tell())
-        size = _finish(part, target)
+        size = (finish or _finish)(part, target)
     except OSError as error:
         raise from_system(error, target) from error
     journal.remove()
@@ -95,7 +98,14 @@ def _as_lines(part: Path, target: Path) -> None:
         shutil.copyfileobj(lines, zipped, 1 << 20)
 
 
+def _as_bson(part: Path, target: Path) -> None:
+    from armillary.operate.documents import write_bson
+
+    write_bson(part, target)
+
+
 FORMS: Final[dict[str, Callable[[Path, Path], None]]] = {
+    ".bson": _as_bson,
     ".csv": write_csv,
     ".parquet": write_parquet,
 }

@@ -15,10 +15,14 @@ import orjson
 
 from armillary.declare.item_files import read_entries
 from armillary.errors import BadInput
+from armillary.limits import MB
 from armillary.operate.journal import Journal
 from armillary.operate.ports import Items
 
-GROUP_ITEMS = 2_000
+#: Of one group, which a journal counts as a whole: so many items, of about so many bytes.
+GROUP_ITEMS_FIRST = 1_000
+GROUP_ITEMS_MAX = 10_000
+GROUP_BYTES = 16 * MB
 REFUSALS_KEPT = 20
 LINES = (".jsonl", ".ndjson")
 
@@ -63,13 +67,16 @@ def import_items(
     done = begin
     refusals: list[Refusal] = []
     left = islice(entries(source), begin, None)
-    while group := list(islice(left, GROUP_ITEMS)):
+    fitting = GROUP_ITEMS_FIRST
+    while group := list(islice(left, fitting)):
         for number, why in _put(target, group, done):
             refused += 1
             if len(refusals) < REFUSALS_KEPT:
                 refusals.append(Refusal(number, why))
+        text_bytes = max(1, _text_bytes(group))
         if done == begin and source.suffix in LINES:
-            total(begin + round(size * len(group) / max(1, _text_bytes(group))))
+            total(begin + round(size * len(group) / text_bytes))
+        fitting = max(1, min(GROUP_ITEMS_MAX, GROUP_BYTES * len(group) // text_bytes))
         done += len(group)
         journal.save(done=done, refused=refused)
         progress(done)

@@ -12,6 +12,12 @@ from psycopg import sql
 from armillary.engine.postgres.errors import translated
 
 ATTEMPTS_MAX: Final = 10
+#: A table brings a type of its name, which may be the first to be there twice.
+COLLISIONS: Final = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.DuplicateTable,
+    psycopg.errors.DuplicateObject,
+)
 
 
 def make_table(
@@ -27,7 +33,7 @@ def make_table(
                     connection.execute(make_schema)
                     connection.execute(table)
                     break
-                except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
+                except COLLISIONS:
                     if attempt == ATTEMPTS_MAX - 1:
                         raise
             for statement, arguments in afterwards:

@@ -114,7 +114,7 @@ PROFILES: dict[str, Coefficients] = {"default": DEFAULT, "classic": CLASSIC}
 
 @lru_cache(maxsize=8)
 def at_strong(profile: Coefficients) -> Coefficients:
-    """The same prices at strong or bounded staleness: whoever is given it prices reads, feeds and
+    """The same prices at strong or bounded staleness: code that is given it prices reads, feeds and
     queries without asking for the level; writes cost the same at every level."""
     factor = profile.strong_factor
     return replace(

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from armillary.portal.client import Client, path_of
-from armillary.portal.look import Look
+from armillary.portal.data.client import Client, path_of
+from armillary.portal.widgets.look import Look
 
 PREFIX = "/_portal"
 

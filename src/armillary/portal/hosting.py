@@ -24,9 +24,9 @@ from nicegui import app as nicegui_app
 from nicegui import binding, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from armillary.portal.client import Client
-from armillary.portal.frame import add_pages
-from armillary.portal.theme import FAVICON
+from armillary.portal.data.client import Client
+from armillary.portal.widgets.frame import add_pages
+from armillary.portal.widgets.theme import FAVICON
 from armillary.server.portal.door import SECRET_HEADER
 
 GRACE_SECONDS: Final = 1
@@ -68,7 +68,7 @@ def told_from(document: Mapping[str, Any]) -> Told:
 
 
 def host(told: Told) -> None:
-    """Serve until told to end."""
+    """Serve until asked to end."""
     logging.basicConfig(format="%(levelname)s portal: %(message)s")
     # Ten milliseconds, as it is, are none of the user's business on a busy machine.
     binding.MAX_PROPAGATION_TIME = 1.0

@@ -1,5 +1,5 @@
-"""What happened to the ranges of a container, told once each: what the catalog remembers of earlier
-at the first look, then what began and what is over, from look to look."""
+"""What happened to the ranges of a container, reported once each: what the catalog remembers of
+earlier at the first look, then what began and what is over, from look to look."""
 
 from __future__ import annotations
 

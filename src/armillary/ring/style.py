@@ -2,7 +2,7 @@
 
 Heat goes from grey-blue to orange: readers who can't tell red from green see that difference, and
 the lightness changes steadily beside the hue, so that it survives a black and white print. The
-other colours are from the palette of Okabe and Ito. Nothing is told by colour alone.
+other colours are from the palette of Okabe and Ito. Nothing is shown by colour alone.
 """
 
 from __future__ import annotations

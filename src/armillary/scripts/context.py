@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from armillary.scripts.operations import Operations
 from armillary.scripts.running import Asked, Result
-from armillary.scripts.transaction import Transaction
+from armillary.scripts.transactions.operations import Operations
+from armillary.scripts.transactions.transaction import Transaction
+from armillary.store.index.kinds.spatial import is_geometry
 from armillary.values import JSON
 
 OPERATION_TYPES: Final = {
@@ -45,6 +46,7 @@ class ScriptContext:
             "request_writable": self.request_writable,
             "response": self.response or {},
             "logging": self.logging,
+            "geography": not is_geometry(state.definition.document),
         }
 
     def execute(self, asked: Asked) -> Result:

@@ -15,21 +15,26 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final
 
 import orjson
 
 from armillary import limits
 from armillary.budget import Budget, unbounded
 from armillary.encoding.partition_key import KeyValues, check_key
+from armillary.engine.base import SpaceGone
 from armillary.errors import (
     BadInput,
     DbError,
+    Fenced,
     NotFound,
+    RangeGone,
     ScriptConflict,
     ScriptFailed,
     ScriptOutOfMemory,
     ScriptTimedOut,
+    SnapshotExpired,
     Stale,
 )
 from armillary.partition.ranges import Range
@@ -37,16 +42,16 @@ from armillary.partition.request_units import script_ru
 from armillary.scripts.context import OPERATION_TYPES, ScriptContext, alt_link_of, quota, usage
 from armillary.scripts.running import Ran, run
 from armillary.scripts.runtime import Runtime
-from armillary.scripts.transaction import Transaction
+from armillary.scripts.transactions.chain import Chain
+from armillary.scripts.transactions.transaction import Transaction
+from armillary.scripts.turns import Again, UnderWay
 from armillary.store.catalog.resources import ResourceRecord
 from armillary.store.catalog.state import ContainerState
-from armillary.store.items.containers import ContainerStore, key_in
+from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Done, Key
 from armillary.store.throughput.gate import Gate
 from armillary.values import JSON
-
-T = TypeVar("T")
 
 ECHO: Final = "__.sys.echo"
 ECHO_TEXT: Final = "function (value) { getContext().getResponse().setBody(value); }"
@@ -232,52 +237,112 @@ def _submit(
         runtime.strikes.check(script)
     _, key = key_in(store.state, values)
     turn = (id(store.engine), store.state.container, key.identity)
-    return runtime.turns.submit(turn, lambda: _transacted(runtime, store, values, scripts, work))
+    return runtime.turns.submit(turn, _Run(runtime, store, values, scripts, work))
 
 
-def _transacted(
-    runtime: Runtime,
-    store: ContainerStore,
-    values: KeyValues,
-    scripts: list[ResourceRecord],
-    work: Callable[[Transaction], Executed],
-) -> Executed:
-    conflicts = 0
-    began = time.monotonic()
+class _Run:
+    """One run, from its turn to its commit; called again after a conflict."""
 
-    def attempt(state: ContainerState, owner: Range, key: Key) -> Executed:
-        nonlocal conflicts
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: ContainerStore,
+        values: KeyValues,
+        scripts: list[ResourceRecord],
+        work: Callable[[Transaction], Executed],
+    ) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._values = values
+        self._scripts = scripts
+        self._work = work
+        self._conflicts = 0
+        self._fences = 0
+        self._fenced: tuple[ContainerState, Range] | None = None
+        self._began = 0.0
+
+    def __call__(self, chain: Chain) -> Executed | UnderWay:
+        self._began = self._began or time.monotonic()
+        if self._fenced is not None:
+            self._store.catch_up(*self._fenced)
+            self._fenced = None
+        return self._store.retrying_key(self._values, partial(self._attempt, chain))
+
+    def _attempt(
+        self, chain: Chain, state: ContainerState, owner: Range, key: Key
+    ) -> Executed | UnderWay:
+        store, runtime = self._store, self._runtime
         gate = Gate(store.meter, state, owner, key.json, "script", store.profile)
         gate.admit()
-        transaction = Transaction(store, state, owner, key, values, runtime.reservations)
+        transaction = Transaction(
+            store, state, owner, key, self._values, runtime.reservations, chain
+        )
+        outcome: Executed | DbError
         try:
-            executed = work(transaction)
-            committed = transaction.commit()
-        except Stale:
-            conflicts += 1
-            runtime.reservations.forget(store.engine, owner.space, state.fences[owner.space])
-            gate.charge(transaction.charge_ru, status=449)
-            late = time.monotonic() - began > limits.SCRIPT_RETRY_SECONDS
-            if late or conflicts >= limits.SCRIPT_RETRIES_MAX:
-                raise ScriptConflict from None
-            raise
-        except DbError as error:
-            _fail(runtime, scripts, gate, transaction, error)
-            raise
+            try:
+                outcome = self._work(transaction)
+            except SnapshotExpired:
+                outcome = ScriptTimedOut(name=self._scripts[0].id)
+            except (Fenced, Stale):
+                raise
+            except DbError as error:
+                outcome = error
+            if isinstance(outcome, DbError):
+                transaction.abandon()
+            commit = transaction.submit()
         finally:
             transaction.close()
-        executed.runs = conflicts + 1
-        executed.charge_ru = script_ru(
-            transaction.charge_ru, executed.cpu_seconds * 1000, profile=gate.profile
-        )
-        executed.writes = committed
-        executed.changes = transaction.changes
-        executed.lsn = committed[0].lsn if committed else 0
-        _strike(runtime, scripts, executed.cpu_seconds)
-        gate.charge(executed.charge_ru)
-        return executed
+        if commit is None:
+            return self._finish(gate, transaction, outcome, [])
+        return UnderWay(commit, partial(self._settled, commit, gate, transaction, outcome))
 
-    return store.retrying_key(values, attempt)
+    def _settled(
+        self,
+        commit: Future[list[Done]],
+        gate: Gate,
+        transaction: Transaction,
+        outcome: Executed | DbError,
+    ) -> Executed:
+        try:
+            committed = commit.result()
+        except (Fenced, SpaceGone):
+            self._fenced = transaction.state, transaction.owner
+            self._fences += 1
+            raise (Again if self._fences < ROUNDS_MAX else RangeGone) from None
+        except Stale:
+            raise self._conflict(gate, transaction) from None
+        return self._finish(gate, transaction, outcome, committed)
+
+    def _conflict(self, gate: Gate, transaction: Transaction) -> Exception:
+        self._conflicts += 1
+        space, fences = transaction.owner.space, transaction.state.fences
+        self._runtime.reservations.forget(self._store.engine, space, fences[space])
+        gate.charge(transaction.charge_ru, status=449)
+        late = time.monotonic() - self._began > limits.SCRIPT_RETRY_SECONDS
+        if late or self._conflicts >= limits.SCRIPT_RETRIES_MAX:
+            return ScriptConflict()
+        return Again()
+
+    def _finish(
+        self,
+        gate: Gate,
+        transaction: Transaction,
+        outcome: Executed | DbError,
+        committed: list[Done],
+    ) -> Executed:
+        if isinstance(outcome, DbError):
+            _fail(self._runtime, self._scripts, gate, transaction, outcome)
+            raise outcome
+        outcome.runs = self._conflicts + 1
+        outcome.charge_ru = script_ru(
+            transaction.charge_ru, outcome.cpu_seconds * 1000, profile=gate.profile
+        )
+        outcome.writes = committed
+        outcome.changes = transaction.changes
+        outcome.lsn = committed[0].lsn if committed else 0
+        _strike(self._runtime, self._scripts, outcome.cpu_seconds)
+        gate.charge(outcome.charge_ru)
+        return outcome
 
 
 def _fail(

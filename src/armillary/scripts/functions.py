@@ -18,8 +18,8 @@ from armillary import limits
 from armillary.errors import NotFound, ScriptFailed, ScriptOutOfMemory, ScriptTimedOut
 from armillary.query.functions.user import FunctionCall, UserFunctions
 from armillary.query.problems import BadQuery, QueryError
+from armillary.scripts.children.process import Answer, Child, ChildGone
 from armillary.scripts.failures import compile_failure, failure
-from armillary.scripts.process import Answer, Child, ChildGone
 from armillary.scripts.running import Thrown
 from armillary.scripts.runtime import Runtime
 from armillary.store.catalog.resources import ResourceRecord, ResourceStore

@@ -27,7 +27,7 @@ class LazyRuntime:
 
     def get(self) -> Runtime:
         if self._made is None:
-            from armillary.scripts.bounds import Bounds
+            from armillary.scripts.children.bounds import Bounds
             from armillary.scripts.runtime import Runtime
 
             with self._lock:

@@ -9,9 +9,10 @@ script may have changed everything that made it.
 
 from __future__ import annotations
 
+import struct
 import time
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 import orjson
@@ -24,10 +25,10 @@ from armillary.errors import (
     ScriptOutOfMemory,
     ScriptTimedOut,
 )
-from armillary.scripts.bounds import Bounds
+from armillary.scripts.children.bounds import Bounds
+from armillary.scripts.children.pool import Pool
+from armillary.scripts.children.process import Answer, Child, ChildGone
 from armillary.scripts.failures import compile_failure, failure
-from armillary.scripts.pool import Pool
-from armillary.scripts.process import Answer, Child, ChildGone
 
 
 class Asked(msgspec.Struct):
@@ -122,6 +123,10 @@ class _Clock:
         return time.monotonic() - self.began >= self.bounds.soft_seconds
 
 
+#: Where the text and the arguments of a script begin in the frame that starts it.
+START: Final = struct.Struct(">II")
+ENTRY: Final = "$entry"
+
 _decode = msgspec.json.Decoder(Message).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -151,8 +156,10 @@ def _run(
     budget: Budget,
     clock: _Clock,
 ) -> Ran:
-    setup = context.setup() | {"limits": limits_of(clock.bounds)}
-    start = orjson.dumps([setup, source, arguments.decode()])
+    setup = orjson.dumps(context.setup() | {"limits": limits_of(clock.bounds), "entry": ENTRY})
+    text = source.encode("utf-8", "surrogatepass")
+    text_at = START.size + len(setup)
+    start = START.pack(text_at, text_at + len(text)) + setup + text + arguments
     message = _read(child.ask(b"S", start, clock.deadline), context, clock)
     while message.ops is not None:
         results = []
@@ -214,4 +221,5 @@ def limits_of(bounds: Bounds) -> dict[str, float]:
         "message_characters": limits.SCRIPT_MESSAGE_CHARACTERS_MAX,
         "answer_characters": limits.SCRIPT_ANSWER_CHARACTERS_MAX,
         "log_characters": limits.SCRIPT_LOG_CHARACTERS_MAX,
+        "polygon_points": limits.POLYGON_POINTS_MAX,
     }

@@ -24,7 +24,7 @@ from armillary.store.items.requests import Done
 from armillary.values import JSON
 
 Kind: TypeAlias = Literal["procedure", "trigger", "function"]
-RESOURCES: Final[Mapping[str, str]] = {
+RESOURCES: Final[Mapping[Kind, str]] = {
     "procedure": "sproc",
     "trigger": "trigger",
     "function": "udf",

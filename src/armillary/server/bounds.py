@@ -35,7 +35,7 @@ class Bounds:
     waiting_bytes: int = limits.WAITING_BYTES_MAX
     receiving_bytes: int = limits.RECEIVING_BYTES_MAX
     screened_bytes: int = limits.SCREENED_BYTES
-    lesson_bytes: int = limits.LESSON_BYTES_MAX
+    template_request_bytes: int = limits.TEMPLATE_REQUEST_BYTES_MAX
 
     @property
     def sweep_s(self) -> float:

@@ -41,6 +41,11 @@ SETTINGS = {
         "ARMILLARY_PARTITION_LOGICAL_BYTES",
         "what one partition key value may hold",
     ),
+    "--enforce": (
+        "ARMILLARY_THROUGHPUT_ENFORCE",
+        "on (the default) refuses requests above the provisioned RU/s (429), report counts them, "
+        "off does neither",
+    ),
 }
 
 #: The same, for the ports of the protocols beside NoSQL.
@@ -184,5 +189,5 @@ def _complain(line: str) -> None:
 
 
 def _complain_as_json(line: str) -> None:
-    """As all commands do (`commands/complaints.py`)."""
+    """As all commands do (`commands/errors.py`)."""
     _complain(json.dumps({"error": {"exit_code": EXIT_USAGE, "message": line}}))

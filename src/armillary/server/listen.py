@@ -30,7 +30,6 @@ TlsSource = Callable[[], Awaitable[ssl.SSLContext]]
 BACKLOG = 4096
 TLS_HELLO_BYTES = 5  # type, version, length of the first record
 TLS_RECORD_BYTES_MAX = 16_384 + 2_048
-PEEK_SECONDS = 0.01  # between two looks at a first record that comes in pieces
 ACCEPTS_MAX = 64  # per turn of the loop
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 OUT_OF_FILES_SECONDS = 0.25
@@ -225,18 +224,12 @@ class Handshake:
         self._client = client
         pool = acceptor.pool
         self.deadline = pool.loop.time() + pool.bounds.first_byte_s
-        self._watched = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._waits_for_rest = False
         self._gone = False
         self._look()
         if not self._gone:
-            self._watch()
+            pool.loop.add_reader(client, self._look)
             pool.enter(self)
-
-    def _watch(self) -> None:
-        if self._timer is None:
-            self._watched = True
-            self._acceptor.pool.loop.add_reader(self._client, self._look)
 
     def _look(self) -> None:
         try:
@@ -246,27 +239,31 @@ class Handshake:
         except OSError:
             first = b""
         secure = is_tls(first)
-        if secure is None:
-            # What is there stays readable, so waiting for the rest by a reader would spin.
-            self._unwatch()
-            self._timer = self._acceptor.pool.loop.call_later(PEEK_SECONDS, self._look)
+        if secure is None and not self._waits_for_rest:
+            self._wait_for_rest()
             return
         self._leave()
-        if first:
+        if first and secure is not None:
+            self._low_water(1)
             self._acceptor.connect(self._client, secure=secure)
         else:
-            self._client.close()
+            self._client.close()  # ended before it said what it is
 
-    def _unwatch(self) -> None:
-        if self._watched:
-            self._watched = False
-            self._acceptor.pool.loop.remove_reader(self._client)
-        if self._timer is not None:
-            self._timer.cancel()
+    def _wait_for_rest(self) -> None:
+        """What is there stays readable, so a plain reader would spin: wake up when a whole record
+        header is there, or the end."""
+        self._waits_for_rest = True
+        self._low_water(TLS_HELLO_BYTES)
+        pool = self._acceptor.pool
+        self.deadline = min(self.deadline, pool.loop.time() + pool.bounds.handshake_s)
+
+    def _low_water(self, count: int) -> None:
+        if self._waits_for_rest:
+            self._client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
     def _leave(self) -> None:
         self._gone = True
-        self._unwatch()
+        self._acceptor.pool.loop.remove_reader(self._client)
         self._acceptor.pool.leave(self)
 
     def expire(self, now: float) -> None:

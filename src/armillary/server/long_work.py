@@ -50,9 +50,7 @@ class LongWork:
             self._budgets.add(budget)
             if self._closed:
                 budget.cancel()
-            if not self._idle and self._threads < self._threads_max:
-                self._threads += 1
-                threading.Thread(target=self._work, name="query", daemon=True).start()
+            self._grow()
             self._changed.notify()
 
     @property
@@ -85,7 +83,15 @@ class LongWork:
                 self._changed.wait()
             self._idle -= 1
             self._running[job.lane] = self._running.get(job.lane, 0) + 1
+            self._grow()  # a job that came before this thread woke up may find none idle now
             return job
+
+    def _grow(self) -> None:
+        """Another thread, when a job could begin and no thread waits for one."""
+        can_begin = any(self._running.get(one, 0) < self._of_lane_max for one in self._lanes)
+        if can_begin and not self._idle and self._threads < self._threads_max:
+            self._threads += 1
+            threading.Thread(target=self._work, name="query", daemon=True).start()
 
     def _take(self) -> _Job | None:
         for lane, jobs in self._lanes.items():

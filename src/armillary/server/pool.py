@@ -43,7 +43,7 @@ class Pool:
         self.bounds = bounds or Bounds()
         self.dates = DateLine()
         self.draining = False
-        self.leaving = False
+        self.parting = False
         """Not ready any more, but still serving: each connection ends with its next answer."""
         self.trouble: Callable[[], str] = lambda: ""
         """Why requests can't be served just now; empty when they can."""
@@ -100,13 +100,13 @@ class Pool:
     # --- the end --------------------------------------------------------------------------------
 
     async def part(self, seconds: float) -> None:
-        """Say that we go, and serve whoever has not heard of it yet."""
-        self.leaving = True
+        """Say that we go, and serve the peers that do not know it yet."""
+        self.parting = True
         await asyncio.sleep(seconds)
 
     async def drain(self) -> None:
         """Let requests under way finish, within bounds, and end everything else."""
-        self.draining = True
+        self.draining = self.parting = True
         # What clients sent before they could know is read and answered, with a goodbye.
         await asyncio.sleep(GRACE_SECONDS)
         for peer in list(self.peers):

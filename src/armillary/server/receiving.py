@@ -1,9 +1,9 @@
 """Bodies that are coming in, of all connections of a worker: one bound for all, and who has to go
 when it is reached.
 
-Everyone may send, also those who can't sign, so the room belongs to those who use it: the body that
-goes is the slowest of the address that holds the most. A client that sends at any usual speed keeps
-its place while others stall.
+Everyone may send, also those who can't sign, so the room belongs to those who use it: of the
+address that holds the most, the body goes that made no progress for the longest time. A client that
+sends at any usual speed keeps its place while others stall. A byte now and then is no progress.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-LEAST_SECONDS = 0.001  # a body that began just now is not infinitely fast
+PROGRESS_BYTES = 65_536
 
 
 class Sender(Protocol):
@@ -25,8 +25,11 @@ class Sender(Protocol):
 @dataclass(slots=True)
 class _Held:
     address: str
-    began: float
     size: int
+    since: float
+    """When it last made progress, or began."""
+    then: int
+    """Its size at that time."""
 
 
 class Receiving:
@@ -41,23 +44,20 @@ class Receiving:
         if held is None:
             if not size:
                 return
-            held = self._held[sender] = _Held(address, now, 0)
+            held = self._held[sender] = _Held(address, 0, now, 0)
         self.bytes += size - held.size
         held.size = size
+        if size - held.then >= PROGRESS_BYTES:
+            held.since, held.then = now, size
         if not size:
             del self._held[sender]
         while self.bytes > self._bytes_max:
-            self._slowest(now).give_up_body()  # which holds 0 then
+            self._stalled().give_up_body()  # which holds 0 then
 
-    def _slowest(self, now: float) -> Sender:
+    def _stalled(self) -> Sender:
         totals: dict[str, int] = {}
         for one in self._held.values():
             totals[one.address] = totals.get(one.address, 0) + one.size
         largest = max(totals.values())
-
-        def speed(sender: Sender) -> float:
-            one = self._held[sender]
-            return one.size / max(LEAST_SECONDS, now - one.began)
-
         candidates = [one for one, held in self._held.items() if totals[held.address] == largest]
-        return min(candidates, key=speed)
+        return min(candidates, key=lambda sender: self._held[sender].since)

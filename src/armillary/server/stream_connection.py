@@ -14,6 +14,7 @@ import logging
 import math
 import threading
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, cast
@@ -30,6 +31,7 @@ from armillary.api.core.streams import (
     StreamService,
     Work,
 )
+from armillary.budget import unbounded
 from armillary.server.pool import Pool
 
 log = logging.getLogger("armillary.server")
@@ -174,6 +176,10 @@ class StreamConnection(asyncio.Protocol):
     def _begin(self, work: Work) -> None:
         self._running = work
         self._pool.begin_wait(work.size)
+        if work.lane:
+            budget = work.budget or unbounded()
+            self._pool.long_work.submit(work.lane, budget, partial(self._work, work))
+            return
         try:
             self._pool.threads.submit(self._work, work)
         except RuntimeError:  # the server has ended meanwhile
@@ -190,7 +196,9 @@ class StreamConnection(asyncio.Protocol):
         except Exception:
             log.exception("a bug: a request of %s", type(self._session).__name__)
             failed = True
-        self._pool.loop.call_soon_threadsafe(self._worked, work, failed)
+        # Long work does not hold up the end of the server, so the loop may be gone.
+        with suppress(RuntimeError):
+            self._pool.loop.call_soon_threadsafe(self._worked, work, failed)
 
     def _worked(self, work: Work, failed: bool) -> None:
         self._pool.end_wait(work.size)
@@ -234,7 +242,10 @@ class StreamConnection(asyncio.Protocol):
             if self._gone:
                 raise ClientGone
             self._unsent_bytes += len(data)
-        self._pool.loop.call_soon_threadsafe(self._sent, data)
+        try:
+            self._pool.loop.call_soon_threadsafe(self._sent, data)
+        except RuntimeError as error:  # the server has ended meanwhile
+            raise ClientGone from error
 
     def _sent(self, data: bytes) -> None:
         self._write(data)

@@ -20,14 +20,14 @@ import numpy as np
 from armillary.partition.provisioning import autoscale
 from armillary.partition.retrying import SDK_RETRIES
 from armillary.partition.usage import heat
-from armillary.sim import moving
-from armillary.sim.demand import Demand
+from armillary.sim.container import moving
+from armillary.sim.container.demand import Demand
+from armillary.sim.container.layout import spread
+from armillary.sim.container.placing import Floats
+from armillary.sim.container.state import State
 from armillary.sim.happenings import Happening
-from armillary.sim.layout import spread
-from armillary.sim.placing import Floats
-from armillary.sim.result import Alarm, Hour, Result
+from armillary.sim.report.result import Alarm, Hour, Result
 from armillary.sim.scenario import DAY, HOUR, Scenario
-from armillary.sim.state import State
 from armillary.sim.window import Load, Window, budgets_for, run_window
 
 NEAR = 0.7  # of a logical partition, as the documents advise to be warned

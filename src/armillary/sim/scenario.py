@@ -17,9 +17,9 @@ from armillary import limits
 from armillary.errors import BadInput
 from armillary.partition.provisioning.offers import RULES
 from armillary.partition.provisioning.partitions import GB, LIMITS, OfferKind, PartitionLimits
-from armillary.sim.growth import Growth, parse_growth
+from armillary.sim.container.growth import Growth, parse_growth
+from armillary.sim.container.population import Skew, parse_skew
 from armillary.sim.happenings import Happening, parse_happening
-from armillary.sim.population import Skew, parse_skew
 from armillary.sim.quantities import parse_bytes, parse_count, parse_seconds, parse_share
 from armillary.sim.workload import Workload, parse_workload
 

@@ -1,13 +1,13 @@
 """Some seconds of a simulated container, one by one: who is refused, who tries again, who gives up.
 
     second       1                    2
-    arrivals     new ones             those told to come again, then new ones
+    arrivals     new ones             those refused before, then new ones
                   │                    │
                   ▼                    ▼
     Budget       admit_many of each range: the product's own admission
                   │ refused
                   ▼
-    RetryPolicy  again after the time they were told, or an error
+    RetryPolicy  again after `retry after`, or an error
 
 Arrivals are Poisson: of every heavy key by itself, of the lighter keys by range. Operations of one
 range and second cost their mean. A request that is refused waits for the rest of its second, so its
@@ -26,7 +26,7 @@ from armillary.partition.budgets.admission import Budget, BudgetState
 from armillary.partition.provisioning.partitions import has_burst
 from armillary.partition.retrying import RetryPolicy
 from armillary.partition.usage.normalised import normalised_minute
-from armillary.sim.placing import Floats, Ints
+from armillary.sim.container.placing import Floats, Ints
 
 SERVICE_MS = (
     3.0  # median time of an operation that does not wait; p99 of 10 ms, as the SLA promises

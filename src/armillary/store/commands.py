@@ -5,7 +5,7 @@ from armillary.engine.messages import Codec
 from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
 from armillary.store.items import operations, script_writes
-from armillary.store.items.requests import Context, Done, Key, Op
+from armillary.store.items.requests import Context, Done, Key, Op, Refusal
 from armillary.store.migration import records as rekey_records
 from armillary.store.moves import handlers as moving
 from armillary.store.moves import records as move_records
@@ -30,9 +30,15 @@ HANDLERS: dict[str, Handler] = {
     **rekey_records.HANDLERS,
     **notes.HANDLERS,
 }
+#: Where a writer in another process finds the tables.
 HANDLERS_PATH = "armillary.store.commands:HANDLERS"
+CODECS_PATH = "armillary.store.commands:CODECS"
 
 #: Commands whose data goes to the writer process without a pickle.
 CODECS: dict[str, Codec] = {
+    operations.BULK: Codec(
+        tuple[Context, list[tuple[Key, Op]], bool], tuple[list[Done | None], dict[int, Refusal]]
+    ),
     operations.WRITE: Codec(tuple[Context, Key, list[Op]], Done),
+    script_writes.COMMIT: Codec(script_writes.Commit, list[Done]),
 }

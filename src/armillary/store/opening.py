@@ -42,8 +42,8 @@ def open_store(
     wait: Callable[[float], None] = time.sleep,
     resources_max: int = DATABASES_AND_CONTAINERS,
 ) -> Opened:
-    """`metered`: count what is done, also where nothing is refused. `wait` passes the time of
-    whoever waits for another process."""
+    """`metered`: count what is done, also where nothing is refused. `wait` passes the time
+    while waiting for another process."""
     meter = ledger = None
     if metered:
         ledger = open_ledger(address, enforce)

@@ -50,6 +50,11 @@ def check_accounts(item: pytest.Item, accounts: Sequence[Cosmos]) -> None:
         raise pytest.UsageError(
             f"@pytest.mark.{MARK}: the test has no container {', '.join(sorted(missing))}."
         )
+    if not any(_was_used(account, chosen) for account in accounts):
+        # Nothing done breaks no rule; a test that does nothing would hold for ever too.
+        pytest.fail(
+            f"@pytest.mark.{MARK}: the test made no request, so nothing was checked.", False
+        )
     broken = [
         finding
         for account in accounts
@@ -64,6 +69,16 @@ def _names(cosmos: Cosmos) -> Iterator[str]:
     for name in cosmos.account.databases():
         for container in cosmos.account.database(name).containers():
             yield from (container, f"{name}/{container}")
+
+
+def _was_used(cosmos: Cosmos, containers: Sequence[str] | None) -> bool:
+    return any(
+        one.requests
+        for name in cosmos.account.databases()
+        for container in cosmos.account.database(name).containers()
+        if containers is None or {container, f"{name}/{container}"} & set(containers)
+        for one in cosmos.account.database(name).container(container).usage().partitions
+    )
 
 
 def findings_of(

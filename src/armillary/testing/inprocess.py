@@ -23,14 +23,19 @@ from urllib.parse import quote
 from armillary.account import Account, open_account
 from armillary.api.control.service import Controls
 from armillary.api.core.gateway import Gateway
+from armillary.api.core.regions import Region, Regions
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
 from armillary.api.gremlin.pictures import Pictures
 from armillary.api.http.messages import Service
 from armillary.api.http.mounts import Mounts
 from armillary.api.nosql.service import NosqlService
 from armillary.clock import SystemClock, VirtualClock, new_random
+from armillary.engine.base import Engine
+from armillary.engine.lagged import lagged_replica
+from armillary.engine.replicas import Replica
 from armillary.errors import BadInput, NotSupported
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
+from armillary.store.catalog.controls import SharedControls
 from armillary.store.throughput.meter import Enforce
 
 if TYPE_CHECKING:
@@ -94,6 +99,21 @@ class MongoEndpoint:
         return MongoClient(self.uri, **options)
 
 
+def _regions(
+    engine: Engine, shared: SharedControls, endpoint: str, lags_ms: Mapping[str, int]
+) -> Regions:
+    """The first has the endpoint of the account, the others one of their own."""
+    names = list(lags_ms)
+    first, rest = endpoint.split(".", 1)
+    places = [Region(names[0], endpoint)]
+    for number, name in enumerate(names[1:], 2):
+        places.append(Region(name, f"{first}-{number}.{rest}"))
+    replicas: dict[str, Replica] = {
+        name: lagged_replica(engine, name, lag) for name, lag in lags_ms.items() if lag
+    }
+    return Regions(engine, shared, here=names[0], places=places, replicas=replicas)
+
+
 class Cosmos:
     """One account. Close it, or use it in a `with` block."""
 
@@ -108,6 +128,7 @@ class Cosmos:
         partition_ru: int = PARTITION_RU_MAX,
         logical_bytes: int = LOGICAL_BYTES_MAX,
         consistency: str = "Session",
+        regions: Mapping[str, int] | None = None,
     ) -> None:
         """`containers`: name → partition key path, several paths, or a mapping of options with
         `partition_key`, and with scripts if wanted (`procedures` and `functions`: id → text or
@@ -115,7 +136,9 @@ class Cosmos:
         names the database, else it is `test`.
         `enforce`: refuse what is above the provisioned throughput (429). `frozen`: time stands
         still until `clock.advance`, and clients that wait make it pass. `seed`: the same ids, rids
-        and etags in every run (with `frozen` also the same times).
+        and etags in every run (with `frozen` also the same times). `regions`: name → milliseconds
+        by which reads there are behind, by priority; the first takes the writes, with 0. Clients
+        find them in the account document and choose by `preferred_locations`.
         """
         _need_sdk()
         from armillary.testing.waits import pauses_of_our_own
@@ -145,8 +168,14 @@ class Cosmos:
             if self.account.store.meter is not None:
                 # A test ends soon, and may let years pass: its statistics are about all of it.
                 self.account.store.meter.keep_keys()
+            engine = self.account.store.engine
+            shared = SharedControls(engine)
             gateway = Gateway(
-                self.account.store, GatewaySettings(consistency=consistency), wall=SystemClock()
+                self.account.store,
+                GatewaySettings(consistency=consistency, quick_reads=not regions),
+                wall=SystemClock(),
+                shared=shared,
+                regions=_regions(engine, shared, self.endpoint, regions) if regions else None,
             )
             stack.callback(gateway.close)
             self._gateway = gateway
@@ -200,6 +229,10 @@ class Cosmos:
             password = quote(self.key, safe="")
             self._mongo_uri = f"mongodb://{LOGIN}:{password}@127.0.0.1:{port}/?replicaSet=globaldb"
         return MongoEndpoint(self._mongo_uri)
+
+    def fail_over(self, region: str | None = None) -> str:
+        """Move the writes to another region, by default to the next by priority."""
+        return self._gateway.regions.fail_over(region)
 
     def new_id(self) -> str:
         """A UUID; with a seed, the same ones in every run."""

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from armillary.errors import Unavailable
@@ -35,6 +35,14 @@ class Server:
     process: subprocess.Popen[str]
     portal: str = ""
     """The link that opens the portal."""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """Of the other protocols that are up, by name: `table`, `mongo`, `gremlin`."""
+
+    @property
+    def table_connection_string(self) -> str:
+        """For the SDKs of the Table API."""
+        where = f"http://localhost:{self.ports['table']}/"
+        return f"AccountName=localhost;AccountKey={self.key};TableEndpoint={where}"
 
     def stop(self) -> None:
         """Idempotent."""
@@ -82,7 +90,12 @@ def start_server(
         )
     ready = json.loads(line)
     return Server(
-        ready["endpoint"], ready["key"], ready["connection_string"], process, ready["portal"]
+        ready["endpoint"],
+        ready["key"],
+        ready["connection_string"],
+        process,
+        ready["portal"],
+        ready["ports"],
     )
 
 

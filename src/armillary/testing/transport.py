@@ -4,8 +4,8 @@
                  ◀──HttpResponse──     ◀──Response──
 
 The request is what would go over the wire, signature included. The asynchronous transport answers
-on the loop, after giving other tasks a turn: whoever awaits is interleaved as over a network, and
-every run the same way.
+on the loop, after giving other tasks a turn: a task that awaits is interleaved as over a network,
+and every run the same way.
 """
 
 from __future__ import annotations

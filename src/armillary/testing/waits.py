@@ -4,7 +4,7 @@
 
 azure-core asks its transport to sleep, but the retries of azure-cosmos call `time.sleep` and
 `asyncio.sleep` themselves (`_retry_utility.Execute`, `_retry_utility_async.ExecuteAsync`). Under a
-clock that stands still such a pause would last in this world and not in the one of the database, so
+stopped clock such a pause would last in this world and not in the one of the database, so
 the second of the budget would never pass. While an account in process is open, the name `time` of
 that one module (`asyncio` of the other) is something that sleeps as `answered` said. Who talks to
 another server in the same process sleeps as ever.
@@ -34,7 +34,7 @@ _pause: ContextVar[Pause | None] = ContextVar("armillary_pause", default=None)
 def answered(status: int, pause: Pause | None) -> None:
     """An answer of an account in process went out; `pause` is how it waits, None: really."""
     if status == GONE:
-        # The SDK gives a split a second to finish. In process it has, or it would not be told.
+        # The SDK gives a split a second to finish. In process it has, or it would not answer so.
         pause = _no_time
     _pause.set(pause if status >= FAILED else None)
 

@@ -37,6 +37,8 @@ CASES = [
     ("g.addV('p').property('id','n')", 597, 1002, "Gremlin Query Execution Error: Cannot add a vertex where the partition key property has value 'null'."),
     ("g.V('1').properties().values()", 597, 1002, "All Values: Cross Apply: The input of values() cannot be a meta or edge property."),
     ("g.V('1').property('x', out())", 597, 1002, "Cannot create ValueField on non-primitive type GraphTraversal."),
+    ("g.inject(1).until(has('age', 7)).sum()", 597, 400, "The repeat()-traversal was not defined."),
+    ("g.inject(1).times(3).sum()", 597, 400, "The repeat()-traversal was not defined."),
     ("g.addE('e')", 597, 400, "AddE should follow by a Vertex"),
     ("g.V('1').property('pk','z')", 597, 1002, "Cannot update the partition key property 'pk'"),
     ("g.V('1').property('_isEdge',true)", 597, 1002, "The property name '_isEdge' is reserved."),

@@ -122,3 +122,12 @@ def test_a_graph_can_not_have_id_or_label_as_key(empty: Endpoint, key: str) -> N
     error = failure(empty.client(user="/dbs/d/colls/bad"), "g.V()")
     assert error.status_attributes["x-ms-status-code"] == 400
     assert f"can't be {key}" in error.status_message
+
+
+def test_a_partition_strategy_says_where_new_vertices_go(empty: Endpoint) -> None:
+    client = empty.client()
+    strategy = "PartitionStrategy.build().partitionKey('pk').writePartition('w').create()"
+    here = f"g.withStrategies({strategy})"
+    submit(client, here + ".addV('p').property('id','1')")
+    submit(client, here + ".addV('p').property('id','2').property('pk','own')")
+    assert submit(client, "g.V(['w','1'],['own','2']).id().order()") == ["1", "2"]

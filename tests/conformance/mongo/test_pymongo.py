@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -11,15 +12,17 @@ import bson
 import orjson
 import pymongo
 import pytest
-from bson import ObjectId
+from bson import CodecOptions, ObjectId
+from bson.raw_bson import RawBSONDocument
 from pymongo import AsyncMongoClient, DeleteOne, InsertOne, MongoClient, ReturnDocument, UpdateOne
+from pymongo.collation import Collation
 from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
 from tests.support.mongo import connected, make_service, serving, uri
 from tests.unit.encoding.test_bson_stored import EVERY
 
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
-from armillary.api.mongo.commands import writing
+from armillary.api.mongo.commands import statements, updating
 from armillary.api.mongo.service import Service
 from armillary.api.mongo.settings import Settings
 from armillary.clock import VirtualClock
@@ -167,7 +170,7 @@ def test_an_upsert_that_another_overtakes_changes_what_is_there(
 ) -> None:
     members = client.shop.members
     members.create_index("email", unique=True)
-    look = writing.first_row
+    look = statements.first_row
     late: list[str] = []
 
     def overtaken(*arguments: Any) -> Any:
@@ -176,7 +179,7 @@ def test_an_upsert_that_another_overtakes_changes_what_is_there(
             members.insert_one({"email": late.pop(), "n": 1})
         return found
 
-    monkeypatch.setattr(writing, "first_row", overtaken)
+    monkeypatch.setattr(updating, "first_row", overtaken)
     late.append("a")
     found = members.find_one_and_update(
         {"email": "a"}, {"$inc": {"n": 1}}, upsert=True, return_document=ReturnDocument.AFTER
@@ -273,6 +276,38 @@ def test_a_change_stream_goes_on_over_a_split(service: Service, client: Client) 
         resume_after=token, full_document="updateLookup", max_await_time_ms=100
     ) as stream:
         assert next(stream)["documentKey"]["_id"] == 99
+
+
+def test_a_client_that_stops_in_a_page_of_events_goes_on_there(client: Client) -> None:
+    feed = client.shop.places
+    feed.insert_one({"_id": "first"})
+    with feed.watch(max_await_time_ms=100) as stream:
+        for number in range(5):
+            feed.insert_one({"_id": number})
+        feed.insert_many([{"_id": number} for number in range(5, 8)])
+        tokens = {event["documentKey"]["_id"]: event["_id"] for event in islice(stream, 8)}
+    for number, token in tokens.items():
+        if number == 7:
+            continue
+        with feed.watch(resume_after=token, max_await_time_ms=100) as stream:
+            found = [event["documentKey"]["_id"] for event in islice(stream, 7 - min(number, 4))]
+        # Documents of one batch share a place in the feed: they come again.
+        assert found == list(range(min(number + 1, 5), 8))
+
+
+def test_hints_and_bounds_of_an_index(client: Client) -> None:
+    items = client.shop.bounded
+    items.create_index([("n", 1)])
+    items.insert_many([{"_id": at, "n": n} for at, n in enumerate([5, 1, [2, 9], 7, None])])
+    with pytest.raises(OperationFailure) as caught:
+        list(items.find({}, hint="m_1"))
+    assert caught.value.code == 2
+    with pytest.raises(OperationFailure) as caught:
+        items.delete_one({"_id": 0}, hint={"m": 1})
+    assert caught.value.code == 2
+    found = items.find({}).hint("n_1").min([("n", 2)]).max([("n", 7)])
+    assert [one["_id"] for one in found] == [2, 0]
+    assert items.count_documents({}, hint={"n": 1}) == 5
 
 
 def test_a_retried_write_happens_once(client: Client) -> None:
@@ -452,3 +487,70 @@ def test_strict_refuses_what_the_service_refuses() -> None:
                 }
             )
         assert "Retryable writes are not supported" in str(caught.value)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_retried_insert_over_several_shard_keys_happens_once(
+    client: Client, ordered: bool
+) -> None:
+    name = f"spread_{ordered}"
+    client.admin.command({"shardCollection": f"shop.{name}", "key": {"k": "hashed"}})
+    documents = [{"_id": n, "k": n % 3} for n in range(12)]
+    documents.append({"_id": 0, "k": 0})  # a duplicate, in every attempt
+    with client.start_session() as session:
+        command = {
+            "insert": name,
+            "documents": documents,
+            "ordered": ordered,
+            "lsid": session.session_id,
+            "txnNumber": bson.Int64(1),
+        }
+        for _ in range(3):
+            reply = client.shop.command(command)
+            assert reply["n"] == 12
+            assert [(one["index"], one["code"]) for one in reply["writeErrors"]] == [(12, 11000)]
+    assert client.shop[name].count_documents({}) == 12
+
+
+def test_collations(client: Client) -> None:
+    words = client.shop.words
+    words.create_index("w")
+    words.insert_many([{"_id": n, "w": w} for n, w in enumerate(["b", "A", "a", "É", "e", "B"])])
+    weak, plain = Collation("en", strength=1), Collation("en", strength=2)
+    assert {one["_id"] for one in words.find({"w": "A"}, collation=plain)} == {1, 2}
+    assert {one["_id"] for one in words.find({"w": "e"}, collation=weak)} == {3, 4}
+    assert words.count_documents({"w": "e"}, collation=plain) == 1
+    ordered = [one["w"] for one in words.find().collation(Collation("en")).sort("w", 1)]
+    assert ordered == ["a", "A", "b", "B", "e", "É"]
+    assert len(words.distinct("w", collation=weak)) == 3
+    grouped = words.aggregate([{"$group": {"_id": "$w"}}], collation=plain)
+    assert len(list(grouped)) == 4
+    done = words.update_many({"w": {"$in": ["B"]}}, {"$set": {"x": 1}}, collation=plain)
+    assert done.modified_count == 2
+    assert words.delete_one({"_id": 0, "w": "B"}, collation=plain).deleted_count == 1
+    assert words.delete_one({"_id": 5, "w": "b"}).deleted_count == 0
+    with pytest.raises(OperationFailure, match="locale"):
+        list(words.find({}, collation=Collation("xx")))
+    with pytest.raises(OperationFailure, match="regular expression"):
+        list(words.find({"w": bson.Regex("a")}, collation=plain))
+
+
+def test_a_dump_through_a_driver_is_restored_byte_for_byte(client: Client) -> None:
+    """What mongodump and mongorestore do: raw documents, indexes and options by way of commands."""
+    source = client.dump.items
+    source.create_index([("n", 1), ("s", -1)], name="both")
+    source.create_index("u", unique=True, name="unique")
+    every = RawBSONDocument(EVERY)
+    source.insert_many([{"_id": at, "u": at, "every": every} for at in range(250)])
+    options: Any = CodecOptions(document_class=RawBSONDocument)
+    indexes = list(source.list_indexes())
+    dumped: Any = client.dump.get_collection("items", options)
+    rows = [one.raw for one in dumped.find()]
+    client.drop_database("dump")
+    target = client.restored.items
+    client.restored.command("createIndexes", "items", indexes=indexes[1:])
+    target.insert_many([RawBSONDocument(one) for one in rows])
+    restored: Any = client.restored.get_collection("items", options)
+    found = restored.find().sort("_id", 1)
+    assert [one.raw for one in found] == sorted(rows, key=lambda raw: RawBSONDocument(raw)["_id"])
+    assert list(target.list_indexes()) == indexes

@@ -136,3 +136,16 @@ def test_a_container_with_a_key_grows_if_it_began_with_a_thousand(
     grows.replace_throughput(20_000)
     scale(account, grows, database)
     assert len(ranges(grows)) == 2
+
+
+def test_a_fixed_container_is_made_by_a_header(
+    database: DatabaseProxy, account: AccountStore
+) -> None:
+    headers = {"x-armillary-kind": "fixed"}
+    small = database.create_container("small", PK, offer_throughput=900, headers=headers)
+    small.create_item({"id": "1", "pk": "a"})
+    assert refused(lambda: small.replace_throughput(10_100)).status_code == 400
+    large = database.create_container("large", PK, offer_throughput=1_000, headers=headers)
+    large.replace_throughput(20_000)
+    scale(account, large, database)
+    assert [len(ranges(one)) for one in (small, large)] == [1, 2]

@@ -87,7 +87,7 @@ def test_every_column_is_there_at_any_width(data: Path, width: int) -> None:
     head = next(line for line in lines if "verdict" in line)
     names = ["key", "verdict", "score", "values", "φ", "heat", "cross", "RU/s"]
     assert head.split() == [*names, *(["$/month"] if width >= 100 else [])]
-    first = next(line for line in lines if "recommended" in line)
+    first = next(line for line in lines if "recommended " in line)
     assert len(first.split()) == len(head.split()) + 1, "every number of the row, and its rank"
 
 
@@ -166,3 +166,57 @@ def test_sizes_durations_and_rates() -> None:
     with pytest.raises(BadInput):
         size("-3", "x")
     assert candidate_texts(["/a;/b,/c", " /d\n/e "]) == ["/a", "/b,/c", "/d", "/e"]
+
+
+def told(*arguments: object) -> tuple[str, dict[str, Any]]:
+    """In the terminal, and as JSON."""
+    return run(*arguments), json.loads(run(*arguments, "--json"))
+
+
+@pytest.mark.parametrize("name", ["telemetry", "orders", "tenants"])
+def test_the_verdict_comes_first_in_about_ten_lines_and_agrees_with_all_numbers(name: str) -> None:
+    text, answer = told("--scenario", name)
+    verdict = text[text.index("Verdict:") :].split("\n \n")[0].split("\n\n")[0]
+    assert len(verdict.splitlines()) <= 16, "about ten lines, some of them folded"
+    scores = [one["score"] for one in answer["candidates"]]
+    assert scores == sorted(scores, reverse=True), "one order"
+    first = answer["recommended"]
+    assert first["verdict"] == "recommended", "worked examples end with a key"
+    replays = {one["key"]: one for one in answer["replay"]["replays"]}
+    assert replays[first["key"]]["throttled_share"] <= 0.01
+    horizons = {one["key"]: one["measures"]["horizon_days"] for one in answer["candidates"]}
+    for key, one in replays.items():
+        full = one["full_key"]
+        assert (full and full["days"]) == pytest.approx(horizons[key]), "one horizon for one key"
+
+
+def test_no_key_is_recommended_that_is_refused_and_what_to_do_is_said() -> None:
+    text, answer = told("--scenario", "telemetry", "--throughput", "20000", "--storage", "500GB")
+    assert answer["recommended"]["verdict"] == "acceptable"
+    assert all(one["verdict"] != "recommended" for one in answer["candidates"])
+    told_flat = " ".join(text.split())
+    assert "no candidate passes" in told_flat
+    assert "(429) at 20,000 RU/s" in told_flat
+    assert "What to do: give it" in told_flat
+    assert "make a synthetic key" not in told_flat, "it is even: no other key would help"
+    skewed = json.loads(
+        run("--scenario", "orders", "--throughput", "60000", "--storage", "300GB", "--json")
+    )
+    assert skewed["recommended"]["verdict"] == "acceptable"
+    assert any("make a synthetic key" in line for line in skewed["verdict"])
+
+
+def test_what_is_lost_has_its_cause(data: Path) -> None:
+    text = run("--scenario", "telemetry")
+    assert "403" in text
+    assert "lost: 429 after the last retry, or 403" in " ".join(text.split())
+
+
+def test_a_small_container_is_told_that_fan_out_hardly_matters(data: Path) -> None:
+    def small(*more: str) -> bool:
+        answer = json.loads(run(data, *more, "--json"))
+        return any("below 30,000 RU/s and 100" in line for line in answer["verdict"])
+
+    assert small("--throughput", "10000", "--storage", "20GB")
+    assert not small("--throughput", "30000", "--storage", "20GB")
+    assert not small("--throughput", "10000", "--storage", "100GB")

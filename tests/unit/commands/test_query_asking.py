@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from armillary.account import open_account
 from armillary.cli import app
-from armillary.commands.complaints import Complaint
+from armillary.commands.errors import CommandError
 from armillary.commands.query.asking import converse, read_parameters, read_partition_key
 from armillary.commands.query.report import pointed
 from armillary.query.problems import QueryError
@@ -215,7 +215,7 @@ def test_a_conversation() -> None:
     def answer(text: str) -> None:
         asked.append(text)
         if text == "wrong":
-            raise Complaint("no", 1)
+            raise CommandError("no", 1)
 
     converse(read, answer, told.append)
     assert asked == ["one", "wrong", "two"]
@@ -230,5 +230,5 @@ def test_values_of_options() -> None:
     assert read_partition_key('["a", 1]') == ["a", 1]
     assert read_partition_key("null") is None
     for wrong in ("a", "=1", "a b=1", "é=1"):
-        with pytest.raises(Complaint):
+        with pytest.raises(CommandError):
             read_parameters([wrong])

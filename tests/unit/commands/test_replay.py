@@ -44,7 +44,7 @@ def test_a_trace_under_two_keys(trace: Path) -> None:
     answer = found(trace, "--candidates", "/tenant;/day", "--throughput", "1200")
     assert [one["key"] for one in answer["replays"]] == ["/tenant", "/day"]
     assert answer["throughput"] == 1200
-    assert answer["notes"] == ["1 lines were skipped: not JSON"]
+    assert answer["notes"] == ["1 line was skipped: not JSON"]
     small = found(trace, "--candidates", "/day", "--throughput", "1200", "--partition-ru", "300")
     assert len(small["replays"][0]["partitions"]) > 1
     assert small["replays"][0]["throttled"] > answer["replays"][1]["throttled"]
@@ -80,3 +80,10 @@ def test_wrong_calls_say_what_is_wrong(trace: Path, tmp_path: Path) -> None:
     assert "can't be read" in run(tmp_path / "none", "--candidates", "/a").output
     (tmp_path / "empty").write_text("")
     assert "no operation" in run(tmp_path / "empty", "--candidates", "/a").output
+
+
+def test_the_table_fits_80_columns(trace: Path) -> None:
+    text = run(trace, "--candidates", "/tenant; /day").stdout
+    head = next(line for line in text.splitlines() if "429s" in line)
+    assert head.split()[1:] == ["429s", "lost", "p99", "busiest", "asked", "20", "GB", "RU/s"]
+    assert max(map(len, text.splitlines())) <= 80

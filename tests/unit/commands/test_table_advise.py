@@ -1,5 +1,6 @@
 """`advise` on a table speaks of PartitionKey and of properties by their plain names."""
 
+import json
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -7,7 +8,7 @@ from typer.testing import CliRunner
 import armillary
 from armillary.cli import app
 from armillary.commands.advise.live import live_items
-from armillary.encoding.edm_json import stored_entity
+from armillary.encoding.edm.json import stored_entity
 from armillary.store.catalog.tables import make_table
 
 
@@ -30,3 +31,10 @@ def test_candidates_are_what_people_know(tmp_path: Path) -> None:
     assert done.exit_code in (0, 1), done.output
     assert "/Mail" in done.output
     assert "/PartitionKey" in done.output
+    first = json.loads(done.output)["recommended"]
+    assert first["key"] != "/PartitionKey"
+    assert 'entity["PartitionKey"] = ' in first["python"]
+    assert "create_container" not in first["python"]
+    assert "rekey" not in " ".join(first["migration"])
+    words = ["partitions", folder, "--database", "TablesDB", "--container", "t"]
+    assert "/PartitionKey" in CliRunner().invoke(app, words).output

@@ -12,10 +12,11 @@ from armillary.account import Account
 from armillary.config import Settings
 from armillary.declare.applying import apply_declared
 from armillary.declare.bicep import bicep_text
-from armillary.declare.describing import describe
+from armillary.declare.describing import describe, describe_address
 from armillary.declare.files import read_file
 from armillary.declare.toml_text import databases_text
 from armillary.errors import BadInput
+from armillary.store.catalog.tables import api_of
 
 TEXT = """\
 [[database]]
@@ -142,6 +143,9 @@ def test_an_account_written_as_a_file_makes_the_same_account(
             ],
         },
     )
+    account.database("shop").create_container("friends", "/country", api="gremlin")
+    account.database("shop").create_container("old", throughput=400)
+    account.database("shop").create_container("small", "/pk", throughput=500, fixed=True)
     first = describe(account._store)
     copy = folder / "copy.toml"
     copy.write_text(databases_text(first), "utf-8")
@@ -153,6 +157,20 @@ def test_an_account_written_as_a_file_makes_the_same_account(
                 one._store.read_container("shop", name).definition for one in (account, other)
             )
             assert ours == theirs
+        assert api_of(other._store.read_container("shop", "friends")) == "gremlin"
+        kinds = [other.database("shop").container(name).kind for name in ("old", "small")]
+        assert kinds == ["fixed", "fixed"]
+
+
+def test_a_graph_may_have_been_made_by_the_nosql_api(account: Account, tmp_path: Path) -> None:
+    account.create_database("d").create_container("g", "/pk")
+    file = tmp_path / "armillary.toml"
+    file.write_text(
+        '[[database]]\nid = "d"\n[[database.container]]\nid = "g"\npartition_key = "/pk"\n'
+        "graph = true\n"
+    )
+    apply_declared(account._engine, Settings.default(), read_file(file).databases)
+    assert account.database("d").containers() == ["g"]
 
 
 def test_bicep_has_every_container_and_quotes_its_names(account: Account, folder: Path) -> None:
@@ -164,3 +182,30 @@ def test_bicep_has_every_container_and_quotes_its_names(account: Account, folder
     assert "maxThroughput: 4000" in text
     assert "throughput: 500" in text
     assert text.count("{") == text.count("}")
+
+
+def test_definitions_have_the_scripts(tmp_path: Path) -> None:
+    """What `armillary definitions` prints makes the same scripts again."""
+    body = "function (a) {\n\t// \"quoted\", 'single', \\ and ${x}\n  return `ü ${a}`;\n}"
+    with armillary.open(tmp_path / "one", housekeeping=False) as account:
+        scripts = account.create_database("d").create_container("c", "/pk").scripts
+        scripts.put_procedure("p", body)
+        scripts.put_function("f", body)
+        scripts.put_trigger("t", body, type="Post", operation="Delete")
+    described = describe_address(str(tmp_path / "one"))
+    file = tmp_path / "armillary.toml"
+    file.write_text(databases_text(described), "utf-8")
+    again = read_file(file).databases
+    kinds = [(one.kind, one.body) for one in again[0].containers[0].scripts]
+    assert sorted(kinds, key=lambda one: one[0]) == [
+        ("function", {"id": "f", "body": body}),
+        ("procedure", {"id": "p", "body": body}),
+        (
+            "trigger",
+            {"id": "t", "body": body, "triggerType": "Post", "triggerOperation": "Delete"},
+        ),
+    ]
+    bicep = bicep_text(described)
+    for kind in ("storedProcedures", "triggers", "userDefinedFunctions"):
+        assert f"sqlDatabases/containers/{kind}@" in bicep
+    assert "\\${x}" in bicep

@@ -103,7 +103,7 @@ def test_settings_and_declarations_are_read(tmp_path: Path) -> None:
         (
             "[[database]]\nid = 'a'\n\n[[database.container]]\nid = 'b'\npartition_key = 'x'\n",
             4,
-            "path 'x' is invalid",
+            "path 'x' could not be accepted",
         ),
         (
             "[[database]]\nid = 'a'\n\n[[database.container]]\nid = 'b'\npartition_key = '/x'\n"
@@ -164,11 +164,12 @@ def test_the_starter_file_says_the_defaults(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     for name in ("transfer", "tax", "check"):
         (tmp_path / "scripts" / f"{name}.js").write_text("function () {}")
+    (tmp_path / "people.jsonl").write_text("")
     file = read_file(write(tmp_path, live))
     settings = Settings.of(file.settings)
     assert settings.partition == Settings.default().partition
     assert settings.server.key_file == "keys.txt"
-    assert [one.id for one in file.databases[0].containers] == ["orders", "readings"]
+    assert [one.id for one in file.databases[0].containers] == ["orders", "readings", "people"]
 
 
 @pytest.mark.parametrize("key", ['"/id"', '"/label"', '"/a/b"', '["/a", "/b"]'])
@@ -176,9 +177,10 @@ def test_a_graph_needs_a_key_that_gremlin_can_use(tmp_path: Path, key: str) -> N
     file = tmp_path / "armillary.toml"
     head = '[[database]]\nid = "d"\n[[database.container]]\nid = "g"\ngraph = true\n'
     file.write_text(head + 'partition_key = "/pk"\n')
-    assert read_file(file).databases[0].containers[0].id == "g"
+    declared = read_file(file).databases[0].containers[0]
+    assert (declared.id, declared.api) == ("g", "gremlin")
     file.write_text(head + f"partition_key = {key}\n")
-    with pytest.raises(BadInput, match=r"armillary.toml:6: .* partition key of a graph"):
+    with pytest.raises(BadInput, match=r"armillary.toml:6: .*(key of a graph|A graph needs one)"):
         read_file(file)
 
 
@@ -207,6 +209,8 @@ triggers = [{ file = "check.js", type = "Post", operation = "Create" }]
         ('procedures = ["none.js"]', "is not a file"),
         ('triggers = [{ file = "check.js", type = "Mid" }]', "triggerType"),
         ('functions = [{ file = "tax.js", kind = 1 }]', "no key 'kind'"),
+        ('functions = [{ text = "function () {}" }]', "id"),
+        ('functions = [{ id = "a", file = "tax.js", text = "function () {}" }]', "not both"),
     ):
         bad = text[: text.index("procedures")] + line
         with pytest.raises(BadInput, match=complaint):

@@ -18,8 +18,10 @@ from bson.timestamp import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.encoding.bson_stored import from_item, item_id, to_item
-from armillary.encoding.bson_values import OPTIONS, decode_exactly, encode, same, sort_key
+from armillary.encoding.bson.model import BSON_MODEL
+from armillary.encoding.bson.stored import from_item, item_id, to_item, to_stored
+from armillary.encoding.bson.values import OPTIONS, decode_exactly, encode, same, sort_key
+from armillary.encoding.framed_model import FramedModel
 from armillary.errors import BadInput
 
 OID = ObjectId("65f000000000000000000001")
@@ -148,3 +150,19 @@ def test_the_order_of_types() -> None:
         Code("f"), MaxKey(),
     ]  # fmt: skip
     assert sorted(rising, key=sort_key) == rising
+
+
+_ids = st.binary(min_size=12, max_size=12).map(ObjectId)
+
+
+@given(value=SCALARS | st.text(max_size=300) | _ids)
+def test_the_fast_terms_are_the_framed_ones(value: Any) -> None:
+    stored = to_stored(value)
+    assert BSON_MODEL.term(stored) == FramedModel.term(BSON_MODEL, stored)
+
+
+@pytest.mark.parametrize("bits", ["000000000000f87f", "0100000000f0ff7f", "000000000000f8ff"])
+def test_every_nan_is_the_same_bytes(bits: str) -> None:
+    data = struct.pack("<i", 16) + b"\x01a\x00" + bytes.fromhex(bits) + b"\x00"
+    document = {"_id": 1, **decode_exactly(data)}
+    assert encode(from_item(orjson.loads(orjson.dumps(to_item(document)))))[-9:-1].hex() == bits

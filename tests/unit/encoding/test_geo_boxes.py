@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from armillary.encoding.cells import EARTH, Box, cells_of
-from armillary.encoding.geo_boxes import KINDS, boxes_of
+from armillary.encoding.geo.boxes import KINDS, boxes_of
+from armillary.encoding.geo.cells import EARTH, Box, cells_of
 
 NO_COORDINATES: list[Any] = [
     None,

@@ -71,7 +71,7 @@ def test_the_echo_can_not_be_changed_through_its_copies() -> None:
         ({"paths": []}, "must have 'paths'"),
         ({"paths": "/a"}, "must have 'paths'"),
         ({"paths": [1]}, "must have 'paths'"),
-        ({"paths": ["a"]}, "The path 'a' is invalid"),
+        ({"paths": ["a"]}, "path 'a' could not be accepted"),
         ({"paths": ["/a/*"]}, "The path '/a/*' is invalid"),
         ({"paths": ["/a"], "version": 3}, "version '3' is invalid; it must be 1 or 2"),
         ({"paths": ["/a"], "version": True}, "version 'True' is invalid"),

@@ -154,7 +154,7 @@ def test_a_killed_reader_does_not_make_the_file_grow_for_ever(
     assert data_bytes(engine) == before
 
 
-def test_few_rows_are_read_the_short_way(open_lmdb: Callable[..., LmdbEngine]) -> None:
+def test_few_rows_are_read_without_a_reader(open_lmdb: Callable[..., LmdbEngine]) -> None:
     """The contract allows an engine to have none; ours has one."""
     engine = open_lmdb()
     engine.create_space(1, first_rows())
@@ -162,5 +162,5 @@ def test_few_rows_are_read_the_short_way(open_lmdb: Callable[..., LmdbEngine]) -
     with engine.read(1) as reader:
         assert reader.get(b"doc7") == b"seven"
         meta = reader.meta
-    assert engine.read_few(1, b"ix", b"iy", 5, 1, b"doc") == (meta, [b"seven"])
-    assert engine.read_few(1, b"ix", b"iy", 1, 1, b"doc") is None
+    assert engine._read_few(1, b"ix", b"iy", 5, 1, b"doc") == (meta, [b"seven"], 0)
+    assert engine._read_few(1, b"ix", b"iy", 1, 1, b"doc") is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -173,9 +173,10 @@ def test_a_refused_command_is_undone_alone_and_nobody_is_told_before_the_commit(
     assert writer.changes() == {b"\x01a": b"kept"}
     assert not any(job.future.done() for job in (refused, kept, unknown))
     tell(outcomes)
-    assert isinstance(refused.future.exception(), Conflict)
-    assert isinstance(unknown.future.exception(), KeyError)
-    assert kept.future.result() is None
+    futures = [cast(Future[Any], job.future) for job in (refused, unknown, kept)]
+    assert isinstance(futures[0].exception(), Conflict)
+    assert isinstance(futures[1].exception(), KeyError)
+    assert futures[2].result() is None
 
 
 def test_a_failure_of_the_engine_ends_the_whole_group() -> None:

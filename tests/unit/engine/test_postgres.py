@@ -13,9 +13,9 @@ from tests.support.counting import COUNTING, LOG, LOG_END, log_key
 from tests.support.postgres import fresh_url, open_postgres
 
 from armillary.engine.base import META_KEY, Command, Engine, Handler, SpaceGone, Writer
-from armillary.engine.postgres import engine as postgres
 from armillary.engine.postgres import group as postgres_group
 from armillary.engine.postgres import reader as postgres_reader
+from armillary.engine.postgres import reading as postgres_reading
 from armillary.engine.postgres.engine import PostgresEngine
 from armillary.engine.postgres.reader import PostgresReader
 from armillary.engine.postgres.sql import Statements
@@ -57,7 +57,7 @@ def test_a_point_read_is_one_statement(
         asked.append(query)
         return original(connection, query, arguments)
 
-    monkeypatch.setattr(postgres, "fetch_rows", note)
+    monkeypatch.setattr(postgres_reading, "fetch_rows", note)
     assert engine.read_via(2, b"\x21a", b"\x11") == (b"m", b"7", b"body")
     assert engine.read_via(2, b"\x21b", b"\x11") == (b"m", b"8", None)
     assert engine.read_via(2, b"\x21c", b"\x11") == (b"m", None, None)

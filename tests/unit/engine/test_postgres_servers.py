@@ -105,7 +105,8 @@ def _held(url: str, opened: Callable[..., PostgresEngine]) -> tuple[Future[Any],
         assert go.wait(120)
         return COUNTING["add"].run(writer, data)
 
-    future = opened({"hold": Handler(hold)}).submit(1, Command("hold", b"slow"))
+    patient = f"{url}&options={quote('-c idle_in_transaction_session_timeout=0')}"
+    future = opened({"hold": Handler(hold)}, patient).submit(1, Command("hold", b"slow"))
     assert inside.wait(60)
     return future, go.set
 

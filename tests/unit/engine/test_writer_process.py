@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import time
+import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.children import start_child, wait_for_line
-from tests.support.commands import HANDLERS, HANDLERS_PATH, command, first_rows
+from tests.support.children import start_child
+from tests.support.commands import (
+    HANDLERS,
+    HANDLERS_PATH,
+    Arrival,
+    command,
+    first_rows,
+    meeting,
+)
+from tests.support.waiting import until
 
 from armillary.engine.base import Command
 from armillary.engine.lmdb.worker import LmdbWorkerEngine, open_with_writer_process
@@ -49,7 +58,7 @@ def test_commands_of_one_turn_of_a_loop_go_out_at_its_end(open_worker: OpenWorke
     worker = open_worker()
     worker.create_space(1, first_rows())
     planned: list[Callable[[], None]] = []
-    worker.defer_to(planned.append)
+    worker.serve_loop(SimpleNamespace(call_soon=planned.append))
     futures = [worker.submit_soon(1, command(("count", b"c"))) for _ in range(3)]
     (end_turn,) = planned
     end_turn()
@@ -60,7 +69,7 @@ def test_a_command_that_is_waited_for_goes_out_at_once(open_worker: OpenWorker) 
     """Also where a loop has turns: it would wait for its own next one."""
     worker = open_worker()
     worker.create_space(1, first_rows())
-    worker.defer_to(lambda wake: None)
+    worker.serve_loop(SimpleNamespace(call_soon=lambda wake: None))
     first = worker.submit_soon(1, command(("count", b"c")))
     assert worker.run(1, command(("count", b"c"))) == [2]
     assert first.result(60) == [1]
@@ -69,41 +78,57 @@ def test_a_command_that_is_waited_for_goes_out_at_once(open_worker: OpenWorker) 
 def test_closing_does_not_wait_for_a_turn_that_never_ends(open_worker: OpenWorker) -> None:
     worker = open_worker()
     worker.create_space(1, first_rows())
-    worker.defer_to(lambda wake: None)
+    worker.serve_loop(SimpleNamespace(call_soon=lambda wake: None))
     future = worker.submit_soon(1, command(("count", b"c")))
     worker.close()
     assert future.result(60) == [1]
 
 
-def test_commands_of_several_workers_share_a_commit(open_worker: OpenWorker) -> None:
+def bring(worker: LmdbWorkerEngine, folder: Path) -> list[Future[Any]]:
+    """When this returns, what `worker` sent before is in the writer's queue. The second message is
+    sent once the first was decoded, so it is received after that, and what came with the first was
+    queued before the writer looked for more."""
+    sent: list[Future[Any]] = []
+    for name in ("first", "second"):
+        mark = folder / f"{name}-{id(worker)}"
+        sent.append(worker.submit(1, command(("answer", Arrival(mark)))))
+        until(mark.exists)
+    return sent
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+def test_commands_of_several_workers_share_a_commit(
+    open_worker: OpenWorker, pipe: Path, tmp_path: Path
+) -> None:
     workers = [open_worker() for _ in range(3)]
     workers[0].create_space(1, first_rows())
-
-    def commits(times: int) -> int:
-        before = workers[0]._environment.lmdb.info()["last_txnid"]
-        futures = [workers[0].submit(1, command(("sleep", 0.1 * times)))]
-        time.sleep(0.05 * times)
-        futures += [worker.submit(1, command(("count", b"c"))) for worker in workers * 10]
-        wait(futures)
-        told = sorted(future.result()[0] for future in futures[1:])
-        assert told == list(range(told[0], told[0] + 30))
-        return int(workers[0]._environment.lmdb.info()["last_txnid"]) - before
-
-    # On a slow machine some of them come only after the first sleep; the next one is longer.
-    assert any(commits(times) == 1 for times in range(1, 20))
+    before = workers[0]._environment.lmdb.info()["last_txnid"]
+    first = workers[0].submit(1, command(("meet", str(pipe))))
+    with meeting(pipe):
+        futures = [worker.submit(1, command(("count", b"c"))) for worker in workers * 10]
+        marks = [mark for worker in workers for mark in bring(worker, tmp_path)]
+    wait([first, *futures, *marks])
+    assert sorted(future.result()[0] for future in futures) == list(range(1, 31))
+    assert workers[0]._environment.lmdb.info()["last_txnid"] == before + 1
 
 
 def test_a_killed_writer_fails_what_is_outstanding_at_once(
-    open_worker: OpenWorker, writer: WriterProcess
+    open_worker: OpenWorker, writer: WriterProcess, pipe: Path, tmp_path: Path
 ) -> None:
     worker = open_worker()
     worker.create_space(1, first_rows())
     assert worker.run(1, command(("count", b"c"))) == [1]
-    futures = [worker.submit(1, command(("sleep", 600.0)))]
-    futures += [worker.submit(1, command(("count", b"c"))) for _ in range(5)]
-    time.sleep(0.1)
-    writer.process.kill()
-    _, unfinished = wait(futures, timeout=60)
+    futures = [worker.submit(1, command(("meet", str(pipe))))]
+    with meeting(pipe):
+        futures += [worker.submit(1, command(("count", b"c"))) for _ in range(5)]
+        futures += bring(worker, tmp_path)
+        writer.process.kill()
+        _, unfinished = wait(futures, timeout=60)
     assert not unfinished
     assert all(isinstance(future.exception(), WriteUncertain) for future in futures)
     with pytest.raises(Unavailable):
@@ -125,23 +150,25 @@ WORK_AND_DIE = """
 from armillary.engine.lmdb.worker import LmdbWorkerEngine
 from armillary.engine.lmdb.writer_process import WriterAddress
 worker = LmdbWorkerEngine(folder, WriterAddress(sys.argv[2], bytes.fromhex(sys.argv[3])))
-futures = [worker.submit(1, command(("count", b"died"), ("sleep", 0.01))) for _ in range(50)]
-futures[0].result()
-print("working", flush=True)
+worker.run(1, command(("count", b"died")))
+futures = [worker.submit(1, command(("count", b"died"), ("meet", sys.argv[4])))]
+futures += [worker.submit(1, command(("count", b"died"))) for _ in range(50)]
 sys.stdin.read()
 """
 
 
 def test_a_killed_worker_does_not_hurt_the_writer(
-    open_worker: OpenWorker, writer: WriterProcess, tmp_path: Path
+    open_worker: OpenWorker, writer: WriterProcess, pipe: Path, tmp_path: Path
 ) -> None:
     worker = open_worker()
     worker.create_space(1, first_rows())
     address = writer.address
-    child = start_child(WORK_AND_DIE, tmp_path / "data", address.socket, address.secret.hex())
-    wait_for_line(child, "working")
-    child.kill()
-    child.communicate()
+    child = start_child(
+        WORK_AND_DIE, tmp_path / "data", address.socket, address.secret.hex(), str(pipe)
+    )
+    with meeting(pipe):
+        child.kill()
+        child.communicate()
     assert [worker.run(1, command(("count", b"c"))) for _ in range(5)] == [[n] for n in range(1, 6)]
     assert writer.process.is_alive()
 
@@ -223,7 +250,11 @@ def test_the_writer_ends_when_its_supervisor_dies(tmp_path: Path) -> None:
     output, errors = child.communicate(timeout=60)
     assert child.returncode == 9, errors
     status = Path(f"/proc/{int(output)}/stat")
-    deadline = time.monotonic() + 60
-    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < deadline, "the writer outlives its supervisor"
-        time.sleep(0.05)
+
+    def has_ended() -> bool:
+        try:
+            return status.read_text().rpartition(")")[2].split()[0] == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    assert until(has_ended)

@@ -41,7 +41,7 @@ MEASURED = {
     "max_key_share": (0.62, '["ada"]'),
     "max_key_bytes": (220, '["bob"]'),
     "max_fanout": (2, "c.x = 1"),
-    "max_ru": (31.0, "a query on partition 1"),
+    "max_ru": (31.0, "query on partition 1"),
     "max_429_share": (0.09, "9 of 100"),
     "max_normalized_ru": (100.0, "partition 0"),
     "max_partition_skew": (1.5, "partition 0"),

@@ -24,7 +24,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def damage(data: Path, kind: bytes, at: int) -> int:
-    """Flip one bit in the first row of this kind, in every space that has one."""
+    """Flip one bit in the first row of this kind, or in every block of runs, in every space that
+    has one."""
     done = 0
     with lmdb.open(str(data), max_dbs=20) as environment:
         with environment.begin() as looking:
@@ -35,11 +36,15 @@ def damage(data: Path, kind: bytes, at: int) -> int:
                 cursor = writing.cursor(db)
                 if not cursor.set_range(BLOCK):
                     continue  # the catalog, which has no runs
-                if cursor.set_range(kind) and cursor.key().startswith(kind):
-                    value = bytearray(cursor.value())
-                    value[at] ^= 0x10
-                    writing.put(cursor.key(), bytes(value), db=db)
-                    done += 1
+                found = cursor.set_range(kind)
+                rows = [cursor.item()] if found else []
+                while kind == BLOCK and cursor.next():
+                    rows.append(cursor.item())
+                for key, value in rows:
+                    changed = bytearray(value)
+                    changed[at] ^= 0x10
+                    writing.put(key, bytes(changed), db=db)
+                done += key.startswith(kind)
     return done
 
 

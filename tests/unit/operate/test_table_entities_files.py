@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.support.table import table_api
 
 from armillary.container import Container
-from armillary.encoding.edm_json import plain_entity, stored_entity
-from armillary.encoding.edm_model import EDM_MODEL
+from armillary.encoding.edm.json import plain_entity, stored_entity
+from armillary.encoding.edm.model import EDM_MODEL
 from armillary.operate.entities import Entities
 from armillary.operate.exporting import export_items
 from armillary.operate.importing import import_items

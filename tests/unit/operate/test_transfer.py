@@ -31,7 +31,7 @@ def shop() -> Iterator[Database]:
 @pytest.fixture
 def orders(shop: Database, monkeypatch: pytest.MonkeyPatch) -> Container:
     monkeypatch.setattr(exporting, "PAGE_ITEMS", 10)
-    monkeypatch.setattr(importing, "GROUP_ITEMS", 10)
+    monkeypatch.setattr(importing, "GROUP_ITEMS_FIRST", 10)
     orders = shop.create_container("orders", "/pk")
     orders.bulk(("create", ({"id": str(n), "pk": f"k{n}", "n": n},)) for n in range(95))
     return orders
@@ -93,10 +93,10 @@ def test_a_stopped_import_goes_on_where_it_was(shop: Database, tmp_path: Path) -
     source.write_bytes(b"".join(b'{"id": "%d", "pk": "a"}\n' % n for n in range(2400)))
     target = shop.create_container("target", "/pk")
     with pytest.raises(Stopped):
-        import_items(LocalItems(target), source, progress=stop_after(2000))  # type: ignore[arg-type]
+        import_items(LocalItems(target), source, progress=stop_after(1000))  # type: ignore[arg-type]
     target.delete_item("0", "a")  # not brought back: that part is done
     done = import_items(LocalItems(target), source)
-    assert done.resumed_at == 2000
+    assert done.resumed_at == 1000
     assert sum(1 for _ in target.read_all_items()) == 2399
     assert sorted(one.name for one in tmp_path.iterdir()) == ["items.jsonl"]
 

@@ -7,7 +7,7 @@ NOW = 1_700_000_000_000
 
 
 def test_refusals_are_those_of_the_heat() -> None:
-    """Events read the short way what reports read in full: both must tell the same."""
+    """Events read the fast path what reports read in full: both must tell the same."""
     one, other = Recorder(), Recorder()
     for recorder, times in ((one, 3), (other, 2)):
         for _ in range(times):

@@ -8,10 +8,10 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from armillary.portal.account import PAGE_BYTES, Items
-from armillary.portal.client import Client, Reply
 from armillary.portal.context import Place
-from armillary.portal.items import Keyed
+from armillary.portal.data.account import PAGE_BYTES, Items
+from armillary.portal.data.client import Client, Reply
+from armillary.portal.data.items import Keyed
 
 KEY = {"partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
 

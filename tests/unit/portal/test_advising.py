@@ -11,8 +11,15 @@ from typing import Any, cast
 
 import pytest
 
-from armillary.portal.account import ItemPage, Items
-from armillary.portal.advising import Advice, NoAdvice, Workshop, advise, suffix_of, write_sample
+from armillary.portal.data.account import ItemPage, Items
+from armillary.portal.data.advising import (
+    Advice,
+    NoAdvice,
+    Workshop,
+    advise,
+    suffix_of,
+    write_sample,
+)
 
 GOOD = (
     "import json, sys; open(sys.argv[sys.argv.index('--html') + 1], 'w').write('<p>report');"

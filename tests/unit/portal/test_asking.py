@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from armillary.errors import BadInput
-from armillary.portal.asking import Answer, Mistake, mistakes_of, question
-from armillary.portal.client import Refused
+from armillary.portal.data.asking import Answer, Mistake, mistakes_of, question
+from armillary.portal.data.client import Refused
 
 
 def page(rows: list[Any], token: str | None) -> dict[str, Any]:

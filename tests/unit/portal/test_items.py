@@ -8,7 +8,7 @@ import json
 import pytest
 
 from armillary.errors import BadInput
-from armillary.portal.items import (
+from armillary.portal.data.items import (
     Invalid,
     Keyed,
     body_of,
@@ -19,6 +19,7 @@ from armillary.portal.items import (
     preview_of,
     text_of,
 )
+from armillary.store.catalog.collections import ID_INDEX, collection_definition
 
 STORED = {"id": "1", "pk": "ä", "n": 1, "_rid": "r", "_self": "s", "_etag": '"e"', "_ts": 0}
 
@@ -95,3 +96,13 @@ def test_a_key_is_read_as_people_write_it() -> None:
     assert parse_key('["a", 1]') == ["a", 1]
     with pytest.raises(BadInput):
         parse_key("{}")
+
+
+@pytest.mark.parametrize(
+    ("shard", "label"), [("region", "shard key region"), (None, "not sharded")]
+)
+def test_a_collection_shows_its_shard_key(shard: str | None, label: str) -> None:
+    definition = collection_definition("c", shard, [dict(ID_INDEX)], {})
+    system = {"paths": ["/_partitionKey"], "kind": "Hash", "systemKey": True}
+    keyed = Keyed.of({"partitionKey": system, **definition})
+    assert (keyed.id_label, keyed.labels) == ("_id", [label])

@@ -7,7 +7,7 @@ from tests.support.nosql import api as made
 from tests.support.nosql import document, pk
 
 from armillary.errors import BadInput
-from armillary.portal.landing import KeyChoice, generated, land, own
+from armillary.portal.data.landing import KeyChoice, generated, land, own
 
 
 def test_the_counts_are_those_of_a_real_container() -> None:

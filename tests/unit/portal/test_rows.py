@@ -6,8 +6,8 @@ import csv
 import json
 from io import StringIO
 
-from armillary.portal.items import SYSTEM
-from armillary.portal.rows import as_csv, as_json, cell_of, columns_of, short
+from armillary.portal.data.items import SYSTEM
+from armillary.portal.data.rows import as_csv, as_json, cell_of, columns_of, short
 
 WHOLE = [{"id": "1", "n": 2, **dict.fromkeys(SYSTEM, "x")}]
 

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-from armillary.portal.bins import BINS, Bins
-from armillary.portal.client import Client, Refused
 from armillary.portal.context import Place
-from armillary.portal.watching import Watch, Watches
+from armillary.portal.data.bins import BINS, Bins
+from armillary.portal.data.client import Client, Refused
+from armillary.portal.data.watching import Watch, Watches
 
 PLACE = Place("d", "c")
 

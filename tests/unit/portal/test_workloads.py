@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from armillary.portal.workloads import (
+from armillary.portal.data.workloads import (
     ABOUT,
     KINDS,
     KeyChooser,

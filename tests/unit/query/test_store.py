@@ -367,6 +367,13 @@ def test_the_charges_of_pages_add_up_to_the_charge_of_the_query(world: World) ->
         "SELECT TOP 8 * FROM c",
         "SELECT * FROM c OFFSET 4 LIMIT 8",
         "SELECT DISTINCT VALUE c.n FROM c",
+        "SELECT * FROM c ORDER BY c.n",
+        "SELECT * FROM c ORDER BY c.n DESC",
+        "SELECT * FROM c WHERE c.n >= 2 ORDER BY c.id",
+        "SELECT * FROM c ORDER BY c.gone",
+        "SELECT VALUE x FROM c JOIN x IN c.two ORDER BY c.n",
+        "SELECT TOP 8 * FROM c ORDER BY c.n",
+        "SELECT * FROM c ORDER BY c.n OFFSET 2 LIMIT 8",
         "SELECT * FROM (SELECT DISTINCT VALUE c.n FROM c) AS d",
     ],
 )

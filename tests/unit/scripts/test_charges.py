@@ -15,7 +15,8 @@ from tests.support.server_process import ServerProcess, children_of
 
 from armillary.clock import VirtualClock
 from armillary.errors import ScriptFailed, ScriptsBusy, Throttled
-from armillary.scripts.bounds import Bounds
+from armillary.scripts.children.bounds import Bounds
+from armillary.scripts.transactions.chain import Chain
 from armillary.scripts.turns import Turns
 
 CREATE = """function (n) {
@@ -87,15 +88,18 @@ def test_too_many_waiting_runs_are_refused() -> None:
     turns = Turns(1, 2)
     started, gate = threading.Event(), threading.Event()
 
-    def hold() -> bool:
+    def hold(_: Chain) -> bool:
         started.set()
         return gate.wait()
 
+    def nothing(_: Chain) -> int:
+        return 0
+
     first = turns.submit("a", hold)
     started.wait()  # it no longer waits
-    waiting = [turns.submit("a", int), turns.submit("b", int)]
+    waiting = [turns.submit("a", nothing), turns.submit("b", nothing)]
     with pytest.raises(ScriptsBusy) as caught:
-        turns.submit("a", int)
+        turns.submit("a", nothing)
     assert caught.value.facts["retry_after_ms"] > 0
     gate.set()
     assert first.result() is True
@@ -125,6 +129,6 @@ def test_a_server_without_scripts_starts_no_process(tmp_path: Path) -> None:
     try:
         server.wait_until_ready()
         commands = children_of(server.process.pid).values()
-        assert not [one for one in commands if "scripts/child.py" in one]
+        assert not [one for one in commands if "scripts/children/child.py" in one]
     finally:
         server.close()

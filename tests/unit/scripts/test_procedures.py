@@ -13,6 +13,7 @@ from tests.support.scripts import World, script, world
 from armillary.errors import BadInput, ScriptConflict, ScriptFailed
 from armillary.limits import SCRIPT_RETRIES_MAX
 from armillary.scripts.executing import execute_procedure
+from armillary.scripts.transactions import transaction
 
 INCREMENT = """function (id) {
   __.readDocument(__.getAltLink() + '/docs/' + id, (e, doc) => {
@@ -82,18 +83,18 @@ def test_a_plain_write_between_read_and_commit_runs_the_script_again(here: World
     here.container.create_item({"id": "n", "pk": "a", "n": 0})
     commit = "scripts.commit"
     engine = here.container._store.engine
-    submit, left = engine.run, iter(range(3))
+    submit, left = engine.submit, iter(range(3))
 
     def meddling(space, command):  # type: ignore[no-untyped-def]
         if command.name == commit and next(left, None) is not None:
             here.container.patch_item("n", "a", [{"op": "incr", "path": "/n", "value": 100}])
         return submit(space, command)
 
-    engine.run = meddling  # type: ignore[method-assign]
+    engine.submit = meddling  # type: ignore[method-assign]
     try:
         executed = here.execute(INCREMENT, "n")
     finally:
-        engine.run = submit  # type: ignore[method-assign]
+        engine.submit = submit  # type: ignore[method-assign]
     assert executed.runs == 4
     assert here.container.read_item("n", "a")["n"] == 301
 
@@ -102,14 +103,14 @@ def test_a_write_to_another_item_of_the_key_is_no_conflict(here: World) -> None:
     for id in ("n", "other"):
         here.container.create_item({"id": id, "pk": "a", "n": 0})
     engine = here.container._store.engine
-    submit = engine.run
+    submit = engine.submit
 
     def meddling(space, command):  # type: ignore[no-untyped-def]
         if command.name == "scripts.commit":
             here.container.patch_item("other", "a", [{"op": "incr", "path": "/n", "value": 1}])
         return submit(space, command)
 
-    engine.run = meddling  # type: ignore[method-assign]
+    engine.submit = meddling  # type: ignore[method-assign]
     try:
         by_id = here.execute(INCREMENT, "n")
         with pytest.raises(ScriptConflict):
@@ -122,7 +123,7 @@ def test_a_write_to_another_item_of_the_key_is_no_conflict(here: World) -> None:
                 }"""
             )
     finally:
-        engine.run = submit  # type: ignore[method-assign]
+        engine.submit = submit  # type: ignore[method-assign]
     assert by_id.runs == 1
     assert here.container.read_item("other", "a")["n"] == 1 + SCRIPT_RETRIES_MAX
 
@@ -185,9 +186,10 @@ def test_index_entries_of_own_writes_are_used(here: World) -> None:
         assert next(here.container.query(query)) in (300, 150)
 
 
-def test_too_much_for_one_transaction(here: World) -> None:
+def test_too_much_for_one_transaction(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transaction, "SCRIPT_WRITTEN_BYTES_MAX", 1 << 20)
     text = """function () {
-      const body = {pk: 'a', text: 'x'.repeat(1000000)};
+      const body = {pk: 'a', text: 'x'.repeat(100000)};
       let n = 0;
       const more = () => __.createDocument(__.getSelfLink(), body, (e) => {
         if (e) throw e; n += 1; if (n < 60) more();

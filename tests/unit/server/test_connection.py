@@ -324,7 +324,7 @@ def test_who_may_not_send_is_told_before_the_body_is_in(start: Start) -> None:
 def test_nothing_is_learned_from_what_was_refused(start: Start) -> None:
     """A template costs more than a signature: strangers could keep a worker busy with them."""
     server = start()
-    known = server.hub._shapes._known
+    known = server.hub._templates._known
     with server.connect() as client:
         answers = Answers(client)
         client.sendall(post("/later/refused", b"0"))
@@ -343,12 +343,14 @@ def test_a_head_that_is_too_large_is_refused_on_a_known_request_too(start: Start
     server = start()
     with server.connect() as client:
         answers = Answers(client)
-        one = post("/later/first", b"0").replace(b"\r\n\r\n", b"\r\nx-note: a\r\n\r\n", 1)
+        one = post("/later/first", b"0").replace(b"\r\n\r\n", b"\r\nuser-agent: a\r\n\r\n", 1)
         client.sendall(one)
         assert answers.get().status == 200
-        (shape,) = server.hub._shapes._known.values()
-        assert shape.match(one) is not None
-        assert shape.match(one.replace(b"x-note: a", b"x-note: " + b"a" * 70_000)) is None
+        (template,) = server.hub._templates._known.values()
+        assert template.match(one) is not None
+        assert (
+            template.match(one.replace(b"user-agent: a", b"user-agent: " + b"a" * 70_000)) is None
+        )
 
 
 # --- the end ------------------------------------------------------------------------------------
@@ -437,7 +439,7 @@ def test_ready_says_no_while_stopping(start: Start) -> None:
         assert answers.get().status == 200
 
 
-# --- shapes -------------------------------------------------------------------------------------
+# --- templates ----------------------------------------------------------------------------------
 
 
 def test_a_request_like_one_before_goes_the_short_way(start: Start) -> None:
@@ -450,7 +452,7 @@ def test_a_request_like_one_before_goes_the_short_way(start: Start) -> None:
         assert answers.get().json() == "short b"
         client.sendall(get("/quick/c", "Say: long"))
         assert answers.get().json() == ["GET", "/quick/c", "", False]
-    assert server.service.shortcut.said == [b"again"]
+    assert server.service.fast.said == [b"again"]
 
 
 def test_only_whole_and_single_requests_go_the_short_way(start: Start) -> None:

@@ -4,6 +4,7 @@ that says nothing, or one byte a second, could hold up everybody else."""
 import socket
 import ssl
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,22 @@ def test_a_tls_hello_of_one_byte_at_a_time_is_given_up(start: Start, certificate
             slow.sendall(bytes([byte]))
             time.sleep(0.02)
     until(0, server.peers)
+
+
+@pytest.mark.parametrize("begin", [b"\x16", b"\x16\x03", b"\x16\x03\x01\x00"])
+def test_the_beginning_of_a_tls_hello_holds_nothing(start: Start, begin: bytes) -> None:
+    """A byte of a hello, then silence: not polled for, and not kept for as long as one that has not
+    sent anything."""
+    server = start(handshake_s=0.3, first_byte_s=600)
+    with server.connect() as silent, server.connect() as ended:
+        for one in (silent, ended):
+            one.sendall(begin)
+        ended.shutdown(socket.SHUT_WR)
+        for one in (ended, silent):
+            with suppress(ConnectionResetError):  # what it sent was not read
+                assert one.recv(1) == b""
+    until(0, server.peers)
+    ask(server)
 
 
 def test_a_broken_hello_ends_that_connection_only(start: Start) -> None:

@@ -151,3 +151,16 @@ def test_the_end_of_the_server_ends_long_work(start: Start) -> None:
         server.stop()
         assert Answers(client).get().status == 408
     assert server.service.ended == ["Abandoned"]
+
+
+def test_two_jobs_that_come_at_once_need_two_threads() -> None:
+    """The one idle thread is still asleep when the second of them comes."""
+    jobs = Jobs(4)
+    for number in range(5):
+        jobs.add("busy", f"busy {number}")
+    until(lambda: len(jobs.begun) == 2)
+    with jobs.work._changed:  # no thread wakes up in between
+        jobs.add("other", "other 1")
+        jobs.add("other", "other 2")
+    until(lambda: len(jobs.begun) == 4)
+    jobs.finish()

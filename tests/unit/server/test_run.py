@@ -349,6 +349,14 @@ def test_a_server_does_not_import_what_it_does_not_need() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+def test_cert_is_of_a_folder_that_is_there(tmp_path: Path) -> None:
+    """One made elsewhere is a certificate that no server uses."""
+    done = armillary("cert", "--data", tmp_path / "none")
+    assert done.returncode == 2
+    assert "--data FOLDER" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
 def test_cert_prints_exports_and_explains(tmp_path: Path) -> None:
     printed = armillary("cert", "--data", tmp_path, "--pem").stdout
     assert printed.startswith("-----BEGIN CERTIFICATE-----\n")

@@ -6,9 +6,9 @@ import pytest
 from armillary.errors import NotSplittable
 from armillary.partition.provisioning.merging import Merge
 from armillary.partition.provisioning.scaling import Split
-from armillary.sim.layout import Layout, even_layout
-from armillary.sim.placing import Floats
-from armillary.sim.population import Skew, populate
+from armillary.sim.container.layout import Layout, even_layout
+from armillary.sim.container.placing import Floats
+from armillary.sim.container.population import Skew, populate
 
 
 def sizes(layout: Layout, total: float = 1000.0) -> Floats:

@@ -11,9 +11,9 @@ import pytest
 from armillary.encoding.hashing import epk
 from armillary.encoding.partition_key import parse_definition
 from armillary.errors import BadInput
-from armillary.sim.layout import Layout, even_layout, spread
-from armillary.sim.placing import Floats, place_of
-from armillary.sim.population import Skew, parse_skew, populate, shares
+from armillary.sim.container.layout import Layout, even_layout, spread
+from armillary.sim.container.placing import Floats, place_of
+from armillary.sim.container.population import Skew, parse_skew, populate, shares
 
 #: keys, ranges, seeds to average over, max/mean as published, CV as published, empty ranges
 TABLE = [

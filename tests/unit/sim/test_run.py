@@ -11,7 +11,7 @@ from armillary.partition import request_units as units
 from armillary.partition.budgets import admission
 from armillary.partition.provisioning import autoscale, distribution, offers, scaling
 from armillary.partition.provisioning import partitions as provisioning
-from armillary.sim.result import Result, as_json
+from armillary.sim.report.result import Result, as_json
 from armillary.sim.run import simulate
 from armillary.sim.scenario import Scenario, apply
 from armillary.sim.scenarios import NAMED, named

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from tests.support.accounts import World, check, drain, plain, refusal, status, store_of
 
+import armillary
 from armillary.container import Container
 from armillary.limits import MB
 from armillary.store.upkeep.containers import sweep, trim_log
+from armillary.values import UNDEFINED
 
 
 def item(id: str = "1", pk: Any = "a", **more: Any) -> dict[str, Any]:
@@ -275,3 +277,18 @@ def test_a_position_of_one_kind_is_no_position_of_another(kept: Container) -> No
             )
         )
         assert reply == (400, 0, "BadRequest", "Invalid Continuation Token")
+
+
+def test_a_level_that_a_deleted_item_lacked_is_absent() -> None:
+    """As over HTTP. Without this, `{}` would look like a value of the key."""
+    with armillary.open(":memory:", housekeeping=False, seed=1) as account:
+        container = account.create_database("d").create_container(
+            "c",
+            {"paths": ["/tenant", "/user"], "kind": "MultiHash", "version": 2},
+            change_feed_retention_minutes=10,
+        )
+        start = begin(container)
+        container.create_item({"id": "1", "tenant": "a"})
+        container.delete_item("1", ["a", UNDEFINED])
+        page = container.read_change_feed(mode="all_versions", continuation=start)
+        assert page.items[-1]["metadata"]["partitionKey"] == {"tenant": "a"}

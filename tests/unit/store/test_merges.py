@@ -190,3 +190,15 @@ def test_a_merge_gives_way_to_a_split_under_way(memory: World) -> None:
     move.run()
     assert merges.run_merges(store_of(container)) is not None
     assert container.read_throughput().pending is None
+
+
+def test_a_merge_leaves_the_writer_to_others_as_a_split_does(
+    memory: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = memory.container(physical_partitions=5, throughput=400)
+    fill(container)
+    rests: list[float] = []
+    monkeypatch.setattr("armillary.store.moves.filling.Filling.note", lambda *_: 7)
+    monkeypatch.setattr("armillary.store.moves.runner.time.sleep", rests.append)
+    container.merge_partitions()
+    assert set(rests) == {0.007}

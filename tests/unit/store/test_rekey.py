@@ -1,5 +1,6 @@
 """Without these, a container with another key could miss items, or keep what was deleted."""
 
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -8,10 +9,11 @@ from tests.support.accounts import World, check, everything, plain
 
 from armillary import steps
 from armillary.container import Container, Item
-from armillary.errors import BadInput, Conflict, NotFound
+from armillary.errors import BadInput, Conflict, ContainerClosed, NotFound
 from armillary.keys import SyntheticKey
 from armillary.limits import REKEY_LEFT_MAX, REKEY_PAGE_ITEMS
 from armillary.store.migration import records as rekey_records
+from armillary.values import UNDEFINED
 
 ITEMS = 230
 
@@ -241,3 +243,81 @@ def test_an_item_is_what_it_was(memory: World) -> None:
     source.create_item({"id": "1", "pk": "a", "city": "b", "deep": {"x": [1, 2.5, None]}})
     _, target, _ = moved(memory)
     assert plain(target.read_item("1", "b")) == plain(source.read_item("1", "a"))
+
+
+def test_a_cut_over_closes_the_source_and_loses_no_write(world: World) -> None:
+    """Writers go on until the source refuses them: what was acknowledged is in the target."""
+    source = world.container(key=None)
+    fill(source)
+    acknowledged: dict[str, Item] = {str(n): item(n) for n in range(ITEMS)}
+    refused: list[str] = []
+    numbers = count()
+
+    def write(progress: Any) -> None:
+        """Between any two steps: creates, changes of the new key, deletes."""
+        n = ITEMS + next(numbers)
+        try:
+            source.create_item(item(n))
+            acknowledged[str(n)] = item(n)
+            source.upsert_item(item(n % ITEMS, city=f"moved{n}"))
+            acknowledged[str(n % ITEMS)] = item(n % ITEMS, city=f"moved{n}")
+            gone = str((n * 7) % ITEMS)
+            if gone in acknowledged and gone != str(n % ITEMS):
+                source.delete_item(gone, UNDEFINED)
+                del acknowledged[gone]
+        except ContainerClosed as error:
+            refused.append(error.message)
+
+    _, target, report = moved(world, progress=write, cut_over=True)
+    assert refused, "the source was never closed"
+    assert all("target" in text for text in refused)
+    assert (report.verified, report.closed, report.different, report.left) == (True, True, 0, ())
+    assert report.logical_partitions == len({str(one["city"]) for one in everything(target)})
+    assert {str(one["id"]): plain(one) for one in everything(target)} == acknowledged
+    with pytest.raises(ContainerClosed):
+        source.upsert_item(item(1))
+    assert source.read_item(next(iter(acknowledged)), UNDEFINED) is not None  # reads go on
+    again = world.database.rekey("items", "target", "/city", cut_over=True)
+    assert (again.closed, again.target_items) == (True, len(acknowledged))
+    world.database.reopen_container("items")
+    source.upsert_item(item(1))
+
+
+@pytest.mark.parametrize("phase", ["copy", "follow", "compare", "verify", "close", "finish"])
+def test_a_cut_over_goes_on_after_a_stop_at_any_phase(world: World, phase: str) -> None:
+    source = world.container()
+    fill(source)
+
+    def stop(progress: Any) -> None:
+        if progress.phase == phase:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        world.database.rekey("items", "target", "/city", cut_over=True, progress=stop)
+    report = world.database.rekey("items", "target", "/city", cut_over=True)
+    assert (report.verified, report.closed) == (True, True)
+    assert by_id(world.database.container("target")) == by_id(source)
+
+
+def test_a_damaged_copy_is_found_by_its_checksum_and_the_source_opened_again(world: World) -> None:
+    """The counts agree: one item of the target was changed behind the back of the migration."""
+    source = world.container()
+    fill(source)
+
+    def spoil(progress: Any) -> None:
+        if progress.phase == "close":
+            world.database.container("target").upsert_item(item(5, n=-1))
+
+    report = world.database.rekey("items", "target", "/city", cut_over=True, progress=spoil)
+    assert (report.verified, report.different) == (False, 1)
+    source.upsert_item(item(1))
+
+
+def test_items_without_the_new_key_are_counted(world: World) -> None:
+    fill(world.container())
+    seen: list[tuple[int, int]] = []
+    report = world.database.rekey(
+        "items", "target", "/nowhere", progress=lambda now: seen.append((now.copied, now.keyless))
+    )
+    assert report.keyless == ITEMS
+    assert seen[1] == (REKEY_PAGE_ITEMS, REKEY_PAGE_ITEMS), "known after the first page"

@@ -12,9 +12,9 @@ from armillary.container import Container
 from armillary.encoding.hashing import epk
 from armillary.errors import (
     BadInput,
+    ContainerFull,
     Locked,
     NotSplittable,
-    PartitionKeyFull,
     SharedContainersFull,
     Stale,
     Throttled,
@@ -293,7 +293,7 @@ def test_a_fixed_container_stays_one_range() -> None:
     with open_world(":memory:", partition_bytes=20_000, logical_bytes=50_000) as world:
         fixed = world.container(key=None)
         n = 0
-        with pytest.raises(PartitionKeyFull) as caught:
+        with pytest.raises(ContainerFull) as caught:
             for n in range(1_000):
                 fixed.create_item({"id": str(n), "text": "x" * 500})
         assert n > 40
@@ -470,3 +470,15 @@ def test_a_hot_partition_is_found_with_its_key(enforcing: World) -> None:
     minutes = container.heat()[str(hot.ordinal)].minutes
     assert len(minutes) == 61
     assert sum(one.normalised == 100 for one in minutes) == 10
+
+
+def test_the_first_refusal_of_a_container_says_why_and_what_to_do(
+    enforcing: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    container = enforcing.container("busy", throughput=400)
+    spend(container, "x")
+    spend(container, "y")
+    lines = [one.getMessage() for one in caplog.records if one.name == "armillary.throughput"]
+    assert len(lines) == 1, lines
+    for text in ("busy", "400 RU/s", "429", "containers scale", "--enforce off"):
+        assert text in lines[0]

@@ -47,9 +47,11 @@ def test_years_later(cosmos_container, cosmos_clock):
     cosmos_clock.advance(3 * 365 * 86400)
     cosmos_container.create_item({"id": "x", "who": "x"})
 
-@pytest.mark.armillary_check(max_key_share=0.1, containers=["others"])
+@pytest.mark.armillary_check(max_key_share=0.5, containers=["others"])
 def test_elsewhere(cosmos, cosmos_container):
-    cosmos.account.database("test").create_container("others", "/id")
+    others = cosmos.account.database("test").create_container("others", "/id")
+    others.create_item({"id": "1"})
+    others.create_item({"id": "2"})
     fill(cosmos_container)
 
 @pytest.mark.armillary_check(max_key_share=0.1)
@@ -95,3 +97,16 @@ def test_misspelt(cosmos_container): pass
     for text in ("has no 'max_heat'", "has to be a number", "asserts nothing", "cosmos fixtures"):
         assert text in said
     assert "no container ordres" in said
+
+
+def test_a_test_that_does_nothing_is_told(tmp_path: Path) -> None:
+    said = suite(
+        tmp_path,
+        HEAD
+        + """
+@pytest.mark.armillary_check(max_key_share=0.5)
+def test_empty(cosmos_container): pass
+""",
+    )
+    assert "1 failed" in said, said
+    assert "made no request, so nothing was checked" in said

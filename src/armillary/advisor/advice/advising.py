@@ -3,12 +3,13 @@
     survey ─▶ times, demand, scale ─▶ candidates ─▶ measures ─▶ gates and score ─▶ choice
                                        paths first; what is made of them follows from their measures
 
-The choice is not the highest score alone. Scores that differ by less than a few points are not told
-apart by a sample, so among those the key wins that leaves fewest operations to cross partitions,
-then fewest that must ask all of them (a suffix names the keys to ask), and then the plainest: a
-hierarchy or a suffix has to buy something.
+The choice is not the highest score alone. Scores that differ by less than a few points are not
+distinguished by a sample, so among those the key wins that leaves fewest operations to cross
+partitions, then fewest that must ask all of them (a suffix names the keys to ask), and then the
+plainest: a hierarchy or a suffix has to buy something.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -47,6 +48,9 @@ class Ranked:
     """Of the score: 5th to 95th percentile of bootstrap samples."""
     tied: bool = False
     """With the first: the sample does not tell them apart."""
+    score: float = 0.0
+    """Of the judgement, but never above that of the key ranked before: what places a key first
+    among those the points don't tell apart (routing, plainness) counts for more than points."""
 
     @property
     def candidate(self) -> Candidate:
@@ -104,7 +108,7 @@ def advise(
     clock = find_times(sampled)
     workload = workload or default_workload(sampled, clock)
     wanted = demand(sampled, workload, strong=targets.strong, seed=seed)
-    # How fast data grows can't be told from a workload that nobody gave.
+    # How fast data grows is not known without a workload.
     created = 0.0 if workload.assumed else wanted.created_second
     target = scale(targets, survey.items, survey.item_bytes, wanted.ideal_ru, created)
     grounds = Grounds(sampled, workload, wanted, clock, target)
@@ -174,7 +178,17 @@ def _ranked(
         if rank == 1 and one.passes:
             verdict = "recommended"
         ranked.append(Ranked(one, rank, verdict, intervals.get(name), rank > 1 and name in names))
-    return tuple(ranked), stability
+    return placed(ranked), stability
+
+
+def placed(ordered: Sequence[Ranked]) -> tuple[Ranked, ...]:
+    """With ranks in this order, and scores that never rise along it."""
+    found: list[Ranked] = []
+    score = math.inf
+    for rank, one in enumerate(ordered, 1):
+        score = min(score, one.judgement.score)
+        found.append(replace(one, rank=rank, score=score))
+    return tuple(found)
 
 
 def order(judged: Sequence[Judgement]) -> tuple[list[Judgement], list[Judgement]]:

@@ -8,26 +8,34 @@ from armillary.advisor.advice.advising import Advice, Ranked
 from armillary.advisor.advice.explanation import caveats, consequence, cure, reasons
 from armillary.advisor.advice.measures import Measures
 from armillary.advisor.advice.official import official
-from armillary.advisor.keys.pasting import migration_text, plain_function, python_text
+from armillary.advisor.keys.pasting import (
+    entity_text,
+    migration_text,
+    plain_function,
+    python_text,
+)
 from armillary.advisor.workload.patterns import patterns
 from armillary.advisor.workload.targets import Scale
 from armillary.encoding.paths import format_path
 
 
 def as_json(advice: Advice, name: str = "items") -> dict[str, Any]:
-    first = advice.recommended
+    first, current = advice.recommended, advice.current
+    of_table = current is not None and current.of_table
     found: dict[str, Any] = _finite(
         {
             "recommended": {
                 "key": first.candidate.name,
                 "kind": first.candidate.kind,
-                "definition": first.candidate.container_json(name),
+                "definition": {"id": name} if of_table else first.candidate.container_json(name),
                 "verdict": first.verdict,
                 "reasons": reasons(first, advice),
                 "synthetic_key": first.candidate.spec_json(),
-                "python": python_text(first.candidate, name),
+                "python": (
+                    entity_text(first.candidate) if of_table else python_text(first.candidate, name)
+                ),
                 "function": plain_function(first.candidate),
-                "migration": migration_text(first.candidate, advice.current),
+                "migration": migration_text(first.candidate, current),
                 "stability": advice.stability,
                 "tied_with": [one.candidate.name for one in advice.ranked if one.tied],
             },
@@ -51,8 +59,10 @@ def _candidate(one: Ranked, advice: Advice) -> dict[str, Any]:
         "verdict": one.verdict,
         "reasons": reasons(one, advice),
         "measures": measures_json(one.measured.measures, advice.scale),
-        "score": round(one.judgement.score, 2),
-        "score_interval": None if one.interval is None else [round(x, 2) for x in one.interval],
+        "score": round(one.score, 2),
+        "score_interval": None
+        if one.interval is None
+        else [round(min(x, one.score), 2) for x in one.interval],
         "factors": {name: round(value, 4) for name, value in one.judgement.factors.items()},
         "colours": one.judgement.colours,
         "failed": list(one.judgement.failed),

@@ -10,6 +10,7 @@ from typing import Final
 
 from armillary.advisor.advice.advising import Advice, Ranked
 from armillary.advisor.advice.measures import Measures
+from armillary.advisor.page.words import size
 from armillary.advisor.workload.targets import LOGICAL_BYTES, PLAN_DAYS, USABLE, Scale
 from armillary.encoding.paths import format_path
 from armillary.partition.provisioning.partitions import GB
@@ -196,8 +197,8 @@ def _strengths(one: Ranked, advice: Advice) -> Iterator[str]:
     )
     if math.isinf(m.horizon_days):
         yield (
-            f"Size: the largest key has {_size(m.largest_key_bytes)} at the target size, of "
-            f"{_size(LOGICAL_BYTES)} allowed."
+            f"Size: the largest key has {size(m.largest_key_bytes)} at the target size, of "
+            f"{size(LOGICAL_BYTES)} allowed."
         )
     else:
         yield f"Size: the largest key reaches 20 GB in {_days(m.horizon_days)}."
@@ -322,14 +323,6 @@ def _duration(seconds: float) -> str:
     if seconds in named:
         return named[seconds]
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else _days(seconds / 86_400)
-
-
-def _size(count: float) -> str:
-    for unit in ("bytes", "KB", "MB"):
-        if count < 1000:
-            return f"{count:,.0f} {unit}"
-        count /= 1000
-    return f"{count:,.1f} GB"
 
 
 def _short(text: str) -> str:

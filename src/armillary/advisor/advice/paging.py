@@ -1,6 +1,8 @@
 """Its best candidates and the worst paths replayed side by side: for the page of an advice, for a
 minute, and for the terminal and `--json`, for a few seconds."""
 
+import math
+from dataclasses import replace
 from typing import Any, Final
 
 from armillary.advisor.advice.advising import Advice, Ranked
@@ -8,7 +10,8 @@ from armillary.advisor.data.sample import Sample, sample_of
 from armillary.advisor.data.sampled import Sampled
 from armillary.advisor.page.build import PageInput, page
 from armillary.advisor.replay.comparison import ReplayOptions, replay_candidates
-from armillary.advisor.replay.result import Comparison
+from armillary.advisor.replay.findings import date_after
+from armillary.advisor.replay.result import Comparison, FullKey, Replayed
 from armillary.advisor.replay.verdicts import Verdict
 from armillary.advisor.workload.playing import OPERATIONS_MAX, play_out
 from armillary.keys.views import put
@@ -53,7 +56,21 @@ def replayed(advice: Advice, seed: int = 0, *, short: bool = False) -> Compariso
         growth_bytes_per_day=advice.targets.growth_bytes_day,
         ttl_s=scale.ttl_seconds,
     )
-    return replay_candidates([one.candidate for one in shown(advice)], played, sample, options)
+    found = replay_candidates([one.candidate for one in shown(advice)], played, sample, options)
+    replays = tuple(_one_horizon(one, advice, played.start_ms) for one in found.replays)
+    return replace(found, replays=replays)
+
+
+def _one_horizon(one: Replayed, advice: Advice, start_ms: float) -> Replayed:
+    """When the largest key is full is known from all of the data and the growth that was said; a
+    few seconds of a replay would give another number for the same thing."""
+    ranked = advice.of(one.key)
+    assert ranked is not None, "only ranked keys are replayed"
+    days = ranked.measured.measures.horizon_days
+    if math.isinf(days):
+        return replace(one, full_key=None)
+    key = one.large_keys[0].key if one.large_keys else ""
+    return replace(one, full_key=FullKey(key, days, date_after(start_ms, days)))
 
 
 def shown(advice: Advice) -> list[Ranked]:

@@ -4,7 +4,7 @@
 
 Here they are only recognised, read and written again, so that a date is known as one and a replay
 can write today's. Buckets of keys (`keys/buckets.py`) are made from ISO 8601 and numbers alone. Day
-and month of `4/9/2026` are told apart by all values together; an offset is not looked at.
+and month of `4/9/2026` are distinguished by all values together; an offset is not looked at.
 """
 
 import re

@@ -60,6 +60,8 @@ class Candidate:
     kind: Kind
     paths: tuple[Path, ...]
     synthetic: SyntheticKey | None = None
+    of_table: bool = False
+    """The present key of a table, which is always PartitionKey."""
 
     @property
     def levels(self) -> tuple[Path, ...]:

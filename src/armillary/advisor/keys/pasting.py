@@ -1,14 +1,13 @@
 """What to paste: the container, the code of a synthetic key, the way from the old key."""
 
 import json
+from typing import Final
 
 from armillary.advisor.keys.candidates import Candidate
 from armillary.encoding.paths import Path, format_path
 from armillary.keys.spec import Part
 
-
-def definition_text(candidate: Candidate, name: str = "items") -> str:
-    return json.dumps(candidate.container_json(name), indent=2, ensure_ascii=False)
+ENTITY_KEY: Final = 'entity["PartitionKey"]'
 
 
 def python_text(candidate: Candidate, name: str = "items") -> str:
@@ -64,6 +63,14 @@ def plain_function(candidate: Candidate) -> str | None:
     return "\n".join([*imports, "def partition_key(item: dict) -> str:", f"    return {body}"])
 
 
+def entity_text(candidate: Candidate) -> str:
+    """Writes the key of an entity: in a table it is always PartitionKey."""
+    if candidate.synthetic is not None:
+        return f"{plain_function(candidate)}\n\n{ENTITY_KEY} = partition_key(entity)"
+    values = ' + "-" + '.join(f"str(entity[{path[-1]!r}])" for path in candidate.paths)
+    return f"{ENTITY_KEY} = {values}\ntable.upsert_entity(entity)"
+
+
 def _part(part: Part) -> str:
     if part.bucket is None:
         return f"str({_access(part.path)})"
@@ -83,12 +90,18 @@ def migration_text(candidate: Candidate, current: Candidate | None) -> list[str]
     """Steps from the present key; nothing to do when it is the one."""
     if current is not None and current.name == candidate.name:
         return ["The container has this key already."]
+    if current is not None and current.of_table:
+        return [
+            "PartitionKey and RowKey of an entity can't be changed in place: write the entities "
+            "into a new table with the new PartitionKey, switch the application over, and delete "
+            "the old table."
+        ]
     key = " ".join(f"--key '{format_path(path)}'" for path in candidate.paths)
     if candidate.synthetic is not None:
         key = f"--synthetic '{json.dumps(candidate.spec_json(), ensure_ascii=False)}'"
     return [
         "A key can't be changed in place: items are copied into a new container.",
-        f"armillary rekey OLD NEW {key}",
-        "It copies while the old one is used, then follows its changes. Switch the application "
-        "over, run it once more for the last changes, and remove the old container.",
+        f"armillary rekey OLD NEW {key} --cut-over",
+        "It copies while the old one is used and follows its changes; when it has caught up, it "
+        "closes the old one for writing and compares both. Then switch the application over.",
     ]

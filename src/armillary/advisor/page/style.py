@@ -1,5 +1,5 @@
 """Colours and rules of the page. The palette is that of Okabe and Ito; heat has the colours of the
-ring, whose lightness changes with the value. Nothing is told by colour alone."""
+ring, whose lightness changes with the value. Nothing is shown by colour alone."""
 
 from typing import Final
 

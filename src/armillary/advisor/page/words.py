@@ -49,6 +49,8 @@ def money(dollars: float | None) -> str:
 def days(count: float | None) -> str:
     if count is None:
         return "–"
+    if count <= 0:
+        return "now"
     if count < 1 / 24:
         return "within the hour"
     if count < 2:

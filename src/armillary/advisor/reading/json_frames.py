@@ -1,7 +1,7 @@
 """JSON lines into frames: every scalar property a column of text, nested ones under their path.
 
 polars parses with a schema that says "text" for every scalar, so that a property with values of
-several types keeps all of them; what the types were is told by a sample that is read whole. The
+several types keeps all of them; what the types were is taken from a sample that is read whole. The
 schema comes from that sample and grows when a later chunk brings properties not seen before. A
 chunk that polars refuses, or that has lines which are no objects, is gone through line by line: the
 broken ones are counted, the rest is read.

@@ -1,7 +1,7 @@
 """Which files are meant, and what is in them: by name, or by the first bytes.
 
 A source is opened when its turn comes. `.gz` is unpacked on the way; `-` is standard input, whose
-format is told by its first bytes alone.
+format is recognised by its first bytes alone.
 """
 
 import gzip

@@ -77,8 +77,8 @@ def replay_candidates(
     options: ReplayOptions | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """`sample` is what the container holds when it begins. `progress` is told each candidate before
-    it is run."""
+    """`sample` is what the container holds when it begins. `progress` is given each candidate
+    before it is run."""
     if not candidates:
         raise BadInput("There is no candidate to replay.")
     if not played.operations:
@@ -303,7 +303,7 @@ def _stored(
     router: Router, sample: Sample, options: ReplayOptions
 ) -> Iterator[tuple[bytes, str, float]]:
     """Hash, key and bytes of what lies in the container. Items that can't have this key lie
-    nowhere; they are told of when they are written."""
+    nowhere; they are reported when they are written."""
     factor = options.index_factor
     if options.storage_bytes is None:
         factor *= sample.bytes_scale

@@ -279,10 +279,10 @@ def _full_key(
             best = (days, place)
     if best is None:
         return None
-    return FullKey(play.labels.get(best[1], ""), best[0], _date(play.record.start_ms, best[0]))
+    return FullKey(play.labels.get(best[1], ""), best[0], date_after(play.record.start_ms, best[0]))
 
 
-def _date(start_ms: float, days: float) -> str:
+def date_after(start_ms: float, days: float) -> str:
     seconds = start_ms / 1000 + days * DAY_S
     try:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()

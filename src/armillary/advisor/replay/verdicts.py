@@ -43,6 +43,34 @@ def verdicts(comparison: Comparison) -> tuple[Verdict, ...]:
     return tuple(found)
 
 
+def objections(one: Replayed, comparison: Comparison) -> list[str]:
+    """Why these operations do not get through under this key; none: it passes. Refusals count only
+    against a throughput that somebody gave: otherwise what the key needs is the answer."""
+    found = []
+    if one.full:
+        share = percent(min(1.0, one.full / max(one.operations, 1.0)))
+        found.append(f"{share} of the operations are lost, on a key that has its 20 GB (403)")
+    if one.needed_ru is None:
+        found.append("one of its keys takes more than a physical partition can serve")
+    elif comparison.throughput_given and one.throttled_share > THROTTLED_FINE:
+        found.append(
+            f"{percent(one.throttled_share)} of the requests are refused (429) at "
+            f"{number(comparison.throughput)} RU/s, where {percent(THROTTLED_FINE)} is healthy"
+        )
+    return found
+
+
+def lost(one: Replayed) -> str:
+    """Share of the operations that are lost, and to what."""
+    full = min(1.0, one.full / max(one.operations, 1.0))
+    causes = [(full, "403"), (one.failed_share, "429")]
+    shares = [f"{percent(share)} {cause}" for share, cause in causes if share > 0]
+    return ", ".join(shares) or percent(0)
+
+
+LOST: Final = "lost: 429 after the last retry, or 403 because the key has its 20 GB"
+
+
 def _order(one: Replayed) -> tuple[float, ...]:
     """Nothing lost comes first, then what has to be paid for."""
     needed = one.needed_ru if one.needed_ru is not None else float("inf")

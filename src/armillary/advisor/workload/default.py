@@ -1,11 +1,11 @@
 """A workload for who gave none: writes, and reads by whatever things in the data have names.
 
-What can be told from data alone: items were written, and they are probably read again by their id
+What follows from data alone: items were written, and they are probably read again by their id
 and by the properties that group them. Those are the properties with several values and several
 items per value that name something (`naming.py`), or, if there are none, whole numbers; each gets
 the same share of the queries, so that none is favoured. Items that are things themselves (people,
-articles) are looked for by their id, unless something names large numbers of groups. Whoever knows
-better says it in a workload file, and the answer says that this was assumed.
+articles) are looked for by their id, unless something names large numbers of groups. A user who
+knows better says it in a workload file, and the answer says that this was assumed.
 """
 
 from typing import Final

@@ -8,7 +8,7 @@
 As CSV, a JSON array, JSON Lines (also those of a storage account, with `properties`), or the answer
 of a query for logs (`tables`); several tables may lie in one file or in several. Logs name keys by
 value only, so the present key has to be said: its paths are all that is known of an item, and only
-keys made of them can be told apart. What can't be used is counted by reason.
+keys made of them can be distinguished. What can't be used is counted by reason.
 """
 
 import csv

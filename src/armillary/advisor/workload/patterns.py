@@ -56,7 +56,7 @@ def _tenants(advice: Advice) -> Iterator[Pattern]:
                 f"{100 * m.top1_bytes:.0f} % of the bytes.",
                 "A key per tenant keeps a tenant's queries and transactions together, up to 20 GB "
                 "and 10,000 RU/s each. Hierarchical keys with the tenant first lift both limits "
-                "and still find a tenant without asking everybody. A container for each large "
+                "and still find a tenant without a fan-out. A container for each large "
                 "tenant isolates it at 400 RU/s or more each; the small ones share one.",
             )
             return

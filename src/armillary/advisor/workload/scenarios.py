@@ -158,7 +158,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
                 _query(20, "c.deviceId = @d AND c.date = @day"),
                 _query(2, "c.date = @day AND c.site = @s"),
             ],
-            Targets(throughput_ru=60_000, storage_bytes=500 * GB, growth_bytes_day=5 * GB),
+            Targets(throughput_ru=90_000, storage_bytes=500 * GB, growth_bytes_day=5 * GB),
             ("/deviceId",),
         ),
         Scenario(
@@ -173,7 +173,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
                 _query(500, "c.tenantId = @t AND c.userId = @u"),
                 _query(100, "c.tenantId = @t AND c.kind = @k"),
             ],
-            Targets(throughput_ru=50_000, storage_bytes=400 * GB),
+            Targets(throughput_ru=80_000, storage_bytes=400 * GB),
             ("/tenantId,/userId", '/tenantId+"."+hash(/userId*', "/tenantId,/userId,/id"),
         ),
         Scenario(
@@ -187,7 +187,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
                 {"kind": "read", "rate": 1_500, "by": ["/customerId", "/id"]},
                 _query(10, "c.orderDate = @d"),
             ],
-            Targets(throughput_ru=40_000, storage_bytes=300 * GB),
+            Targets(throughput_ru=180_000, storage_bytes=300 * GB),
             ("/customerId",),
         ),
         Scenario(
@@ -201,7 +201,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
                 _query(900, "c.accountId = @a"),
                 {"kind": "read", "rate": 600, "by": ["/accountId", "/id"]},
             ],
-            Targets(throughput_ru=50_000, storage_bytes=200 * GB),
+            Targets(throughput_ru=110_000, storage_bytes=200 * GB),
             ("/accountId",),
         ),
         Scenario(
@@ -214,7 +214,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
                 _query(300, "c.sessionId = @s"),
                 _query(30, "c.timestamp >= @from AND c.timestamp < @to"),
             ],
-            Targets(throughput_ru=90_000, storage_bytes=800 * GB),
+            Targets(throughput_ru=150_000, storage_bytes=800 * GB),
             ("/sessionId",),
         ),
         Scenario(
@@ -222,7 +222,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
             "Positions of cars, a container of 100,000 RU/s and all writes on the date of today; "
             "read by date and car, or by day as a whole.",
             "Write-heavy with a natural key that is hot: a suffix computed from the VIN makes 415 "
-            "keys of each date, and whoever knows the VIN computes which.",
+            "keys of each date, and a client that knows the VIN computes which.",
             _trips,
             [
                 {"kind": "create", "rate": 9_000},
@@ -236,7 +236,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
         Scenario(
             "profiles",
             "A key-value store: items are written and read by their id.",
-            "Key-value: the id is as selective as a key can be, and everybody knows it.",
+            "Key-value: the id is as selective as a key can be, and every client knows it.",
             _profiles,
             [
                 {"kind": "upsert", "rate": 500},

@@ -18,6 +18,9 @@ USABLE: Final = 0.7  # of provisioned throughput, on average
 OVERLOAD: Final = 1 / 3  # what the fullest partition may have above the mean, when k is chosen
 PLAN_DAYS: Final = 365.0
 DAYS_GOOD: Final = 5 * 365.0
+#: Below both, queries that ask every partition hardly cost more (the documents' rule of thumb).
+SMALL_RU: Final = 30_000.0
+SMALL_BYTES: Final = 100.0 * GB
 DAY_SECONDS: Final = 86_400.0
 #: Partitions: what a workload adds up to is an estimate, and a little above a boundary is no reason
 #: for one more.
@@ -68,6 +71,11 @@ class Scale:
     def suffix_ranges(self) -> int:
         """N for the number of suffixes: what was asked for, when it was."""
         return max(2, self.partitions_target) if self.said else self.partitions
+
+    @property
+    def is_small(self) -> bool:
+        """So small that fan-out hardly matters."""
+        return self.throughput_ru < SMALL_RU and self.bytes_target < SMALL_BYTES
 
     @property
     def range_ru(self) -> float:

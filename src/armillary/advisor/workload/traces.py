@@ -68,7 +68,10 @@ class Trace:
 
     @property
     def complaints(self) -> list[str]:
-        return [f"{count:,} lines were skipped: {why}" for why, count in self.skipped.items()]
+        return [
+            f"{count:,} {'line was' if count == 1 else 'lines were'} skipped: {why}"
+            for why, count in self.skipped.items()
+        ]
 
 
 def read_trace(file: FilePath | str) -> Trace:

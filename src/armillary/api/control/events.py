@@ -5,8 +5,8 @@
     event: throttled        data: {"database": …, "container": …, "partition": "0", "count": 12}
 
 Nothing is recorded for it. Each reader compares the catalog and the counters, which all workers
-share, with what it saw before: so it hears of everything, whoever did it, and who does not listen
-costs nothing. What happened while nobody listened is in the partitions themselves.
+share, with what it saw before: so it hears of everything, also of other processes, and an absent
+reader costs nothing. What happened while nobody listened is in the partitions themselves.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Seen:
 
 
 class Watch:
-    """One reader's picture. Of the first look only what is under way is told."""
+    """One reader's picture. Of the first look only what is under way is reported."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

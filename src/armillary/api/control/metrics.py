@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, NamedTuple
 
 from armillary.api.control import engine_metrics
@@ -87,7 +88,8 @@ def exposition(found: Iterable[Sample]) -> str:
 
 
 def samples(gateway: Gateway) -> Iterator[Sample]:
-    for name, value, labels in engine_metrics.engine_samples(gateway.engine):
+    own = engine_metrics.engine_samples(gateway.engine)
+    for name, value, labels in chain(own, engine_metrics.region_samples(gateway.regions)):
         yield Sample(name, value, labels)
     with suppress(Unavailable):  # without a database there is nothing else to tell
         yield from _of_account(gateway)

@@ -14,9 +14,10 @@ from armillary.api.control import (
     asking,
     events,
     faults,
-    key_specs,
     metrics,
     overview,
+    regions,
+    rekeying,
     resetting,
     snapshots,
     timing,
@@ -31,7 +32,10 @@ from armillary.api.control.schemas import (
     CLOCK,
     DESCRIPTION,
     DISTRIBUTION,
+    FAILED_OVER,
+    FAILOVER,
     FAULTS,
+    GRAPH,
     HEAT,
     KEY_SPEC,
     KEY_SPEC_SET,
@@ -40,12 +44,16 @@ from armillary.api.control.schemas import (
     PARTITIONS,
     QUERY,
     QUERY_PAGE,
+    REKEY,
+    REKEY_PROGRESS,
     REMOVED,
     RESET,
     SHARES,
     SNAPSHOT,
     SNAPSHOTS,
     SPLIT,
+    TOPOLOGY,
+    TRAVERSAL,
     USAGE,
     Schema,
 )
@@ -179,6 +187,17 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
         errors=(404, 423),
     ),
     ControlRoute(
+        "POST",
+        f"{COLL}/rekey",
+        rekeying.rekey,
+        "rekey",
+        "Some steps of a copy into a new container under another partition key; ask again until "
+        "there is a report.",
+        REKEY_PROGRESS,
+        REKEY,
+        errors=(404, 409),
+    ),
+    ControlRoute(
         "GET",
         "operations/{id}",
         topology.read_operation,
@@ -213,8 +232,26 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ),
     ControlRoute(
         "GET",
+        "topology",
+        regions.read_topology,
+        "readTopology",
+        "Regions, replicas, and which node holds which range.",
+        TOPOLOGY,
+    ),
+    ControlRoute(
+        "POST",
+        "failover",
+        regions.fail_over,
+        "failOver",
+        "Move the writes to a region, by default to the next by priority.",
+        FAILED_OVER,
+        FAILOVER,
+        errors=(503,),
+    ),
+    ControlRoute(
+        "GET",
         f"{COLL}/key-spec",
-        key_specs.read_key_spec,
+        rekeying.read_key_spec,
         "readKeySpec",
         "The synthetic key of a container, or null.",
         KEY_SPEC_SET,
@@ -223,7 +260,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "PUT",
         f"{COLL}/key-spec",
-        key_specs.write_key_spec,
+        rekeying.write_key_spec,
         "writeKeySpec",
         "Give an empty container a synthetic key, or take it away with null.",
         KEY_SPEC_SET,
@@ -293,14 +330,33 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
         "openapi.json",
-        lambda call: answer(200, describe(ROUTES)),
+        lambda call: answer(200, describe((*ROUTES, *ELSEWHERE))),
         "readDescription",
         "This description.",
         DESCRIPTION,
     ),
 )
 
-#: Other places for the same: where scrapers look without being told.
+
+def _elsewhere(call: ControlCall) -> Response:
+    raise NotFound("This server does not serve graphs.")
+
+
+#: Under the same prefix, but answered by the service of another protocol; described with the rest.
+ELSEWHERE: Final[tuple[ControlRoute, ...]] = (
+    ControlRoute(
+        "POST",
+        f"{COLL}/gremlin",
+        _elsewhere,
+        "traverse",
+        "Run a traversal; its elements with the physical partitions that they lie in.",
+        GRAPH,
+        TRAVERSAL,
+        errors=(404, 429),
+    ),
+)
+
+#: Other places for the same: where scrapers look by default.
 ALIASES: Final[dict[str, tuple[str, ...]]] = {"/metrics": ("metrics",)}
 
 

@@ -37,19 +37,23 @@ def record(required: dict[str, Schema], optional: dict[str, Schema] | None = Non
 
 ERROR: Final = record({"code": TEXT, "message": TEXT})
 
+#: What the pages about partitions and about heat say of each.
+PARTITION_NOW: Final = {
+    "parents": many(TEXT),
+    "status": one_of("online", "splitting", "merging"),
+    "bytes": INTEGER,
+    "items": INTEGER,
+    "ru_per_s": maybe(NUMBER),
+    "consumed_ru_last_s": NUMBER,
+    "normalized_ru": NUMBER,
+    "throttled_last_min": INTEGER,
+}
 PARTITION: Final = record(
     {
         "id": TEXT,
         "min": TEXT,
         "max": TEXT,
-        "parents": many(TEXT),
-        "status": one_of("online", "splitting", "merging"),
-        "bytes": INTEGER,
-        "items": INTEGER,
-        "ru_per_s": maybe(NUMBER),
-        "consumed_ru_last_s": NUMBER,
-        "normalized_ru": NUMBER,
-        "throttled_last_min": INTEGER,
+        **PARTITION_NOW,
     }
 )
 TOP_KEY: Final = record({"key": ANY, "ru_share": NUMBER, "bytes": INTEGER})
@@ -102,14 +106,7 @@ HEAT: Final = record(
                     "id": TEXT,
                     "from": NUMBER,
                     "to": NUMBER,
-                    "parents": many(TEXT),
-                    "status": one_of("online", "splitting", "merging"),
-                    "bytes": INTEGER,
-                    "items": INTEGER,
-                    "ru_per_s": maybe(NUMBER),
-                    "consumed_ru_last_s": NUMBER,
-                    "normalized_ru": NUMBER,
-                    "throttled_last_min": INTEGER,
+                    **PARTITION_NOW,
                     "refused": INTEGER,
                     "ru": many(NUMBER),
                 }
@@ -174,8 +171,53 @@ QUERY_PAGE: Final = record(
     }
 )
 
+TRAVERSAL: Final = record({"gremlin": TEXT}, {"bindings": {"type": "object"}})
+_END: Final = record({"key": ANY, "id": TEXT})
+GRAPH: Final = record(
+    {
+        "results": many(ANY),
+        "vertices": many(record({"id": TEXT, "label": TEXT, "key": ANY, "partition": TEXT})),
+        "edges": many(record({"id": TEXT, "label": TEXT, "from": _END, "to": _END})),
+        "is_cut": BOOLEAN,
+        "charge_ru": NUMBER,
+        "elapsed_ms": NUMBER,
+    }
+)
+
 SPLIT: Final = record({"id": TEXT}, {"at": TEXT})
 MERGE: Final = record({"ids": many(TEXT)})
+REKEY: Final = record(
+    {"target": TEXT},
+    {
+        "partitionKey": ANY,
+        "syntheticKey": ANY,
+        "throughput": INTEGER,
+        "autoscale_max": INTEGER,
+        "cut_over": BOOLEAN,
+    },
+)
+REKEY_PROGRESS: Final = record(
+    {
+        "phase": TEXT,
+        "copied": INTEGER,
+        "source_items": INTEGER,
+        "without_key": INTEGER,
+        "report": maybe(
+            record(
+                {
+                    "source_items": INTEGER,
+                    "target_items": INTEGER,
+                    "verified": BOOLEAN,
+                    "closed": BOOLEAN,
+                    "without_key": INTEGER,
+                    "logical_partitions": INTEGER,
+                    "different": INTEGER,
+                    "left": many(record({"id": TEXT, "key": ANY, "why": TEXT})),
+                }
+            )
+        ),
+    }
+)
 SHARES: Final = record({"shares": {"type": "object", "additionalProperties": INTEGER}})
 DISTRIBUTION: Final = record(
     {
@@ -234,6 +276,22 @@ FAULT: Final = record(
     {"value": INTEGER, "times": INTEGER},
 )
 FAULTS: Final = many(FAULT)
+REPLICA: Final = record(
+    {"address": TEXT, "reads": BOOLEAN, "lag_ms": maybe(INTEGER), "reason": TEXT}
+)
+REGION: Final = record(
+    {"name": TEXT, "endpoint": TEXT, "writes": BOOLEAN, "replica": maybe(REPLICA)}
+)
+PLACED: Final = record(
+    {
+        "database": TEXT,
+        "container": TEXT,
+        "ranges": many(record({"id": TEXT, "node": TEXT})),
+    }
+)
+TOPOLOGY: Final = record({"here": TEXT, "regions": many(REGION), "containers": many(PLACED)})
+FAILOVER: Final = record({}, {"region": TEXT})
+FAILED_OVER: Final = record({"from": TEXT, "to": TEXT})
 ADVANCE: Final = record({}, {"advance_ms": INTEGER, "stopped": BOOLEAN})
 CLOCK: Final = record({"now_ms": INTEGER, "ahead_ms": INTEGER, "stopped": BOOLEAN})
 

@@ -65,7 +65,7 @@ class Controls(Service):
             return mistake()
 
     def run_later(self, move: Move) -> None:
-        """Should this process die, whoever keeps house goes on with it."""
+        """Should this process die, the housekeeper of another goes on with it."""
         self._moves.submit(self._run, move)
 
     def close(self) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
-from typing import Final
+from typing import Any, Final
 
 from armillary.api.core.paths import is_database_rid
+from armillary.api.core.regions import Regions
 from armillary.api.core.settings import GatewaySettings
 from armillary.api.core.signing import Keyring
 from armillary.clock import Clock
@@ -51,19 +51,21 @@ class Gateway:
         wall: Clock | None = None,
         shared: SharedControls | None = None,
         housekeeper: Housekeeper | None = None,
+        regions: Regions | None = None,
     ) -> None:
         """`wall`: the clock that clients sign by; `shared`: faults and time for all workers;
-        `housekeeper`: background work, ended with us."""
+        `housekeeper`: background work, and `regions` with their replicas: ended with us."""
         settings = settings or GatewaySettings()
         self.account = account
         self.engine = account.engine
         self.shared = shared or SharedControls(account.engine)
         self.wall_ms = (wall or self.shared.own_clock).now_ms
         self.settings = settings
+        self.regions = regions or Regions(account.engine, self.shared, here=settings.region)
         self._housekeeper = housekeeper
         self.keyring = Keyring(settings.keys, settings.read_only_keys)
         self._stores: dict[tuple[str, str], ContainerStore] = {}
-        self._sessions: dict[int, int] = {}
+        self._sessions: dict[tuple[int, object], int] = {}
         self._scalings = ThreadPoolExecutor(1, "scaling")
         self._indexings = ThreadPoolExecutor(1, "indexing")
         self._closing = Event()
@@ -140,7 +142,7 @@ class Gateway:
 
     def scale_later(self, store: ContainerStore) -> None:
         """Splits that a change of throughput needs, while requests go on. Should this process die,
-        whoever keeps house goes on with them.
+        the housekeeper of another goes on with them.
 
         They begin after a notice. In the original they take minutes, ours of a small container some
         milliseconds: a client that follows the ranges would never see one `splitting`, and one
@@ -178,12 +180,12 @@ class Gateway:
         except DbError as error:
             log.warning("indexing %s/%s stopped: %s", store.database, store.name, error)
 
-    def defer_to(self, defer: Callable[[Callable[[], None]], object] | None) -> None:
-        """The calling thread runs an event loop; `defer` calls at the end of its turn. What begins
-        there then goes to the writer together. None: the loop has ended."""
-        defers = getattr(self.engine, "defer_to", None)
-        if defers is not None:
-            defers(defer)
+    def serve_loop(self, loop: Any | None) -> None:
+        """The calling thread runs this event loop. What begins there goes to the writer together,
+        at the end of a turn, or to a database without a thread that waits. None: it ends."""
+        self.engine.serve_loop(loop)
+        if loop is not None and self.account.meter is not None:
+            self.account.meter.serve_loop()
 
     def close(self) -> None:
         self._closing.set()
@@ -192,15 +194,22 @@ class Gateway:
             self._housekeeper.close()
         self._indexings.shutdown(wait=True, cancel_futures=True)
         self._scalings.shutdown(wait=True, cancel_futures=True)
+        self.regions.close()
         self.shared.close()
         if self.account.meter is not None:
             self.account.meter.close()
 
     # --- sessions -------------------------------------------------------------------------------
 
+    def knows_session(self, space: int) -> bool:
+        """Whether `session_version` asks nobody."""
+        return (space, self.engine.lineage) in self._sessions
+
     def session_version(self, space: int) -> int:
-        """Constant while a space lives: a merge makes a new one."""
-        known = self._sessions.get(space)
+        """Constant while a space lives, and the database: a merge makes a new space, and after a
+        failover the numbers of all spaces leap."""
+        key = space, self.engine.lineage
+        known = self._sessions.get(key)
         if known is None:
             try:
                 with self.engine.read(space) as reader:
@@ -209,5 +218,5 @@ class Gateway:
                 return -1
             if len(self._sessions) >= STORES_MAX:
                 self._sessions.clear()
-            self._sessions[space] = known
+            self._sessions[key] = known
         return known

@@ -39,7 +39,7 @@ class GatewaySettings:
     """A line in the log for every request (`request_log.py`)."""
     region: str = "South Central US"
     advertise: tuple[str, ...] = ()
-    """Addresses that clients are told to use, each a region; none: the one they came by."""
+    """Addresses that clients are to use, each a region; none: the one they came by."""
     consistency: str = "Session"
     cors_origins: tuple[str, ...] = ()
     """Web pages that may call; `*` is any. None by default: the emulator key is public, so any
@@ -48,8 +48,12 @@ class GatewaySettings:
     """Believe X-Forwarded-Host and X-Forwarded-Proto: only behind a proxy that sets them."""
     gateway_merge: bool = False
     """Answer queries over several partitions here instead of leaving the merge to the client."""
+    former_ranges_s: int = 0
+    """How long queries may begin under the id of a range that was split or merged."""
     quick_reads: bool = True
     """Point reads answer in microseconds: the data is on this machine."""
+    loop_reads: bool = False
+    """Point reads wait for a database, on the event loop: the data is on one other machine."""
     script_seconds: float = SCRIPT_SECONDS
     script_heap_bytes: int = SCRIPT_HEAP_BYTES
     script_processes: int = SCRIPT_CHILDREN

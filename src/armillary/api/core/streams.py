@@ -15,6 +15,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from armillary.budget import Budget
+
 Send: TypeAlias = Callable[[bytes], None]
 """Writes bytes to the client, from the thread of a `Work`. Waits while the client does not read;
 raises `ClientGone` when it has left."""
@@ -37,6 +39,11 @@ class Work(NamedTuple):
     run: Callable[[Send], None]
     size: int = 0
     """Bytes that it holds, for the bound on what may wait."""
+    lane: str = ""
+    """It may take seconds: it runs in the threads for long work, shared fairly between lanes
+    (`server/long_work.py`; one lane for each container). Empty: it is answered soon."""
+    budget: Budget | None = None
+    """Of a long one: the server cancels it when it ends."""
 
 
 class Quick(NamedTuple):

@@ -10,14 +10,15 @@ from typing import Any, Final
 
 from armillary.api.gremlin.evaluation import new_run, results
 from armillary.api.gremlin.graph.elements import IN_ID, IN_PARTITION, OUT_ID, Edge, Vertex
+from armillary.api.gremlin.graph.reads import key_values
 from armillary.api.gremlin.graph.store import StoreGraph
-from armillary.api.gremlin.login import key_name
 from armillary.api.gremlin.machine.values import Map, Path, hash_key
 from armillary.api.gremlin.steps.building import Program
 from armillary.api.gremlin.wire.graphson import to_json
 from armillary.budget import Budget
 from armillary.clock import new_random
 from armillary.limits import GREMLIN_SECONDS_MAX
+from armillary.store.catalog.graphs import graph_key
 from armillary.store.items.containers import ContainerStore, key_in
 from armillary.values import JSON
 
@@ -29,7 +30,7 @@ MEMORY_BYTES_MAX: Final = 64 * 1024 * 1024
 def traverse(store: ContainerStore, program: Program) -> dict[str, JSON]:
     began = time.perf_counter()
     graph = StoreGraph(
-        store, key_name(store.state.definition.partition_key), lambda: str(uuid.uuid4())
+        store, graph_key(store.state.definition.partition_key), lambda: str(uuid.uuid4())
     )
     found = _results(graph, program)
     rows: list[JSON] = [to_json(one) for one in found[:RESULTS_MAX]]
@@ -95,7 +96,7 @@ def _elements(values: Iterable[Any]) -> Iterable[Vertex | Edge]:
 
 def _vertex(store: ContainerStore, one: Vertex) -> JSON:
     state = store.state
-    epk, _ = key_in(state, (one.partition,))
+    epk, _ = key_in(state, key_values(one.partition))
     return {
         "id": one.id,
         "label": one.label,

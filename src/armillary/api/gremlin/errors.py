@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal[
     "binding", "symbol", "parse", "syntax", "runtime", "value", "unsupported", "malformed",
-    "serialization", "limit",
+    "serialization", "limit", "busy",
 ]  # fmt: skip
 
 
@@ -77,6 +77,7 @@ NAMES: Final[dict[str, Naming]] = {
         "GraphSerializationException", "GraphSerializationError", "graphcomp-serialize"
     ),
     "limit": Naming("GraphLimitException", "LimitExceeded", "graphcomp-limits"),
+    "busy": Naming("GraphBusyException", "ConnectionBusy", "gremlinrequest", "", "global"),
 }
 
 

@@ -43,6 +43,7 @@ def new_run(
         strict=strict,
         system=program.system,
         partitions=program.partitions,
+        write_partition=program.write_partition,
     )
     for step in walk(program.steps):
         step.prepare(run)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from time import monotonic, perf_counter
 from typing import Any, Final
@@ -21,11 +21,14 @@ from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.request_log import log_request
 from armillary.api.core.streams import ClientGone, Send
+from armillary.api.errors import log_damage
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.evaluation import compile_script, new_run, results
 from armillary.api.gremlin.graph.costs import Costs
+from armillary.api.gremlin.graph.reads import KeyPlaces
 from armillary.api.gremlin.graph.store import StoreGraph
-from armillary.api.gremlin.login import Login, key_name
+from armillary.api.gremlin.length import is_short
+from armillary.api.gremlin.login import Login
 from armillary.api.gremlin.profile import Profile
 from armillary.api.gremlin.steps.building import Program, walk
 from armillary.api.gremlin.steps.filters import HasStep
@@ -34,17 +37,19 @@ from armillary.api.gremlin.wire.requests import GremlinRequest
 from armillary.api.gremlin.wire.responses import OK, PARTIAL, failure, response
 from armillary.budget import Budget
 from armillary.config import GremlinSettings
-from armillary.errors import DbError, Forbidden, NotFound
+from armillary.errors import Abandoned, DbError, Forbidden, NotFound
 from armillary.limits import (
     GREMLIN_CHUNK_BYTES_MAX,
     GREMLIN_CHUNK_ITEMS,
     GREMLIN_TRAVERSER_STEPS_MAX,
 )
 from armillary.store.catalog.controls import FAULTS
+from armillary.store.catalog.graphs import graph_key
 from armillary.store.items.containers import ContainerStore
 
 log = logging.getLogger("armillary.api.gremlin")
 CHUNK_ITEMS_MAX: Final = 1000
+GRAPHS_KEPT_MAX: Final = 16  # whose keys are remembered
 SCRIPT_SHOWN: Final = 200  # characters of a script in the log
 
 
@@ -55,28 +60,36 @@ class Context:
     gateway: Gateway
     settings: GremlinSettings
     random: Random
+    _places: dict[tuple[str, str], KeyPlaces] = field(default_factory=dict)
+
+    def places(self, login: Login) -> KeyPlaces:
+        """Of the keys of a graph, for all its traversals."""
+        if len(self._places) >= GRAPHS_KEPT_MAX:
+            self._places.clear()
+        return self._places.setdefault((login.database, login.graph), KeyPlaces())
 
     def new_uuid(self) -> str:
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
 
 
 class Execution:
-    """A request under way. `cancel` may come from another thread."""
+    """A request that waits or runs. Its budget may be cancelled from another thread at any time;
+    its time begins with `run`."""
 
-    def __init__(self, context: Context, login: Login, request: GremlinRequest) -> None:
+    def __init__(self, context: Context, request: GremlinRequest) -> None:
         self._context = context
-        self._login = login
         self._request = request
         self._costs = Costs()
         self._told_ru = 0.0
         self._began = self._told_at = perf_counter()
         self._activity = context.new_uuid()
-        settings = context.settings
         self.budget = Budget(
-            deadline=monotonic() + self._seconds(settings.seconds),
-            bytes_max=settings.memory,
-            steps_max=GREMLIN_TRAVERSER_STEPS_MAX,
+            bytes_max=context.settings.memory, steps_max=GREMLIN_TRAVERSER_STEPS_MAX
         )
+
+    @property
+    def is_short(self) -> bool:
+        return is_short(self._request.args.get("gremlin"))
 
     def _seconds(self, most: float) -> float:
         asked = self._request.args.get("evaluationTimeout")
@@ -84,19 +97,25 @@ class Execution:
             return min(most, asked / 1000)
         return most
 
-    def run(self, send: Callable[[bytes], None]) -> None:
+    def run(self, login: Login, send: Callable[[bytes], None]) -> None:
         """Sends every response message. Raises nothing but ClientGone."""
+        self._login = login
         request = self._request
         status = OK
+        self._began = self._told_at = perf_counter()
+        self.budget.deadline = monotonic() + self._seconds(self._context.settings.seconds)
         try:
             for code, chunk in self._chunks():
                 send(response(request.mime, request.id, code, self._attributes(code), chunk))
         except ClientGone:
             raise
+        except Abandoned as error:  # the client has left, or the server ends
+            raise ClientGone from error
         except Exception as error:
             if not isinstance(error, DbError | ScriptError):
                 log.exception("a bug: %s", request.args.get("gremlin"))
             if isinstance(error, DbError):
+                log_damage(error, request.args.get("gremlin"))
                 self._costs.charge_ru += float(error.facts.get("charge_ru", 0.0))
             attributes = self._attributes(500)
             message, status = failure(request.mime, request.id, error, self._activity, attributes)
@@ -139,8 +158,14 @@ class Execution:
             raise Forbidden
         self._strike(program)
         store = self._store()
-        name = key_name(store.state.definition.partition_key)
-        graph = StoreGraph(store, name, context.new_uuid, guarded=_compares_etags(program))
+        name = graph_key(store.state.definition.partition_key)
+        graph = StoreGraph(
+            store,
+            name,
+            context.new_uuid,
+            guarded=_compares_etags(program),
+            places=context.places(self._login),
+        )
         graph.costs = self._costs
         graph.writer.costs = self._costs
         run = new_run(program, graph, self.budget, Random(context.random.random()), strict=strict)

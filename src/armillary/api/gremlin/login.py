@@ -17,11 +17,10 @@ from armillary.api.core.gateway import Gateway
 from armillary.api.core.paths import Path, parse_path
 from armillary.api.core.principals import FULL, READ_ONLY, Principal, authenticate
 from armillary.api.http.messages import Request
-from armillary.encoding.partition_key import PartitionKeyDefinition
-from armillary.errors import BadInput, Forbidden, NotFound, OwnerNotFound, Unauthorized
+from armillary.errors import Forbidden, NotFound, OwnerNotFound, Unauthorized
+from armillary.store.catalog.graphs import graph_key
 from armillary.store.items.containers import ContainerStore
 
-NOT_ALLOWED: Final = frozenset({"id", "label"})
 TOKEN_KEY_TEXT: Final = (
     "A resource token for one partition key value can't be used here. Grant the container."
 )
@@ -44,8 +43,16 @@ def log_in(gateway: Gateway, sasl: object) -> Login:
     principal = _principal(gateway, password)
     store = gateway.container(path.segments[1], path.segments[3])
     _check_scope(gateway, principal, store)
-    key_name(store.refresh().definition.partition_key)
+    graph_key(store.refresh().definition.partition_key)
     return Login(store.database, store.name, principal.may_write, principal.kind == "token")
+
+
+def user_of(sasl: object) -> str:
+    """The graph that a client says it wants, before anything is checked."""
+    try:
+        return _credentials(sasl)[0].strip("/")[:600]
+    except Unauthorized:
+        return "unknown"
 
 
 def _credentials(sasl: object) -> tuple[str, str]:
@@ -97,18 +104,4 @@ def _check_scope(gateway: Gateway, principal: Principal, store: ContainerStore) 
         raise Forbidden(TOKEN_KEY_TEXT)
 
 
-def key_name(definition: PartitionKeyDefinition) -> str:
-    """The property that is the partition key. A graph has one, at the top of its documents."""
-    paths = definition.paths
-    if definition.system_key or len(paths) != 1 or len(paths[0]) != 1:
-        raise BadInput(
-            "A graph needs one partition key at the top of its documents, such as /pk; "
-            "hierarchical and nested keys can't be used."
-        )
-    (name,) = paths[0]
-    if name in NOT_ALLOWED:
-        raise BadInput(f"The partition key of a graph can't be /{name}.")
-    return str(name)
-
-
-__all__ = ["Login", "OwnerNotFound", "key_name", "log_in"]
+__all__ = ["Login", "OwnerNotFound", "log_in", "user_of"]

@@ -3,7 +3,7 @@
     1  WebSocket     messages out of bytes
     2  request       op, arguments; what is malformed is answered at once
     3  login         the first request of a connection is challenged and kept; see `login`
-    4  evaluation    in a worker thread, one after the other; see `execution`
+    4  evaluation    in a worker thread, one after the other; long ones in the lane of their graph
 
 `make_streams` is what a server calls, once per worker process.
 """
@@ -11,31 +11,38 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.streams import Answer, ClientGone, Event, Hangup, Peer, Send, Work
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.execution import Context, Execution
-from armillary.api.gremlin.login import Login, log_in
+from armillary.api.gremlin.login import Login, log_in, user_of
 from armillary.api.gremlin.wire.requests import (
     GremlinRequest,
     Malformed,
     parse_request,
 )
-from armillary.api.gremlin.wire.responses import NO_CONTENT, challenge, failure, response
+from armillary.api.gremlin.wire.responses import (
+    NO_CONTENT,
+    challenge,
+    failure,
+    nothing_used,
+    response,
+)
 from armillary.api.gremlin.wire.websocket import Message, WebSocket
 from armillary.clock import new_random
 from armillary.config import GremlinSettings, Settings
-from armillary.errors import DbError, Throttled
+from armillary.errors import DbError, Throttled, Unauthorized
 from armillary.limits import (
     GREMLIN_IDLE_SECONDS_MAX,
     GREMLIN_TOKENS_MAX,
     GREMLIN_WAITING_MAX,
 )
 
+Run: TypeAlias = Callable[[Send], None]
 HOUR_SECONDS: Final = 3600
 BYTECODE: Final = "Bytecode is not supported. Send the traversal as a script (a string)."
 SESSIONS: Final = "Sessions and transactions are not supported."
@@ -90,8 +97,14 @@ class GremlinSession:
         context = streams.context
         self._socket = WebSocket(context.gateway.settings.cors_origins)
         self._login: Login | None = None
-        self._challenged: dict[str, GremlinRequest] = {}
-        self._running: Execution | None = None
+        self._logging_in = 0
+        self._lane = ""
+        self._challenged: GremlinRequest | None = None
+        self._held: list[GremlinRequest] = []
+        """Came while another was challenged. One challenge is enough, and gremlin-driver for Java
+        stands no second one."""
+        self._executions: set[Execution] = set()
+        """That wait or run."""
         self._waiting = 0
         self._heard_at = monotonic()
         self._closed = False
@@ -100,7 +113,7 @@ class GremlinSession:
 
     @property
     def busy(self) -> bool:
-        return self._socket.busy or bool(self._challenged)
+        return self._socket.busy or self._challenged is not None
 
     def receive(self, data: bytes) -> Sequence[Event]:
         self._heard_at = monotonic()
@@ -123,9 +136,8 @@ class GremlinSession:
 
     def close(self) -> None:
         self._closed = True
-        running = self._running
-        if running is not None:
-            running.budget.cancel()
+        for one in tuple(self._executions):
+            one.budget.cancel()
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -136,7 +148,7 @@ class GremlinSession:
         except Malformed as error:
             return [self._refusal(error.mime, error.id, error.error)]
         if request.op == "authentication":
-            return self._later(request, self._authenticate)
+            return self._authentication(request)
         if request.op == "close":
             attributes = {"x-ms-status-code": NO_CONTENT}
             return [self._answer(response(request.mime, request.id, NO_CONTENT, attributes, []))]
@@ -147,49 +159,76 @@ class GremlinSession:
         if request.op != "eval" or request.processor != "":
             text = f"The operation '{request.op}' of '{request.processor}' is not supported."
             return [self._malformed(request, text)]
-        if self._login is None:
-            if len(self._challenged) >= GREMLIN_WAITING_MAX:
-                return [self._malformed(request, BUSY)]
-            self._challenged[request.id] = request
+        if self._login is not None or self._logging_in:
+            return self._evaluation(request)
+        if self._challenged is None:
+            self._challenged = request
             return [self._answer(challenge(request.mime, request.id))]
-        return self._later(request, self._evaluate)
+        if len(self._held) >= GREMLIN_WAITING_MAX:
+            return [self._refusal(request.mime, request.id, ScriptError(BUSY, "busy"))]
+        self._held.append(request)
+        return []
 
-    def _later(self, request: GremlinRequest, run: _Run) -> list[Event]:
+    def _evaluation(self, request: GremlinRequest) -> list[Event]:
+        execution = Execution(self._streams.context, request)
+
+        def run(send: Send) -> None:
+            login = self._login
+            if login is None:  # it came before a login that failed
+                self._fail(request, Unauthorized(), send)
+            else:
+                execution.run(login, send)
+
+        return self._later(request, run, execution)
+
+    def _authentication(self, request: GremlinRequest) -> list[Event]:
+        """Then the request that was challenged and those that came meanwhile. The answer may have
+        another id than the challenge."""
+        kept, self._challenged = self._challenged, None
+        held, self._held = self._held, []
+        execution = None if kept is None else Execution(self._streams.context, kept)
+        sasl = request.args.get("sasl")
+        self._lane = user_of(sasl)
+        self._logging_in += 1
+
+        def run(send: Send) -> None:
+            try:
+                login = self._login = self._streams.log_in(sasl)
+            except DbError as error:
+                self._fail(kept or request, error, send)
+                return
+            finally:
+                self._logging_in -= 1
+            if execution is not None:
+                execution.run(login, send)
+
+        events = self._later(request, run, execution)
+        for one in held:
+            events += self._evaluation(one)
+        return events
+
+    def _later(self, request: GremlinRequest, run: Run, execution: Execution | None) -> list[Event]:
+        """In a thread; in the lane of the graph when the traversal may be long."""
         if self._waiting >= GREMLIN_WAITING_MAX:
-            return [self._malformed(request, BUSY)]
+            return [self._refusal(request.mime, request.id, ScriptError(BUSY, "busy"))]
         self._waiting += 1
+        if execution is not None:
+            self._executions.add(execution)
 
         def work(send: Send) -> None:
             try:
-                run(request, lambda data: self._send(send, data))
+                if self._closed:
+                    raise ClientGone
+                run(lambda data: self._send(send, data))
             finally:
                 self._waiting -= 1
+                if execution is not None:
+                    self._executions.discard(execution)
 
-        return [Work(work, len(str(request.args.get("gremlin", ""))))]
-
-    def _authenticate(self, request: GremlinRequest, send: Send) -> None:
-        kept = self._challenged.pop(request.id, None)
-        try:
-            self._login = self._streams.log_in(request.args.get("sasl"))
-        except DbError as error:
-            activity = self._streams.context.new_uuid()
-            message, _ = failure(request.mime, request.id, error, activity, {})
-            send(message)
-            return
-        if kept is not None:
-            self._evaluate(kept, send)
-
-    def _evaluate(self, request: GremlinRequest, send: Send) -> None:
-        login = self._login
-        assert login is not None
-        execution = Execution(self._streams.context, login, request)
-        self._running = execution
-        try:
-            if self._closed:
-                raise ClientGone
-            execution.run(send)
-        finally:
-            self._running = None
+        size = len(str(request.args.get("gremlin", "")))
+        if execution is None or execution.is_short:
+            return [Work(work, size)]
+        return [Work(work, size, self._lane, execution.budget)]
 
     # --- answers ----------------------------------------------------------------------------------
 
@@ -199,6 +238,9 @@ class GremlinSession:
             raise ClientGone
         send(framed)
 
+    def _fail(self, request: GremlinRequest, error: DbError, send: Send) -> None:
+        send(self._failed(request.mime, request.id, error))
+
     def _answer(self, data: bytes) -> Event:
         return Answer(self._socket.frame(data))
 
@@ -206,10 +248,9 @@ class GremlinSession:
         return self._refusal(request.mime, request.id, ScriptError(text, "malformed"))
 
     def _refusal(self, mime: str, id: str, error: Exception) -> Event:
+        return self._answer(self._failed(mime, id, error))
+
+    def _failed(self, mime: str, id: str, error: Exception) -> bytes:
+        """Of what did not run."""
         activity = self._streams.context.new_uuid()
-        message, _ = failure(mime, id, error, activity, {"x-ms-activity-id": activity})
-        return self._answer(message)
-
-
-class _Run(Protocol):
-    def __call__(self, request: GremlinRequest, send: Send) -> None: ...
+        return failure(mime, id, error, activity, nothing_used(activity))[0]

@@ -53,7 +53,7 @@ class Begun(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A request of a `Shortcut` that waits for nothing but `future`."""
+    """A request of a `FastPath` that waits for nothing but `future`."""
 
     future: Future[Any]
     finish: Callable[[bytes], bytes | None]
@@ -67,10 +67,18 @@ class Service:
     """What a server serves on a port that speaks HTTP. A protocol has to have `handle`; the rest is
     for those that can do better than a thread per request."""
 
+    _fast_paths: Sequence[FastPath] = ()
+
     @property
-    def shortcuts(self) -> Sequence[Shortcut]:
+    def says_where(self) -> bool:
+        """Whether the server adds where the answer came from and how long it took, as the gateway
+        of the NoSQL API does: `Content-Location` and `x-ms-request-duration-ms`."""
+        return False
+
+    @property
+    def fast_paths(self) -> Sequence[FastPath]:
         """Kinds of requests that it can answer from bytes to bytes."""
-        return ()
+        return self._fast_paths
 
     def serves(self, target: str) -> bool:
         """Whether a path is its own, for a service that shares a port with others."""
@@ -93,7 +101,7 @@ class Service:
 
     def screen(self, request: Request) -> Response | None:
         """On the event loop, while a large body is coming in that `request` does not have yet: the
-        refusal of a sender who can be told so by the headers alone. Never raises."""
+        refusal of a sender, where the headers alone suffice. Never raises."""
         return None
 
     def handle(self, request: Request) -> Response:
@@ -113,9 +121,9 @@ class Service:
         """The server ends. Is idempotent."""
 
 
-class Shortcut(Protocol):
-    """One kind of request that a service can answer from bytes to bytes: a fast path
-    of `server/http/templates.py`."""
+class FastPath(Protocol):
+    """One kind of request that a service can answer from bytes to bytes: a decoder of an operation,
+    for requests that `server/http/templates.py` recognises."""
 
     @property
     def method(self) -> str: ...
@@ -131,16 +139,21 @@ class Shortcut(Protocol):
         ...
 
     @property
+    def fixed(self) -> frozenset[str]:
+        """Headers that decide something: another value is another template."""
+        ...
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """Headers that decide nothing. One that is in none of the three takes the general path."""
+        ...
+
+    @property
     def has_body(self) -> bool: ...
 
     @property
     def waits(self) -> bool:
         """Whether its answers may be `Waiting`."""
-        ...
-
-    @property
-    def fixed(self) -> frozenset[str]:
-        """Headers that decide something: another value is another shape."""
         ...
 
     def accepts(self, request: Request) -> bool:

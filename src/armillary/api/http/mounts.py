@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armillary.api.http.messages import Begun, Request, Response, Service, Shortcut
+from armillary.api.http.messages import Begun, FastPath, Request, Response, Service
 
 
 class Mounts(Service):
@@ -16,8 +16,12 @@ class Mounts(Service):
         self._mounted = tuple(mounted)
 
     @property
-    def shortcuts(self) -> Sequence[Shortcut]:
-        return self._main.shortcuts
+    def says_where(self) -> bool:
+        return self._main.says_where
+
+    @property
+    def fast_paths(self) -> Sequence[FastPath]:
+        return self._main.fast_paths
 
     def is_quick(self, request: Request) -> bool:
         return self._of(request).is_quick(request)

@@ -7,5 +7,5 @@ partition key, `_id` the item's id.
           ─▶ match/ update/ expressions/ aggregate/    the language: pure functions over documents
           ─▶ data/      documents in containers: reads, writes, cursors, transactions
 
-Facts: the MongoDB reference; documents are stored as `encoding/bson_stored.py` says.
+Facts: the MongoDB reference; documents are stored as `encoding/bson/stored.py` says.
 """

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from armillary.api.core.streams import Peer
+from armillary.api.mongo.collation import askable, fold_of
 from armillary.api.mongo.data.collections import Collection
-from armillary.api.mongo.data.reads import Row, rows_of
+from armillary.api.mongo.data.hints import hinted
+from armillary.api.mongo.data.reads import PAGE_ITEMS, Row, first_rows, has_order, rows_of
 from armillary.api.mongo.data.writes import Statement
 from armillary.api.mongo.errors import (
     MongoError,
@@ -18,9 +20,11 @@ from armillary.api.mongo.errors import (
     wrong_type,
 )
 from armillary.api.mongo.language import Language
+from armillary.api.mongo.match.operators import Filter
+from armillary.api.mongo.sorting import Spec
 from armillary.api.mongo.wire.messages import Request
 from armillary.budget import Budget
-from armillary.encoding.bson_values import (
+from armillary.encoding.bson.values import (
     Document,
     decode,
     decode_exactly,
@@ -175,8 +179,8 @@ class Call:
                 f"{self.name}.{name}", type_name(value), "long", "int", "decimal", "double"
             )
         plain = number_of(value)
-        if plain != plain or plain in (float("inf"), float("-inf")):
-            raise bad_value(f"{name} has to be finite")
+        if plain != plain or not -(2**63) <= plain < 2**63:
+            raise bad_value(f"{name} is not in the range of 64-bit integers")
         found = int(plain)
         if least is not None and found < least:
             raise MongoError(
@@ -208,8 +212,15 @@ class Call:
                     for name, one in let.items()
                 }
                 language = self.service.language(values, self.budget)
-            self._language = language
+            self._language = self.collated(language, self.command.get("collation"))
         return self._language
+
+    def collated(self, language: Language, collation: Any) -> Language:
+        """The language with a collation; strict mode ignores it, as Azure Cosmos DB does."""
+        fold = fold_of(collation, f"{self.name}.collation")
+        if fold is None or language.strict:
+            return language
+        return replace(language, fold=fold)
 
     # --- collections ---
 
@@ -220,11 +231,34 @@ class Call:
     def collection(self) -> Collection | None:
         return self.service.collections.find(self.database, self.collection_name())
 
-    def rows(self, collection: Collection, query: Document) -> Iterator[Row]:
+    def hinted_collection(self, hint: Any = None) -> Collection | None:
+        """The same; a hint, of a statement or of the command, has to name an index of it."""
+        found = self.collection()
+        hint = self.command.get("hint") if hint is None else hint
+        if found is not None and hint is not None:
+            hinted(found, hint)
+        return found
+
+    def rows(
+        self, collection: Collection, query: Document, language: Language | None = None
+    ) -> Iterator[Row]:
         """Every document that may match, as this call sees it."""
+        query = askable(query, (language or self.language()).fold)
         if self.transaction is not None:
             return self.transaction.rows(self, collection, query)
         return self._spending(rows_of(collection, query, self.charge))
+
+    def first(
+        self, collection: Collection, query: Document, test: Filter, spec: Spec, count: int | None
+    ) -> list[Document] | None:
+        """The first few documents of an order, where an index may have it; None: the order has to
+        be made of all of them."""
+        if not spec or count is None or count > PAGE_ITEMS or self.transaction is not None:
+            return None
+        if self.language().fold is not None or not has_order(collection, spec):
+            return None
+        rows = first_rows(collection, query, test, spec, count, self.charge, self.budget)
+        return [row.document for row in rows]
 
     def _spending(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
@@ -257,7 +291,7 @@ class Call:
             raise MongoError(72, "Transaction number requires a session ID to also be specified")
         if self.service.settings.strict:
             raise bad_value(RETRY_REFUSED)
-        session, plain = self.session, int(number_of(number))
+        session, plain = self.session, self.whole("txnNumber")
         given = self.command.get("stmtIds")
         base = self.command.get("stmtId", 0)
 

@@ -12,7 +12,8 @@ from armillary.api.mongo.match.compiled import SUPPORTED as FILTERS
 from armillary.api.mongo.update.apply import SUPPORTED as UPDATES
 
 GAPS: Final = (
-    "Collations are accepted and have no effect, as in Azure Cosmos DB.",
+    "Collations: simple and English, strength 1 to 3; in strict mode, as in Azure Cosmos DB, they "
+    "have no effect.",
     "A unique index is made only while its collection is empty, as in Azure Cosmos DB.",
     "A document has 2 MB at most, as stored; `hello` says 16 MB, as the service does.",
     "Views, time series, validators, capped collections as such, text indexes, `$where`, `$text` "
@@ -20,7 +21,8 @@ GAPS: Final = (
     "Change streams show the latest version of each document; deletes do not appear.",
     "A transaction ends with 112 when it reads a document that was changed since it began: old "
     "versions are not kept.",
-    "`hint`, `min` and `max` are accepted and have no effect.",
+    "A `hint` has to name an index, which the plan is free to use; `min` and `max` choose by the "
+    "keys of it.",
     "Sorts and groups hold 100 MB at most; past it the command fails with 146.",
 )
 

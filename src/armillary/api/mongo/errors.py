@@ -1,4 +1,4 @@
-"""What a client is told when a command fails: a code, its name and a sentence.
+"""What a client gets when a command fails: a code, its name and a sentence.
 
 Errors of the language and of arguments are raised here with their code, because the codes are part
 of the language. Errors of the store get theirs in `api/errors.py`.
@@ -132,7 +132,7 @@ def missing_field(field: str) -> MongoError:
 
 
 def mongo_error(error: DbError) -> MongoError:
-    """An error of the store, as a client is told."""
+    """An error of the store, as a client gets it."""
     code = mongo_code(error)
     if isinstance(error, Throttled):
         wait = int(error.facts.get("retry_after_ms", 0))

@@ -14,22 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from bson.int64 import Int64
 from bson.objectid import ObjectId
-from bson.raw_bson import RawBSONDocument
 
 from armillary.api.core.streams import Begun, Event, Quick, Work
 from armillary.api.mongo.call import Client
-from armillary.api.mongo.commands.writing import prepared_document
+from armillary.api.mongo.commands.inserting import prepared_document
 from armillary.api.mongo.data.collections import Collection
-from armillary.api.mongo.data.reads import target_of
-from armillary.api.mongo.data.writes import Statement, item_of, record_item
+from armillary.api.mongo.data.writes import Statement, recording, writing
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.request_lines import log_command
-from armillary.api.mongo.wire.messages import Request, reply_bytes
-from armillary.encoding.bson_stored import from_item
-from armillary.encoding.bson_values import Document, decode_exactly, encode
+from armillary.api.mongo.wire.messages import Request, raw_reply, reply_bytes, single_batch
+from armillary.encoding.bson.stored import from_item, item_id
+from armillary.encoding.bson.values import Document, decode_exactly, encode
+from armillary.encoding.partition_key import KeyValues
 from armillary.errors import DbError
 from armillary.partition.request_units import read_ru
-from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Failed
 from armillary.store.items.sent_batches import finish_batch, start_batch
 
@@ -79,7 +77,7 @@ def hot_event(
             return _find(service, client, request, work, replies)
         if client.may_write is not False:
             return _insert(service, client, request, work, replies)
-    except (DbError, MongoError, KeyError, TypeError, ValueError):
+    except (DbError, MongoError, KeyError, TypeError, ValueError, OverflowError):
         pass  # whatever it is, the thread says it properly
     return None
 
@@ -108,13 +106,16 @@ def _find(
     collection = _known(service, request)
     if collection is None:
         return None
-    if len(query) == 2 and (collection.shard is None or ".".join(collection.shard) not in query):
+    key: KeyValues = ()
+    if collection.shard is not None:
+        path = ".".join(collection.shard)
+        if path not in query:
+            return None
+        key = collection.key_values(query[path])
+    elif len(query) == 2:
         return None
-    target = target_of(collection, query)
-    if target.item is None or target.key is None:
-        return None
-    item, key = target.item, target.key
-    namespace = collection.namespace
+    item = item_id(query["_id"])
+    namespace = collection.namespace.encode()
 
     def run() -> bytes | None:
         started = time.perf_counter()
@@ -123,9 +124,9 @@ def _find(
         except DbError:
             return None  # not there, moved, throttled: the thread says which
         data = encode(from_item(orjson.loads(stored.text)))
-        cursor = {"firstBatch": [RawBSONDocument(data)], "id": Int64(0), "ns": namespace}
         _note(service, client, request, read_ru(stored.body_bytes), started)
-        return reply_bytes(request, {"cursor": cursor, "ok": 1.0}, next(replies))
+        more = service.time_elements() if "lsid" in command else b""
+        return raw_reply(request, single_batch(data, namespace, more), next(replies))
 
     return Quick(run, work)
 
@@ -156,13 +157,12 @@ def _insert(
         return None
     document = prepared_document(decode_exactly(raw[0]), service)
     statement = _statement(command)
-    operations = [Operation("create", body=item_of(collection, document))]
+    operations = [writing(collection, "create", document)]
     if statement is not None:
-        record = record_item(collection, document, statement, {"n": 1})
-        operations.insert(0, Operation("create", body=record))
+        operations.insert(0, recording(collection, document, statement, {"at": [0]}))
     started = time.perf_counter()
     store = collection.store
-    sent = start_batch(store, operations, collection.key_of(document), store.submit_soon)
+    sent = start_batch(store, operations, collection.key_of(document), store.engine.submit_soon)
 
     def finish() -> bytes | None:
         try:
@@ -172,7 +172,10 @@ def _insert(
         if outcome is None or isinstance(outcome, Failed):
             return None  # nothing has happened: the thread finds out why
         _note(service, client, request, sum(one.charge_ru for one in outcome), started)
-        return reply_bytes(request, {"n": 1, "ok": 1.0}, next(replies))
+        reply: Document = {"n": 1, "ok": 1.0}
+        if "lsid" in command:
+            reply |= service.times()
+        return reply_bytes(request, reply, next(replies))
 
     return Begun(sent.future, finish, work)
 

@@ -36,6 +36,8 @@ class Language:
     budget: Budget = field(default_factory=unbounded)
     random: Callable[[], float] = lambda: 0.5
     new_id: Callable[[], Any] = lambda: None
+    fold: Callable[[Any], Any] | None = None
+    """Of a collation; None: strings compare by their bytes."""
 
 
 PLAIN: Final = Language()

@@ -16,7 +16,7 @@ from armillary.api.mongo.expressions.values import is_true, whole
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.match.compiled import element_test
 from armillary.api.mongo.match.positions import matched_index
-from armillary.encoding.bson_values import is_number, type_name
+from armillary.encoding.bson.values import is_number, type_name
 
 Project = Callable[[dict[str, Any]], dict[str, Any]]
 Tree = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Final
 
 from armillary.api.core.request_log import log_request
 from armillary.api.mongo.wire.messages import Request
-from armillary.encoding.bson_values import Document
+from armillary.encoding.bson.values import Document
 
 SHOWN_MAX: Final = 300
 

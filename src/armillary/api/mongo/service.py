@@ -18,11 +18,13 @@ from typing import Final
 from bson.datetime_ms import DatetimeMS
 from bson.int64 import Int64
 from bson.objectid import ObjectId
+from bson.raw_bson import RawBSONDocument
 from bson.timestamp import Timestamp
 
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.streams import Peer, Session, StreamService
+from armillary.api.errors import log_damage
 from armillary.api.mongo.call import Call, Client
 from armillary.api.mongo.commands.table import COMMANDS, UNSUPPORTED
 from armillary.api.mongo.data.collections import Collections
@@ -34,13 +36,14 @@ from armillary.api.mongo.settings import Settings
 from armillary.api.mongo.wire.messages import Request
 from armillary.budget import Budget
 from armillary.config import Settings as ServerSettings
-from armillary.encoding.bson_values import Document, is_number, number_of
+from armillary.encoding.bson.values import Document, encode, is_number, number_of
 from armillary.errors import DbError, Throttled
 from armillary.limits import MONGO_MEMORY_BYTES_MAX, MONGO_OPERATION_SECONDS
 
 log = logging.getLogger("armillary.mongo")
 
 THROTTLED_ROUNDS: Final = 60
+HELLO: Final = frozenset({"hello", "isMaster", "ismaster"})
 
 
 class Service:
@@ -58,6 +61,9 @@ class Service:
         self.random = Random()
         self.process_id = ObjectId()
         self._connections = itertools.count(1)
+        self._second = -1
+        self._times: Document = {}
+        self._time_elements = b""
         self.closing = False
 
     def open(self, peer: Peer) -> Session:
@@ -91,6 +97,7 @@ class Service:
         except MongoError as error:
             reply = error.reply()
         except DbError as error:
+            log_damage(error, f"{name} {request.command.get(name)} in {request.command.get('$db')}")
             reply = mongo_error(error).reply()
         except RecursionError:
             reply = MongoError(15, "The command is nested too deeply.").reply()
@@ -105,20 +112,28 @@ class Service:
             log_command(request, code_of(reply), charge_ru, elapsed_ms)
         if "ok" not in reply:
             reply["ok"] = 1.0
-        if "lsid" in request.command:
-            reply |= self._times()
+        if "lsid" in request.command or name in HELLO:
+            reply |= self.times()
         if call is not None and call.in_transaction and reply.get("ok") == 0.0:
             self._abort(call, reply)
         return reply
 
-    def _times(self) -> Document:
-        """What causally consistent sessions pass on. Every read here is of the latest state."""
-        now = Timestamp(self.engine.now_ms() // 1000, 1)
-        signature = {"hash": bytes(20), "keyId": Int64(0)}
-        return {
-            "operationTime": now,
-            "$clusterTime": {"clusterTime": now, "signature": signature},
-        }
+    def times(self) -> Document:
+        """What causally consistent sessions pass on, made once a second. Every read here is of the
+        latest state."""
+        second = self.engine.now_ms() // 1000
+        if second != self._second:
+            now = Timestamp(second, 1)
+            signature = {"hash": bytes(20), "keyId": Int64(0)}
+            gossip = RawBSONDocument(encode({"clusterTime": now, "signature": signature}))
+            self._second, self._times = second, {"operationTime": now, "$clusterTime": gossip}
+            self._time_elements = encode(self._times)[4:-1]
+        return self._times
+
+    def time_elements(self) -> bytes:
+        """The same as elements of a document."""
+        self.times()
+        return self._time_elements
 
     def _call(self, client: Client, request: Request) -> Call:
         name = request.name

@@ -10,7 +10,8 @@ from typing import Any
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.language import MISSING
 from armillary.api.mongo.match.paths import leaves
-from armillary.encoding.bson_values import is_number, number_of, sort_key, type_name
+from armillary.encoding.bson.codec import UndefinedValue
+from armillary.encoding.bson.values import is_number, number_of, sort_key, type_name
 
 Spec = list[tuple[tuple[str, ...], bool]]
 """(path, descending)"""
@@ -59,21 +60,36 @@ class Descending:
 
 
 def field_key(document: Any, path: tuple[str, ...], descending: bool) -> Any:
-    keys = []
-    for leaf in leaves(document, path):
-        if leaf is MISSING:
-            keys.append((5,))
-        elif type(leaf) is list:
-            keys += map(sort_key, leaf) if leaf else [(0,)]
-        else:
-            keys.append(sort_key(leaf))
-    if not keys:
-        return (5,)
+    keys = [_value_key(one) for one in field_values(document, path)]
     return max(keys) if descending else min(keys)
 
 
-def sort_function(spec: Spec) -> Callable[[Any], Any]:
-    """A key for `sorted`, over all fields at once."""
+def field_value(document: Any, path: tuple[str, ...], descending: bool) -> Any:
+    """The value that counts; MISSING: none."""
+    values = field_values(document, path)
+    return max(values, key=_value_key) if descending else min(values, key=_value_key)
+
+
+def field_values(document: Any, path: tuple[str, ...]) -> list[Any]:
+    """Every value that an index would have, at least one; an empty array is undefined."""
+    values: list[Any] = []
+    for leaf in leaves(document, path):
+        if type(leaf) is list:
+            values += leaf or [UndefinedValue()]
+        else:
+            values.append(leaf)
+    return values or [MISSING]
+
+
+def _value_key(value: Any) -> Any:
+    return sort_key(None if value is MISSING else value)
+
+
+def sort_function(spec: Spec, fold: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
+    """A key for `sorted`, over all fields at once; `fold` is of a collation."""
+    if fold is not None:
+        folded, plain = fold, sort_function(spec)
+        return lambda document: plain(folded(document))
     if len(spec) == 1 and not spec[0][1]:
         path = spec[0][0]
         return lambda document: field_key(document, path, False)

@@ -6,15 +6,15 @@ response, so that the headers every client relies on are always there. Facts: no
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import orjson
 
+from armillary.api.core.fast import new_activity
 from armillary.api.core.paths import Path
-from armillary.api.errors import wire
+from armillary.api.errors import log_damage, wire
 from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.options import Options
 from armillary.budget import Budget
@@ -46,6 +46,7 @@ CHARGE: Final = "x-ms-request-charge"
 Headers: TypeAlias = Mapping[str, str | None]
 NONE: Final[Headers] = {}
 THROTTLED_RU: Final = 0.38
+TOO_LARGE: Final = 'Message: {"Errors":["Request size is too large"]}'  # as SDKs look for it
 BODILESS: Final = frozenset({204, 304})
 
 
@@ -66,6 +67,16 @@ class Call:
     @property
     def names(self) -> tuple[str, ...]:
         return self.path.names
+
+    @property
+    def host(self) -> str:
+        """Host and port as the client sees them."""
+        headers = self.request.headers
+        host = headers.get("host", "localhost")
+        if self.gateway.settings.trust_forwarded:
+            # Of several proxies, what the outermost said.
+            host = headers.get("x-forwarded-host", "").partition(",")[0].strip() or host
+        return host
 
     def json(self) -> Any:
         """The body, whatever JSON it is."""
@@ -91,12 +102,19 @@ def reply(
 ) -> Response:
     """`ru`: None for a call about metadata. A header that is None is left out."""
     charge = metadata_ru(write=call.request.method != "GET") if ru is None else ru
-    found = {name: text for name, text in headers.items() if text is not None}
     given = call.request.headers.get(ACTIVITY)
-    activity = given if given and _is_plain(given) else str(uuid.uuid4())
+    activity = given if given and _is_plain(given) else new_activity()
+    return response_of(status, activity, format_charge(charge), headers, body)
+
+
+def response_of(
+    status: int, activity: str, charge: str, headers: Headers, body: bytes = b""
+) -> Response:
+    """What every answer has; fast paths fill forms of it."""
+    found = {name: text for name, text in headers.items() if text is not None}
     return Response(
         status,
-        {**COMMON, ACTIVITY: activity, CHARGE: format_charge(charge), **found},
+        {**COMMON, ACTIVITY: activity, CHARGE: charge, **found},
         body if status not in BODILESS else b"",
     )
 
@@ -141,6 +159,7 @@ def _is_plain(text: str) -> bool:
 
 def refusal(call: Call, error: DbError) -> Response:
     """The answer to a request that could not be served."""
+    log_damage(error, f"{call.request.method} {call.request.target}")
     status, sub_status, code, message = wire(error)
     headers: dict[str, str] = {}
     if sub_status:

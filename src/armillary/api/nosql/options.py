@@ -18,6 +18,9 @@ from armillary.values import JSON
 KEY: Final = "x-ms-documentdb-partitionkey"
 AUTOSCALE: Final = "x-ms-cosmos-offer-autopilot-settings"
 RANGE_ID: Final = "x-ms-documentdb-partitionkeyrangeid"
+CONTAINER_RID: Final = "x-ms-cosmos-intended-collection-rid"
+UPSERT: Final = "x-ms-documentdb-is-upsert"
+CROSS_PARTITION: Final = "x-ms-documentdb-query-enablecrosspartition"
 
 #: Strongest first. A request may ask for its account's level or a weaker one.
 LEVELS: Final = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
@@ -55,7 +58,7 @@ class Options:
 
     @property
     def is_upsert(self) -> bool:
-        return self.flag("x-ms-documentdb-is-upsert")
+        return self.flag(UPSERT)
 
     @property
     def is_minimal(self) -> bool:
@@ -116,7 +119,7 @@ class Options:
 
     @property
     def container_rid(self) -> str | None:
-        return self.headers.get("x-ms-cosmos-intended-collection-rid")
+        return self.headers.get(CONTAINER_RID)
 
     # --- pages ----------------------------------------------------------------------------------
 

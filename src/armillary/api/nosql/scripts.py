@@ -19,7 +19,6 @@ import orjson
 from armillary.api.http.messages import Begun, Response
 from armillary.api.nosql.call import Call, answered, reply
 from armillary.api.nosql.items.placing import (
-    Place,
     item_headers,
     item_headers_at,
     place_of_key,
@@ -68,7 +67,7 @@ def begin_script(call: Call) -> Begun:
         script = ResourceRecord("sproc", "", ECHO, ECHO, {"id": ECHO, "body": ECHO_TEXT}, "", 0, 0)
     else:
         script = ResourceStore(store.engine, "sproc", store.state.record.rid).read(call.names[2])
-    key = required_key(call)
+    key = required_key(call, store)
     with placed(call, store, key):
         if len(key) < len(store.state.definition.partition_key.paths):
             raise PartitionKeyMismatch
@@ -171,11 +170,11 @@ def _headers(
         return item_headers_at(call, store, key)
     owner = place_of_key(store, key).owner
     version = call.gateway.session_version(owner.space)
-    return item_headers(store, Place(owner, version, executed.lsn))
+    return item_headers(store, owner.ordinal, version, executed.lsn)
 
 
 def later(call: Call, future: Future[Executed], finish: Callable[[], Response]) -> Begun:
-    """The answer is made in the thread that ran the script: it may read, and a loop may not."""
+    """The answer is made in a thread of the scripts: it may read, and a loop may not."""
     response: Future[Response] = Future()
 
     def answer(_: Future[Executed]) -> None:

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Final
 
 import orjson
@@ -26,12 +25,12 @@ from armillary.api.core.paths import Path, parse_path
 from armillary.api.core.principals import FULL, authenticate
 from armillary.api.errors import INTERNAL, wire
 from armillary.api.http.cors import cors_headers, preflight_headers
-from armillary.api.http.messages import Begun, Request, Response, Service, Shortcut
+from armillary.api.http.messages import Begun, Request, Response, Service
 from armillary.api.nosql.authorization import authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
-from armillary.api.nosql.fast.creates import HotCreates
-from armillary.api.nosql.fast.queries import HotQueries
-from armillary.api.nosql.fast.reads import HotReads
+from armillary.api.nosql.fast.creates import Creates
+from armillary.api.nosql.fast.queries import Queries
+from armillary.api.nosql.fast.reads import PointReads
 from armillary.api.nosql.operation_names import container_named, logged_name, operation_name
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.routes import Route, find_route
@@ -55,25 +54,23 @@ class NosqlService(Service):
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self._faults = gateway.shared.cells  # HOT: looked at by every request; 0: there are none
-        self._shortcuts: tuple[Shortcut, ...] = ()
-        if gateway.settings.quick_reads and not gateway.settings.cors_origins:
-            self._shortcuts = (
-                HotReads(gateway, self._faults),
-                HotQueries(gateway, self._faults),
-                HotCreates(
-                    gateway,
-                    self._faults,
-                    lambda request: self._routed(self._bare(request))[0],
-                    BEGUN_BYTES_MAX,
-                ),
+        settings = gateway.settings
+        if (settings.quick_reads or settings.loop_reads) and not settings.cors_origins:
+            reads = PointReads(gateway, self._faults)
+            creates = Creates(
+                gateway,
+                self._faults,
+                lambda request: self._routed(self._bare(request))[0],
+                BEGUN_BYTES_MAX,
             )
+            self._fast_paths = (reads, Queries(gateway, self._faults), creates)
 
     @property
-    def shortcuts(self) -> Sequence[Shortcut]:
-        return self._shortcuts
+    def says_where(self) -> bool:
+        return True
 
     def is_quick(self, request: Request) -> bool:
-        """Point reads. By their form alone: whoever answers finds out about the rest."""
+        """Point reads. By their form alone: the handler finds out about the rest."""
         return (
             request.method == "GET"
             and self.gateway.settings.quick_reads
@@ -195,6 +192,8 @@ class NosqlService(Service):
         if route is None:
             raise UnknownMethod
         authorize(call, route)
+        if route.writes:
+            gateway.regions.check_writes(call.host)
         return call, route
 
     def _counted(self, call: Call, route: Route) -> Response:

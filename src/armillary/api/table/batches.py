@@ -58,7 +58,7 @@ def run_batch(call: Call, read: Read) -> Response:
     if len(parts) == 1 and parts[0].method == "GET" and not parts[0].in_changeset:
         return _read_alone(call, parts[0], read)
     if not parts:
-        raise refused("input", message="The batch has no operations.")
+        raise refused("input", hint="The batch has no operations.")
     token = str(uuid.uuid4())
     try:
         answers, ru = _run(call, parts)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
 import orjson
 
-from armillary.api.errors import TABLE_INTERNAL, Reply, table_wire
+from armillary.api.core.fast import new_activity
+from armillary.api.errors import TABLE_INTERNAL, Reply, log_damage, table_wire
 from armillary.api.http.messages import Request, Response
 from armillary.api.table.auth.callers import FULL, Caller
 from armillary.api.table.flavours import Flavour
@@ -29,6 +30,7 @@ NOWHERE: Final = Target("service")
 LEVELS: Final[tuple[Level, ...]] = ("nometadata", "minimalmetadata", "fullmetadata")
 VERSION: Final = "2019-02-02"
 NONE: Final[Mapping[str, str]] = {}
+CLIENT_ID_CHARACTERS_MAX: Final = 64
 PREFERENCES: Final = ("return-no-content", "return-content")
 
 
@@ -75,6 +77,7 @@ class Call:
         return text if text in PREFERENCES else None
 
 
+@lru_cache(maxsize=64)
 def level_of(text: str) -> Level:
     lower = text.lower().replace(" ", "")
     for level in LEVELS:
@@ -104,25 +107,48 @@ def reply(
     level: str | None = None,
 ) -> Response:
     """`ru`: None for a call about tables or the service."""
-    charge = metadata_ru(write=call.method != "GET") if ru is None else ru
-    found = {
-        "x-ms-request-id": str(uuid.uuid4()),
-        "x-ms-version": _version(call.headers.get("x-ms-version", VERSION)),
-        "x-ms-request-charge": f"{rounded(charge):.2f}".rstrip("0").rstrip(".") or "0",
-        "Cache-Control": "no-cache",
-    }
     client_id = call.headers.get("x-ms-client-request-id")
-    if client_id and len(client_id) <= 64 and client_id.isascii() and client_id.isprintable():
-        found["x-ms-client-request-id"] = client_id
+    found = reply_headers(
+        new_activity(),
+        shown_version(call.headers.get("x-ms-version", VERSION)),
+        shown_charge(metadata_ru(write=call.method != "GET") if ru is None else ru),
+        client_id if client_id and is_client_id(client_id) else None,
+    )
     if body:
         found["Content-Type"] = call.flavour.content_type_of(level or call.level)
     found.update(headers)
     return Response(status, found, body)
 
 
-def _version(text: str) -> str:
+def reply_headers(
+    request_id: str, version: str, charge: str, client_id: str | None
+) -> dict[str, str]:
+    """Of every answer."""
+    found = {
+        "x-ms-request-id": request_id,
+        "x-ms-version": version,
+        "x-ms-request-charge": charge,
+        "Cache-Control": "no-cache",
+    }
+    if client_id is not None:
+        found["x-ms-client-request-id"] = client_id
+    return found
+
+
+@lru_cache(maxsize=1024)
+def shown_charge(ru: float) -> str:
+    return f"{rounded(ru):.2f}".rstrip("0").rstrip(".") or "0"
+
+
+@lru_cache(maxsize=64)
+def shown_version(text: str) -> str:
     """The one that the client speaks, if it is one."""
     return text if len(text) == len(VERSION) and text.replace("-", "").isdecimal() else VERSION
+
+
+def is_client_id(text: str) -> bool:
+    """One that is echoed."""
+    return len(text) <= CLIENT_ID_CHARACTERS_MAX and text.isascii() and text.isprintable()
 
 
 def document(
@@ -159,6 +185,7 @@ def error_body(answer: Reply, flavour: Flavour, request_id: str, index: int | No
 
 
 def refusal(call: Call, error: DbError) -> Response:
+    log_damage(error, f"{call.request.method} {call.request.target}")
     answer = table_wire(error, storage=call.flavour.is_storage)
     headers: dict[str, str] = {}
     wait_ms = error.facts.get("retry_after_ms")

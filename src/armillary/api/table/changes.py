@@ -21,7 +21,8 @@ from armillary.api.table.flavours import Flavour
 from armillary.api.table.problems import refused
 from armillary.api.table.wire.etags import is_condition, same_etag
 from armillary.api.table.wire.forms import Entity, make_item, own_properties
-from armillary.encoding.edm_values import Tagged, item_id
+from armillary.encoding.documents import made_body
+from armillary.encoding.edm.values import Tagged, item_id
 from armillary.errors import (
     Conflict,
     DbError,
@@ -137,7 +138,8 @@ def operation_of(change: Change, seen: Seen | None, flavour: Flavour) -> Operati
         if len(properties) > flavour.properties_max:
             raise refused("property count")
     item = make_item(change.partition_key, change.row_key, properties)
-    return Operation(_store_kind(change, seen), change.id, item, if_match=etag)
+    kind = _store_kind(change, seen)
+    return Operation(kind, change.id, if_match=etag, body_for=lambda _: made_body(item))
 
 
 def _store_kind(change: Change, seen: Seen | None) -> str:

@@ -16,12 +16,10 @@ from armillary.api.table.problems import refused
 from armillary.api.table.wire.etags import etag_of
 from armillary.api.table.wire.forms import read_entity
 from armillary.api.table.wire.presenting import selected, view_of
-from armillary.encoding.documents import BODY_BYTES
-from armillary.encoding.edm_values import item_id
+from armillary.encoding.edm.values import item_id
 from armillary.errors import DbError, OwnerNotFound
-from armillary.partition.request_units import read_ru
 from armillary.store.catalog.tables import TABLES_DB
-from armillary.store.items.containers import ContainerStore
+from armillary.store.items.containers import ContainerStore, Sent
 from armillary.store.items.reading import Stored
 from armillary.store.items.requests import Done
 
@@ -44,12 +42,10 @@ def read_one(call: Call) -> Response:
     if not call.flavour.is_storage and not (target.partition_key and target.row_key):
         raise refused("keys empty")
     store = store_of(call)
-    found = store.read_placed(item_id(target.row_key), (target.partition_key,)).value
-    stored = Stored(found)
-    item = orjson.loads(stored.text)
+    value, _, _, ru = store.read_placed(item_id(target.row_key), (target.partition_key,))
+    item = orjson.loads(Stored(value).text)
     body = view_of(call, target.table, selected(call)).show_alone(item)
-    ru = read_ru(BODY_BYTES.unpack_from(found)[0])
-    return document(call, 200, body, {"ETag": etag_of(stored.etag)}, ru=ru)
+    return document(call, 200, body, {"ETag": etag_of(item["_etag"])}, ru=ru)
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -90,14 +86,16 @@ def begin_one(call: Call, change: Change) -> Begun:
     store = store_of(call)
     sent = changes.start(store, change, call.flavour)
 
-    def finish() -> Response | None:
-        try:
-            done = store.finish(sent)
-        except DbError as error:
-            return None if changes.has_raced(change, error) else refusal(call, error)
-        return None if done is None else answer(call, change, done)
+    return Begun(sent.future, lambda: finish_one(call, store, change, sent))
 
-    return Begun(sent.future, finish)
+
+def finish_one(call: Call, store: ContainerStore, change: Change, sent: Sent) -> Response | None:
+    """When the future is done. None: nothing has happened; begin again."""
+    try:
+        done = store.finish(sent)
+    except DbError as error:
+        return None if changes.has_raced(change, error) else refusal(call, error)
+    return None if done is None else answer(call, change, done)
 
 
 def answer(call: Call, change: Change, done: Done) -> Response:

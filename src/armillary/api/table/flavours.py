@@ -11,12 +11,14 @@ from typing import Final, Literal, TypeAlias
 
 from armillary import limits
 from armillary.api.table.problems import refused
-from armillary.encoding.edm_values import TICKS_MIN_STORAGE
+from armillary.encoding.edm.values import TICKS_MIN_STORAGE
 
 Name: TypeAlias = Literal["cosmos", "storage"]
 
 FORBIDDEN_NAME: Final = frozenset("/\\#?")
+RESERVED_NAMES: Final = frozenset({"Tables", "$batch", "$settings"})
 _KEY_REFUSED: Final = re.compile("[/\\\\#?\u0000-\u001f\u007f-\u009f]")
+KEY_HINT: Final = "PartitionKey and RowKey can't contain / \\ # ? and control characters."
 _STORAGE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
@@ -40,7 +42,7 @@ class Flavour:
 
     def check_table_name(self, name: object) -> str:
         if not isinstance(name, str):
-            raise refused("input")
+            raise refused("input", hint="TableName has to be a string.")
         if self.is_storage:
             if not 3 <= len(name) <= 63:
                 raise refused("table name length")
@@ -54,12 +56,14 @@ class Flavour:
                 raise refused("table name character", character)
         if name.endswith(" "):
             raise refused("table name space")
+        if name in RESERVED_NAMES:
+            raise refused("input", hint=f"The name {name!r} means something else in a path.")
         return name
 
     def check_keys(self, partition_key: object, row_key: object) -> tuple[str, str]:
         """Both keys of an entity that is written."""
         if not isinstance(partition_key, str) or not isinstance(row_key, str):
-            raise refused("input")
+            raise refused("input", hint="PartitionKey and RowKey are strings.")
         if not self.is_storage and not (partition_key and row_key):
             raise refused("keys empty")
         for key, most in (
@@ -67,7 +71,7 @@ class Flavour:
             (row_key, self.row_key_bytes_max),
         ):
             if _KEY_REFUSED.search(key) is not None:
-                raise refused("key characters")
+                raise refused("key characters", hint=KEY_HINT)
             if len(key) * 4 > most and self._key_bytes(key) > most:
                 raise refused("key length", f"{most} bytes")
         return partition_key, row_key
@@ -76,7 +80,7 @@ class Flavour:
         try:
             return len(key.encode("utf-16-le" if self.is_storage else "utf-8"))
         except UnicodeEncodeError as error:  # half of a surrogate pair
-            raise refused("key characters") from error
+            raise refused("key characters", hint=KEY_HINT) from error
 
 
 COSMOS: Final = Flavour(

@@ -6,7 +6,10 @@ from __future__ import annotations
 from armillary.errors import BadInput
 
 
-def refused(problem: str, detail: object = "", message: str | None = None) -> BadInput:
-    """The error to raise. `message`: where the row leaves the text to us, and for logs."""
-    text = message or f"The request is refused: {problem}."
-    return BadInput(text, problem=problem, detail=detail)
+def refused(
+    problem: str, detail: object = "", message: str | None = None, hint: str = ""
+) -> BadInput:
+    """The error to raise. `message`: where the row leaves the text to us, and for logs. `hint`: a
+    sentence behind the service's own, which often does not say what is wrong."""
+    text = message or hint or f"The request is refused: {problem}."
+    return BadInput(text, problem=problem, detail=detail, hint=hint)

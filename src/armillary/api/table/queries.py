@@ -21,14 +21,14 @@ from armillary.api.table.filter.conditions import KEY_ORDER, Question, question,
 from armillary.api.table.filter.predicate import Item
 from armillary.api.table.problems import refused
 from armillary.api.table.wire.presenting import METADATA, selected, view_of
-from armillary.encoding.documents import BODY_BYTES
-from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY, item_id
+from armillary.encoding.edm.values import PARTITION_KEY, ROW_KEY, item_id
 from armillary.errors import NotFound, OwnerNotFound
 from armillary.limits import TABLE_PAGE_ENTITIES_MAX
-from armillary.partition.request_units import miss_ru, read_ru
+from armillary.partition.request_units import miss_ru
 from armillary.query.access.order import has_order_index
 from armillary.query.expr.rows import StoredRow
-from armillary.query.plan.nodes import Plan, simple_plan
+from armillary.query.plan.nodes import simple_plan
+from armillary.query.run.continuation import query_digest
 from armillary.query.run.pages import QueryPage, run_plan
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.reading import Stored
@@ -36,6 +36,7 @@ from armillary.store.items.reading import Stored
 NEXT_PARTITION: Final = "x-ms-continuation-NextPartitionKey"
 NEXT_ROW: Final = "x-ms-continuation-NextRowKey"
 NO_ROW: Final = "NA"  # what Cosmos DB sends; clients echo it
+TOP_HINT: Final = f"$top is a number from 1 to {TABLE_PAGE_ENTITIES_MAX}."
 BY_KEYS: Final = simple_plan(stored=True, order=KEY_ORDER)
 
 
@@ -43,7 +44,9 @@ def query_entities(call: Call) -> Response:
     store = store_of(call)
     storage = call.flavour.is_storage
     ordered = storage and has_order_index(BY_KEYS, store.state.plan)
-    asked = question(call.parameters.get("$filter", ""), storage=storage, ordered=ordered)
+    text = call.parameters.get("$filter", "")
+    asked = question(text, storage=storage, ordered=ordered)
+    known_by = query_digest(text)
     most = page_size(call)
     token = call.parameters.get("NextPartitionKey") or None
     sas = call.caller.sas
@@ -56,6 +59,7 @@ def query_entities(call: Call) -> Response:
         store,
         plan,
         text=f"$filter={asked.shape}",
+        query=known_by,
         continuation=token,
         max_items=most,
         budget=call.request.budget,
@@ -63,8 +67,19 @@ def query_entities(call: Call) -> Response:
     ru = page.metrics.charge_ru()
     items = [orjson.loads(row.text) for row in _stored(page)]
     token = page.continuation
-    if token is not None and len(items) == most and _is_end(store, plan, token):
-        token = None
+    if token is not None and len(items) == most:
+        # Clients count pages: no empty one should follow a full last one (table 7).
+        ahead = run_plan(
+            store,
+            plan,
+            query=known_by,
+            continuation=token,
+            max_items=1,
+            budget=call.request.budget,
+        )
+        ru += ahead.metrics.charge_ru()
+        if not ahead.rows and ahead.continuation is None:
+            token = None
     return _answer(call, items, token, ru)
 
 
@@ -78,16 +93,10 @@ def _covers(sas: Sas, item: Item) -> bool:
     return sas.covers(item[PARTITION_KEY], item[ROW_KEY])
 
 
-def _is_end(store: ContainerStore, plan: Plan, token: str) -> bool:
-    """Clients count pages: no empty one should follow a full last one (table 7)."""
-    page = run_plan(store, plan, continuation=token, max_items=1)
-    return not page.rows and page.continuation is None
-
-
 def _point(call: Call, store: ContainerStore, asked: Question, keys: tuple[str, str]) -> Response:
     partition_key, row_key = keys
     try:
-        value = store.read_placed(item_id(row_key), (partition_key,)).value
+        value, _, _, ru = store.read_placed(item_id(row_key), (partition_key,))
     except OwnerNotFound:
         raise
     except NotFound:
@@ -95,7 +104,6 @@ def _point(call: Call, store: ContainerStore, asked: Question, keys: tuple[str, 
     item = orjson.loads(Stored(value).text)
     sas = call.caller.sas
     passes = asked.holds(item) and (sas is None or _covers(sas, item))
-    ru = read_ru(BODY_BYTES.unpack_from(value)[0])
     return _answer(call, [item] if passes else [], None, ru)
 
 
@@ -118,7 +126,7 @@ def page_size(call: Call) -> int:
     if text is None:
         return TABLE_PAGE_ENTITIES_MAX
     if not (text.isascii() and text.isdecimal()) or not 1 <= len(text) <= 9 or int(text) < 1:
-        raise refused("url")
+        raise refused("url", hint=TOP_HINT)
     if call.flavour.is_storage and int(text) > TABLE_PAGE_ENTITIES_MAX:
-        raise refused("url")
+        raise refused("url", hint=TOP_HINT)
     return min(int(text), TABLE_PAGE_ENTITIES_MAX)

@@ -23,6 +23,9 @@ from armillary.api.http.messages import Begun, Request, Response, Service
 from armillary.api.table.auth.authentication import authenticate
 from armillary.api.table.auth.authorization import authorize
 from armillary.api.table.call import Call, internal_error, refusal
+from armillary.api.table.fast.reads import FastReads
+from armillary.api.table.fast.requests import METHODS, EntityRequests
+from armillary.api.table.fast.upserts import KINDS, FastUpserts
 from armillary.api.table.flavours import COSMOS, FLAVOURS, Flavour
 from armillary.api.table.names import check_reference
 from armillary.api.table.routes import Route, find_route
@@ -58,6 +61,17 @@ class TableService(Service):
         self.accounts = tuple(dict.fromkeys((self.account, *USUAL_ACCOUNTS)))
         self.flavour = flavour
         self._faults = gateway.shared.cells  # 0: there are none
+        if gateway.settings.quick_reads and not gateway.settings.cors_origins:
+            ways = (False, True)
+            self._fast_paths = (
+                *(FastReads(self, secure=secure) for secure in ways),
+                *(
+                    FastUpserts(self, one, BEGUN_BYTES_MAX, secure=secure)
+                    for one in KINDS
+                    for secure in ways
+                ),
+                *(EntityRequests(self, one, secure=secure) for one in METHODS for secure in ways),
+            )
 
     def is_quick(self, request: Request) -> bool:
         """Point reads. By their form alone: the handler finds out about the rest."""
@@ -73,6 +87,22 @@ class TableService(Service):
         if request.method != "GET" or "RowKey=" in request.target:
             return None
         return split_target(request.target)[0]
+
+    def screen(self, request: Request) -> Response | None:
+        """A signature is over the headers: a body without one need not be read."""
+        path, query = split_target(request.target)
+        try:
+            authenticate(
+                self.gateway,
+                request,
+                path,
+                parse_parameters(query),
+                self.accounts,
+                storage=self.flavour.is_storage,
+            )
+        except DbError as error:
+            return refusal(self._bare(request), error)
+        return None
 
     def handle(self, request: Request) -> Response:
         bare = self._bare(request)
@@ -113,6 +143,10 @@ class TableService(Service):
             return LOGGED.get(find_route(bare).operation, "Metadata")
         except DbError:
             return None
+
+    def call_of(self, request: Request) -> Call:
+        """Of a request that was let in before."""
+        return self._routed(self._bare(request))[0]
 
     def _bare(self, request: Request) -> Call:
         return Call(self.gateway, request, self.flavour, self.account, method=request.method)

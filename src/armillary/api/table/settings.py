@@ -15,8 +15,8 @@ from xml.etree import ElementTree
 import orjson
 
 from armillary.api.table.wire.forms import make_item
-from armillary.encoding import edm_values as edm
-from armillary.encoding.edm_values import item_id
+from armillary.encoding.edm import values as edm
+from armillary.encoding.edm.values import item_id
 from armillary.errors import Conflict, NotFound
 from armillary.store.catalog.tables import TABLES_DB, make_table
 from armillary.store.items.preparation import Operation

@@ -100,7 +100,7 @@ def _top(call: Call) -> int:
     if text is None:
         return TABLE_PAGE_TABLES_MAX
     if not text.isdecimal() or not text.isascii() or int(text) < 1:
-        raise refused("url")
+        raise refused("url", hint=f"$top is a number from 1 to {TABLE_PAGE_TABLES_MAX}.")
     return min(int(text), TABLE_PAGE_TABLES_MAX)
 
 
@@ -110,7 +110,7 @@ def _after(token: str | None) -> bytes:
     try:
         return base64.b64decode(token, altchars=b"-_", validate=True)
     except ValueError as error:
-        raise refused("url") from error
+        raise refused("url", hint="NextTableName is none that this server gave.") from error
 
 
 def asked_throughput(call: Call) -> Throughput | None:

@@ -15,7 +15,7 @@ import orjson
 import typer
 from rich.console import Console
 
-from armillary.commands.complaints import EXIT_PARTIAL, EXIT_USAGE, Complaint, complaining
+from armillary.commands.errors import EXIT_PARTIAL, EXIT_USAGE, CommandError, reporting_errors
 
 if TYPE_CHECKING:
     from armillary.advisor.advice.advising import Advice
@@ -55,6 +55,9 @@ def advise(
     container: str = typer.Option(None, help="Of a live container; else its name in the answer."),
     scenario: str = typer.Option(None, help="A worked example instead of data; 'list' names them."),
     html: Path = typer.Option(None, help="Also write a page with plots."),  # noqa: B008
+    graph: bool = typer.Option(
+        False, "--graph", help="A graph: which vertex property. CSV, GraphSON, or a container."
+    ),
     replay: bool = typer.Option(True, help="Play the workload out under the best keys."),
     seed: int = typer.Option(0, help="For the sample and everything else by chance."),
     json: bool = typer.Option(False, "--json", help="Answer and errors as JSON."),
@@ -65,10 +68,16 @@ def advise(
       armillary advise orders.jsonl --workload workload.json --throughput 40000
       armillary advise data/*.parquet --storage 2TB --growth 5GB --json
       armillary advise --scenario vehicles
+      armillary advise --graph people.csv knows.csv
     """
-    with complaining(json, STOPPED):
+    with reporting_errors(json, STOPPED):
         if find_spec("polars") is None:
-            raise Complaint(NEEDS, EXIT_USAGE)
+            raise CommandError(NEEDS, EXIT_USAGE)
+        if graph:
+            from armillary.commands.advise.graphs import advise_graph
+
+            advise_graph(list(data or ()), database, container, as_json=json)
+            return
         if scenario == "list":
             _list_scenarios()
             return
@@ -175,7 +184,7 @@ class _Run:
         from armillary.advisor.reading.frames import Reading
 
         if not data and trace is None:
-            raise Complaint("Say what to advise on: files, a data folder, '-'.", EXIT_USAGE)
+            raise CommandError("Say what to advise on: files, a data folder, '-'.", EXIT_USAGE)
         reading = Reading()
         wanted = wanted_paths(workload, candidates)
         with self._items(data, trace, reading) as (frames, found_key):
@@ -227,10 +236,12 @@ class _Run:
 
     def answer(self, advice: Advice, html: Path | None) -> None:
         from armillary.advisor.advice.answer import as_json
+        from armillary.advisor.advice.verdict import settled, verdict_lines
 
         name = self.container or "items"
-        answer = as_json(advice, name)
         comparison = self._replayed(advice, html is not None)
+        advice = settled(advice, comparison)
+        answer = {"verdict": verdict_lines(advice, comparison), **as_json(advice, name)}
         if comparison is not None:
             answer["replay"] = comparison.as_json()
         if html is not None and comparison is not None:

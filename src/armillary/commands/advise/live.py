@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from armillary.advisor.keys.candidates import Candidate, plain
@@ -11,7 +12,7 @@ from armillary.commands.query.asking import find_container, open_data
 from armillary.commands.remote import Remote, is_remote, path_of
 from armillary.commands.remote_items import RemoteItems
 from armillary.commands.sources import pick
-from armillary.encoding.edm_json import plain_values
+from armillary.encoding.edm.json import plain_values
 from armillary.encoding.partition_key import parse_definition
 from armillary.engine.opening import is_there
 from armillary.keys.synthetic import SyntheticKey
@@ -70,7 +71,7 @@ def _key(body: dict[str, JSON]) -> Candidate | None:
         )
     told = body.get("partitionKey")
     if is_table(body):
-        return plain(("PartitionKey",))
+        return replace(plain(("PartitionKey",)), of_table=True)
     if told is None:
         return None
     definition = parse_definition(told)

@@ -1,4 +1,4 @@
-"""The answer of `armillary advise` in a terminal: a table, and below it what to do."""
+"""The answer of `armillary advise` in a terminal: the verdict, and below it what it rests on."""
 
 import json
 from typing import Any, Final
@@ -13,10 +13,11 @@ from rich.text import Text
 
 from armillary.advisor.page.words import days, money, number, percent, seconds
 from armillary.advisor.replay.result import Comparison
+from armillary.advisor.replay.verdicts import LOST, lost
 
 ROWS_MAX: Final = 8
 WIDE: Final = 100
-_COLOURS: Final = {"recommended": "green", "acceptable": "yellow", "rejected": "red"}
+VERDICT_COLOURS: Final = {"recommended": "green", "acceptable": "yellow", "rejected": "red"}
 
 
 def show(
@@ -26,10 +27,16 @@ def show(
     *,
     rows: int = ROWS_MAX,
 ) -> None:
+    title, *lines = answer["verdict"]
+    console.print(Text(title, style="bold"))
+    for line in lines:
+        console.print(Padding(Text(f"· {line}"), (0, 0, 0, 2)))
+    console.print()
     console.print(_head(answer))
     console.print(_table(answer, rows, wide=console.width >= WIDE))
     if comparison is not None:
-        console.print(_replay(comparison, answer))
+        console.print(_replay(comparison, answer, wide=console.width >= WIDE))
+        console.print(Text(f"{LOST}.", style="dim"))
     console.print(_recommendation(answer))
     for one in answer["patterns"]:
         console.print(Text.assemble((f"Pattern: {one['name']}. ", "bold"), one["seen"]))
@@ -61,7 +68,7 @@ def _table(answer: dict[str, Any], rows: int, *, wide: bool) -> Table:
     for name in ("score", "values", "φ", "heat", "cross", "RU/s", *(["$/month"] if wide else [])):
         table.add_column(name, justify="right", min_width=max(5, len(name)))
     for one in _chosen(answer, rows):
-        m, colour = one["measures"], _COLOURS[one["verdict"]]
+        m, colour = one["measures"], VERDICT_COLOURS[one["verdict"]]
         table.add_row(
             str(one["rank"]),
             escape(one["key"]),
@@ -77,7 +84,7 @@ def _table(answer: dict[str, Any], rows: int, *, wide: bool) -> Table:
     return table
 
 
-def _replay(comparison: Comparison, answer: dict[str, Any]) -> Table:
+def _replay(comparison: Comparison, answer: dict[str, Any], *, wide: bool) -> Table:
     """The same operations under each key, by the rules of the server (`armillary replay`)."""
     verdicts = {one["key"]: one["verdict"] for one in answer["candidates"]}
     title = (
@@ -87,19 +94,20 @@ def _replay(comparison: Comparison, answer: dict[str, Any]) -> Table:
         box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left"
     )
     table.add_column("key", overflow="fold", min_width=12)
-    for name in ("429s", "lost", "p99", "busiest", "asked", "20 GB", "RU/s", "$/h"):
+    more = ["$/h"] if wide else []
+    for name in ("429s", "lost", "p99", "busiest", "asked", "20 GB", "RU/s", *more):
         table.add_column(name, justify="right", min_width=max(4, len(name)))
     for one in comparison.replays:
         table.add_row(
-            Text(one.key, _COLOURS[verdicts[one.key]]),
+            Text(one.key, VERDICT_COLOURS[verdicts[one.key]]),
             percent(one.throttled_share),
-            percent(min(1.0, one.failed_share + one.full / max(one.operations, 1.0))),
+            lost(one),
             seconds(one.wait_p99_ms),
             f"{one.skew:.2f}×",
             number(one.fan_out_mean),
             days(None if one.full_key is None else one.full_key.days),
             "none" if one.needed_ru is None else _count(one.needed_ru),
-            money(one.needed_cost_per_hour),
+            *([money(one.needed_cost_per_hour)] if wide else []),
         )
     return table
 
@@ -128,8 +136,8 @@ def _recommendation(answer: dict[str, Any]) -> RenderableType:
     title = f"{first['key']}  ({first['kind']})"
     if first["verdict"] != "recommended":
         title = f"No key passes every check; the least bad is {title}"
-    parts: list[RenderableType] = [Text(f"· {reason}") for reason in first["reasons"]]
-    parts += [Text("\nContainer", style="bold"), Text(json.dumps(first["definition"], indent=2))]
+    parts: list[RenderableType] = [Text("Container", style="bold")]
+    parts += [Text(json.dumps(first["definition"]))]
     parts += [Text("\nPython", style="bold"), Text(first["python"])]
     if first["function"]:
         parts += [Text("\nThe key in any program", style="bold"), Text(first["function"])]

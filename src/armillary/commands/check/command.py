@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from armillary.commands.complaints import EXIT_FAILED, complaining
+from armillary.commands.errors import EXIT_FAILED, reporting_errors
 
 TRACE = typer.Option(None, "--trace", help="Operations as JSON Lines instead of statistics.")
 
@@ -43,7 +43,7 @@ def check(
       armillary check http://localhost:8081 --max-key-share 10% --max-fanout 1
       armillary check --trace ops.jsonl --key /tenantId --throughput 40000 --max-429-share 1%
     """
-    with complaining(json):
+    with reporting_errors(json):
         from armillary.commands.check.measures import Subject, ask, thresholds_of
 
         wanted = thresholds_of(

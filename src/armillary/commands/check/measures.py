@@ -1,4 +1,4 @@
-"""Where the measures of `armillary check` come from, and how its answer is told.
+"""Where the measures of `armillary check` come from, and how its answer is printed.
 
 a server        GET …/usage of every container, or of one
 a data folder   the same from the counters of the processes that serve it
@@ -16,7 +16,7 @@ import orjson
 import typer
 
 from armillary.account import open_account
-from armillary.commands.complaints import EXIT_USAGE, Complaint
+from armillary.commands.errors import EXIT_USAGE, CommandError
 from armillary.commands.remote import Remote, is_remote, path_of
 from armillary.encoding.paths import Path as ItemPath
 from armillary.encoding.paths import format_path
@@ -140,7 +140,7 @@ def _of_server(source: str, subject: Subject) -> Iterator[Measures]:
 
 def _of_folder(source: str, subject: Subject) -> Iterator[Measures]:
     if not is_there(source):
-        raise Complaint(f"There is no data folder at {source}.", EXIT_USAGE)
+        raise CommandError(f"There is no data folder at {source}.", EXIT_USAGE)
     # `report`: the counters of a server that runs on the folder are read, nothing is refused.
     with open_account(source, housekeeping=False, enforce="report") as account:
         names = [
@@ -228,7 +228,7 @@ def _of_trace(subject: Subject) -> Measures:
         "max_partition_skew": Measure(found.storage_skew, f"partition {fullest.id}"),
     }
     if dearest is not None:
-        values["max_ru"] = Measure(dearest.charge_ru or 0.0, f"a {dearest.kind} as it was measured")
+        values["max_ru"] = Measure(dearest.charge_ru or 0.0, f"{dearest.kind} as it was measured")
     elif mean is not None:
         values["max_ru"] = Measure(mean.ru_mean, f"{mean.name}, by the formula")
     return Measures(f"{subject.trace.name} under {found.key}", len(trace.operations), values)

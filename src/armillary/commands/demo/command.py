@@ -4,7 +4,7 @@
 import orjson
 import typer
 
-from armillary.commands.complaints import complaining
+from armillary.commands.errors import reporting_errors
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -40,7 +40,7 @@ def demo(
 
     from rich.console import Console
 
-    with complaining(json):
+    with reporting_errors(json):
         if terminal or (server is None and find_spec("nicegui") is None):
             from armillary.commands.demo.terminal import READINGS, run_demo
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from armillary.commands.complaints import complaining
+from armillary.commands.errors import reporting_errors
 
 INTERVAL_SECONDS_MIN = 0.2
 
@@ -34,7 +34,7 @@ def partitions(
     from armillary.commands.partitions.watch import show_once, watch_on
     from armillary.commands.sources import heat_of
 
-    with complaining(json, "Stopped."), heat_of(source, database, container) as heat:
+    with reporting_errors(json, "Stopped."), heat_of(source, database, container) as heat:
         if watch:
             watch_on(heat, every, rows, as_json=json)
         else:

@@ -3,7 +3,7 @@
     open the account ──▶ pick the container ──▶ run pages until done ──▶ table, JSON or CSV
                                                                          + charge, ranges, plan
 
-`cli.py` reads the options; here is what they mean. Wrong input comes back as a `Complaint` that
+`cli.py` reads the options; here is what they mean. Wrong input comes back as a `CommandError` that
 carries its exit code: 1 when the query or the data said no, 2 when the call was wrong. An error of
 the query text is shown under the text, at its place. How answers look is in `query_report.py`.
 """
@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import orjson
 
-from armillary.account import Account, open_account
-from armillary.commands.complaints import EXIT_FAILED, EXIT_USAGE, Complaint, code_of
+from armillary.account import Account, Writer, open_account
+from armillary.commands.errors import EXIT_FAILED, EXIT_USAGE, CommandError, code_of
 from armillary.commands.query.remote import RemoteContainer
 from armillary.commands.query.report import Answer, pointed
 from armillary.container import OMITTED, Container
@@ -50,7 +50,7 @@ def read_parameters(texts: Iterable[str]) -> dict[str, JSON]:
         name, sign, value = text.partition("=")
         name = "@" + name.strip().removeprefix("@")
         if not sign or not name[1:].isidentifier() or not name.isascii():
-            raise Complaint(f"A parameter is written name=value, not {text!r}.", EXIT_USAGE)
+            raise CommandError(f"A parameter is written name=value, not {text!r}.", EXIT_USAGE)
         found[name] = _json_or_text(value)
     return found
 
@@ -70,14 +70,14 @@ def _json_or_text(text: str) -> JSON:
 # --- where ----------------------------------------------------------------------------------------
 
 
-def open_data(address: str) -> Account:
+def open_data(address: str, writer: Writer = "thread") -> Account:
     """An account that is there: to ask must not make a folder."""
     if not is_there(address):
-        raise Complaint(f"There is no data folder at {address}.", EXIT_USAGE)
+        raise CommandError(f"There is no data folder at {address}.", EXIT_USAGE)
     try:
-        return open_account(address, housekeeping=False)
+        return open_account(address, housekeeping=False, writer=writer)
     except DbError as error:
-        raise Complaint(error.message, EXIT_FAILED) from error
+        raise CommandError(error.message, EXIT_FAILED) from error
 
 
 def find_container(account: Account, database: str | None, container: str | None) -> Container:
@@ -88,7 +88,7 @@ def find_container(account: Account, database: str | None, container: str | None
         return home.container(only(container, home.containers(), "container", f"{found}/"))
     except DbError as error:  # it went meanwhile, or can't be read
         named = "/".join(name for name in (database, container) if name is not None)
-        raise Complaint(f"{named}: {error.message}", code_of(error)) from error
+        raise CommandError(f"{named}: {error.message}", code_of(error)) from error
 
 
 def only(given: str | None, there: list[str], what: str, parent: str = "") -> str:
@@ -98,10 +98,10 @@ def only(given: str | None, there: list[str], what: str, parent: str = "") -> st
         return given
     if given is not None:
         text = f"There is no {what} {parent}{given}; there are: {names}."
-        raise Complaint(text, EXIT_USAGE)
+        raise CommandError(text, EXIT_USAGE)
     if len(there) == 1:
         return there[0]
-    raise Complaint(f"Say which {what} with --{what}; there are: {names}.", EXIT_USAGE)
+    raise CommandError(f"Say which {what} with --{what}; there are: {names}.", EXIT_USAGE)
 
 
 # --- asking ---------------------------------------------------------------------------------------
@@ -130,9 +130,9 @@ def ask(container: Container | RemoteContainer, text: str, question: Question) -
                 answer.has_more = continuation is not None
                 return answer
     except BadQuery as error:
-        raise Complaint(pointed(text, error.errors), EXIT_FAILED) from error
+        raise CommandError(pointed(text, error.errors), EXIT_FAILED) from error
     except DbError as error:
-        raise Complaint(f"error: {error.message}", EXIT_FAILED) from error
+        raise CommandError(f"error: {error.message}", EXIT_FAILED) from error
 
 
 def converse(
@@ -154,5 +154,5 @@ def converse(
             continue
         try:
             answer(line)
-        except Complaint as complaint:
-            complain(str(complaint))
+        except CommandError as error:
+            complain(str(error))

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from rich.console import Console
 
-from armillary.commands.complaints import complaining
+from armillary.commands.errors import reporting_errors
 from armillary.commands.query.asking import (
     Question,
     ask,
@@ -43,7 +43,7 @@ def run_shell(
 ) -> None:
     if form == "table" and max_items is None:
         max_items = TABLE_ROWS
-    with complaining(form == "json"):
+    with reporting_errors(form == "json"):
         question = Question(
             read_parameters(parameters), read_partition_key(partition_key), max_items
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 import typer
 
-from armillary.commands.complaints import EXIT_USAGE, Complaint, complaining
+from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
 
 if TYPE_CHECKING:
     from armillary.advisor.data.sample import Sample
@@ -59,9 +59,9 @@ def replay(
       armillary replay trace.jsonl --candidates '/tenant;/tenant,/user' --throughput 4000
       armillary replay orders.jsonl --workload load.json --candidates '/customer;/id'
     """
-    with complaining(json, "Stopped."):
+    with reporting_errors(json, "Stopped."):
         if find_spec("polars") is None:
-            raise Complaint(NEEDS, EXIT_USAGE)
+            raise CommandError(NEEDS, EXIT_USAGE)
         from armillary.advisor.replay.comparison import replay_candidates
         from armillary.commands.replay.report import say, written
 
@@ -91,7 +91,7 @@ def _candidates(texts: list[str], key: str | None) -> list[Candidate]:
 
     found = parse_candidates(candidate_texts([*texts, *([key] if key else [])]))
     if not found:
-        raise Complaint(
+        raise CommandError(
             "Say which keys to compare: --candidates '/tenant;/tenant,/user'. "
             "'armillary advise' finds them by itself.",
             EXIT_USAGE,
@@ -121,7 +121,7 @@ def _options(
     for text in filter(None, rest.split(",")):
         ru, _, second = text.partition("@")
         if not second.strip().replace(".", "", 1).isdigit():
-            raise Complaint(f"'{text}' is no change of throughput: RU/s@second.", EXIT_USAGE)
+            raise CommandError(f"'{text}' is no change of throughput: RU/s@second.", EXIT_USAGE)
         later.append((float(second), rate(ru, "--throughput") or 0.0))
     return ReplayOptions(
         throughput=rate(first or None, "--throughput"),
@@ -152,7 +152,7 @@ def _trace(source: str, key: str | None, notes: list[str]) -> tuple[Played, Samp
         found = read_trace(source)
     notes += found.complaints
     if not found.operations:
-        raise Complaint(f"{source} has no operation to replay. {' '.join(notes)}", EXIT_USAGE)
+        raise CommandError(f"{source} has no operation to replay. {' '.join(notes)}", EXIT_USAGE)
     return found.played(), sample
 
 

@@ -12,13 +12,14 @@ from rich.text import Text
 from armillary.advisor.page.build import PageInput, page
 from armillary.advisor.page.words import days, money, number, percent, seconds
 from armillary.advisor.replay.result import Comparison
-from armillary.advisor.replay.verdicts import verdicts
+from armillary.advisor.replay.verdicts import LOST, lost, verdicts
 from armillary.partition.provisioning.partitions import PartitionLimits
 
 COLOURS = {"recommended": "green", "possible": "yellow", "rejected": "red"}
-COLUMNS = (
-    "429s", "lost", "p99", "busiest", "largest", "asked", "20 GB", "RU/s", "$/h",
-)  # fmt: skip
+COLUMNS = ("429s", "lost", "p99", "busiest", "asked", "20 GB", "RU/s")
+#: Where there is room for them.
+COLUMNS_WIDE = ("largest", "$/h")
+WIDE = 100
 
 
 def say(found: Comparison, notes: list[str], html: Path | None) -> None:
@@ -30,8 +31,9 @@ def say(found: Comparison, notes: list[str], html: Path | None) -> None:
     )
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("key", overflow="fold", min_width=10)
-    for name in COLUMNS:
-        table.add_column(name, justify="right")
+    wide = console.width >= WIDE
+    for name in (*COLUMNS, *(COLUMNS_WIDE if wide else ())):
+        table.add_column(name, justify="right", min_width=len(name))
     judged = verdicts(found)
     for verdict in judged:
         one = found.of(verdict.key)
@@ -39,20 +41,20 @@ def say(found: Comparison, notes: list[str], html: Path | None) -> None:
         table.add_row(
             Text(one.key, COLOURS[verdict.verdict]),
             percent(one.throttled_share),
-            percent(one.failed_share),
+            lost(one),
             seconds(one.wait_p99_ms),
             f"{one.skew:.2f}×",
-            f"{one.storage_skew:.2f}×",
             number(one.fan_out_mean),
             days(None if one.full_key is None else one.full_key.days),
             "none" if one.needed_ru is None else number(one.needed_ru),
-            money(one.needed_cost_per_hour),
+            *([f"{one.storage_skew:.2f}×", money(one.needed_cost_per_hour)] if wide else []),
         )
     console.print(table)
     console.print(
-        "429s of all requests; lost: operations that gave up; p99: the wait of the slowest; "
-        "busiest and largest partition against the mean; partitions asked per operation; when the "
-        "first key is full; RU/s and $ per hour that would be enough."
+        f"429s of all requests; {LOST}; p99: the wait of the slowest; busiest "
+        f"{'and largest ' if wide else ''}partition against the mean; partitions asked per "
+        f"operation; when the first key is full; RU/s {'and $ per hour ' if wide else ''}that "
+        "would be enough."
     )
     for verdict in judged:
         console.print()

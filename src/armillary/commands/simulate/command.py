@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from armillary.commands.complaints import complaining
+from armillary.commands.errors import reporting_errors
 
 SCENARIO = typer.Argument(None, help="A TOML or JSON file with a scenario.")
 NAMED = typer.Option(
@@ -76,7 +76,7 @@ def simulate(
     }
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     work = {"mix": mix, "item": item}
-    with complaining(json):
+    with reporting_errors(json):
         from armillary.commands.simulate.report import run_simulation
 
         run_simulation(

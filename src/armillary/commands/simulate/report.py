@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from armillary.commands.complaints import EXIT_PARTIAL
+from armillary.commands.errors import EXIT_PARTIAL
 from armillary.errors import BadInput
 from armillary.sim.arithmetic import Arithmetic, arithmetic
-from armillary.sim.page import page
 from armillary.sim.quantities import show_bytes, show_count
-from armillary.sim.result import Result, as_json
+from armillary.sim.report.page import page
+from armillary.sim.report.result import Result, as_json
 from armillary.sim.run import Simulation
 from armillary.sim.scenario import DAY, Scenario, apply, read_events, read_file
 from armillary.sim.scenarios import named

@@ -28,7 +28,7 @@ from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import END, FIRST_OWN
 from armillary.engine.runs.cache import CACHE, BlockCache
 from armillary.engine.runs.directory import Directory, unpack_directory
-from armillary.engine.runs.reading import RunReader
+from armillary.engine.runs.reading import Part, RunReader
 from armillary.engine.sealing import unseal
 from armillary.errors import SnapshotExpired
 from armillary.limits import KEY_BYTES_MAX
@@ -125,7 +125,7 @@ class LmdbReader:
         """The runs of this snapshot."""
         if self._runs is None:
             area = Area(self._txn, self._place.db, self._prefix)
-            self._runs = RunReader(area, known_directory(area.directory_row()), self._cache)
+            self._runs = known_runs(area, area.directory_row(), self._cache)
         return self._runs
 
     def problems(self) -> list[str]:
@@ -193,17 +193,19 @@ def _unsealed(rows: list[Row], sealed: bytes) -> list[Row]:
     return [(key, unseal(value, key) if key[0] in sealed else value) for key, value in rows]
 
 
-_directories: dict[bytes | None, Directory] = {}
+_directories: dict[bytes | None, tuple[Directory, list[Part]]] = {}
 
 
-def known_directory(row: bytes | None) -> Directory:
-    """Decoded once: most snapshots find the row that the one before found."""
+def known_runs(area: Area, row: bytes | None, cache: BlockCache | None) -> RunReader:
+    """The directory is decoded once: most snapshots find the row that the one before found."""
     found = _directories.get(row)
     if found is None:
         if len(_directories) >= DIRECTORIES_KEPT:
             _directories.clear()
-        found = _directories[row] = unpack_directory(row)
-    return found
+        directory = unpack_directory(row)
+        found = _directories[row] = directory, directory.parts()
+    directory, parts = found
+    return RunReader(area, directory, cache, parts)
 
 
 # HOT: once per row of every scan. Rows come in lists cut at `end` by bisection, so no Python code

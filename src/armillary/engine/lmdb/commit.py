@@ -27,7 +27,7 @@ from armillary.engine.lmdb.errors import translate, uncertain
 from armillary.engine.lmdb.place import Place
 from armillary.engine.lmdb.spaces import Spaces
 from armillary.engine.lmdb.write import merge_some, write_changes
-from armillary.engine.overlay import Outcome, OverlayWriter, tell
+from armillary.engine.overlay import Outcome, OverlayWriter, run_jobs, tell
 from armillary.engine.runs.blocks import FIRST_OWN
 from armillary.errors import DbError, StorageFull
 
@@ -74,16 +74,19 @@ class GroupCommit:
         steps.reached("group.acknowledged")
 
     def _with_room(self, jobs: list[Job]) -> list[Job]:
-        """All of them; on a full store only those that free something, and the others are told."""
+        """All of them; on a full store only those that free something, and the others fail."""
         try:
             self._environment.refuse_when_full(self._spaces.pages_used)
         except StorageFull as full:
-            freeing = [job for job in jobs if self._handlers[job.command.name].frees]
+            freeing = [job for job in jobs if self._frees(job)]
             if not freeing:
                 raise
             self._fail([job for job in jobs if job not in freeing], full)
             return freeing
         return jobs
+
+    def _frees(self, job: Job) -> bool:
+        return self._handlers[job.command.name].frees(job.command.data)
 
     def _find(self, jobs: list[Job]) -> None:
         """Open missing handles before the group's own transaction, which may be undone."""
@@ -98,28 +101,28 @@ class GroupCommit:
         with self._environment.write() as transaction:
             steps.reached("group.begin")
             group = _Group(self._environment, self._spaces, transaction)
-            outcomes = [self._run(group, job) for job in jobs]
+            outcomes = self._run(group, jobs)
             while joined := more():
                 jobs += joined
-                outcomes += [self._run(group, job) for job in joined]
+                outcomes += self._run(group, joined)
             due = group.write(self.rest())
             self._commit(transaction)
         self.due |= due
         return outcomes
 
-    def _run(self, group: _Group, job: Job) -> Outcome:
-        try:
-            writer = group.writer(job.space)
-            mark = writer.mark()
-        except SpaceGone as error:
-            return job, None, error
-        try:
-            return job, self._handlers[job.command.name].run(writer, job.command.data), None
-        except lmdb.Error:
-            raise
-        except Exception as error:  # noqa: BLE001 - handed to the caller of this command
-            writer.undo_to(mark)
-            return job, None, error
+    def _run(self, group: _Group, jobs: list[Job]) -> list[Outcome]:
+        lines: dict[int, list[Job]] = {}
+        for job in jobs:
+            lines.setdefault(job.space, []).append(job)
+        outcomes: list[Outcome] = []
+        for space, line in lines.items():
+            try:
+                writer = group.writer(space)
+            except SpaceGone as error:
+                outcomes += [(job, None, error) for job in line]
+            else:
+                outcomes += run_jobs(writer, line, self._handlers, (lmdb.Error,))
+        return outcomes
 
     def merge(self, space: int, entries: int) -> bool:
         """A commit that merges only. Whether there is more to do in this space."""

@@ -7,9 +7,9 @@
     lmdb              (here) the interface of base.py, put together
 
 Reads run in the caller's thread on a fresh snapshot (0.3 µs to begin). Writes queue for one writer
-thread, which commits whatever waits as one group; every commit is on the disk before anybody is
-told (`full`). `relaxed` leaves that to the operating system: fast, and a power loss may cost the
-whole store. It is for data that may be thrown away, and the next opening is told
+thread, which commits whatever waits as one group; every commit is on the disk before its
+callers are answered (`full`). `relaxed` leaves that to the operating system: fast, and a power loss
+may cost the whole store. It is for data that may be thrown away, and the next opening reports
 (`unclean_open`) when such a store was not closed properly.
 """
 
@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -28,9 +29,18 @@ import lmdb
 
 from armillary import steps
 from armillary.clock import Clock, SystemClock
-from armillary.engine.base import META_KEY, Command, Durability, Handlers, Row, SpaceGone
+from armillary.engine.base import (
+    META_KEY,
+    Command,
+    Durability,
+    EngineDefaults,
+    Handlers,
+    Row,
+    SpaceGone,
+    read_few,
+)
 from armillary.engine.groups import Groups, Job
-from armillary.engine.lmdb.access import LmdbReader, known_directory
+from armillary.engine.lmdb.access import LmdbReader, known_runs
 from armillary.engine.lmdb.commit import GroupCommit
 from armillary.engine.lmdb.environment import ENGINE_NAME, Settings, acquire, release
 from armillary.engine.lmdb.errors import end_process, translate, uncertain
@@ -41,8 +51,7 @@ from armillary.engine.lmdb.spaces import Spaces
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import DIRECTORY_KEY
 from armillary.engine.runs.cache import CACHE
-from armillary.engine.runs.reading import RunReader
-from armillary.engine.sealing import unseal
+from armillary.engine.sealing import SUM_BYTES, are_sealed, unseal
 from armillary.errors import BadInput, DbError, Unavailable
 from armillary.limits import (
     GROUP_COMMANDS_MAX,
@@ -80,7 +89,25 @@ class LmdbRead:
             raise translate(error) from error
 
 
-class LmdbStore:
+class LmdbPin:
+    """A snapshot of every space. One thread at a time."""
+
+    def __init__(self, store: LmdbStore, transaction: lmdb.Transaction[bytes]) -> None:
+        self._store = store
+        self._transaction = transaction
+
+    def read(self, space: int) -> AbstractContextManager[LmdbReader]:
+        try:
+            return nullcontext(self._store.reader_in(self._transaction, space))
+        except lmdb.Error as error:
+            # Among others: a space in a sub-database that is younger than the snapshot.
+            raise SpaceGone(space) from error
+
+    def close(self) -> None:
+        self._transaction.abort()
+
+
+class LmdbStore(EngineDefaults):
     """The reading half, for any process that has the folder open."""
 
     def __init__(
@@ -140,18 +167,27 @@ class LmdbStore:
         except lmdb.Error as error:
             raise translate(error) from error
 
+    def pin(self) -> LmdbPin:
+        """A snapshot of every space, to be kept for a while: not longer than need be, see
+        `access.py`."""
+        try:
+            self._check_open()
+            return LmdbPin(self, self._environment.read())
+        except lmdb.Error as error:
+            raise translate(error) from error
+
+    def reader_in(self, transaction: lmdb.Transaction[bytes], space: int) -> LmdbReader:
+        self._check_open()
+        place = self._places.get(space) or self._spaces.locate(space)
+        return LmdbReader(transaction, place, self._read_seconds_max)
+
     # HOT: every point read. Three gets in one snapshot, about 2.5 µs; no context manager, no
     # reader object. The general way is read().
     def read_via(
         self, space: int, key: bytes, prefix: bytes
     ) -> tuple[bytes, bytes | None, bytes | None]:
         place = self._places.get(space)
-        if (
-            place is not None
-            and not place.prefix
-            and key[0] not in place.packed
-            and prefix[:1] not in place.packed
-        ):
+        if place is not None and not place.prefix and key[0] not in place.packed:
             try:
                 transaction = self._environment.begin(place.db)
                 raw = transaction.get(META_KEY)
@@ -169,11 +205,17 @@ class LmdbStore:
             found = reader.get_via(key, prefix)
             return (reader.meta, None, None) if found is None else (reader.meta, *found)
 
-    # HOT: every short query. The general way is a reader's scan and get_many; the contract tests
+    # HOT: every short query. The default is a reader's scan and get_many; the contract tests
     # compare.
     def read_few(
         self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-    ) -> tuple[bytes, list[bytes]] | None:
+    ) -> tuple[bytes, list[bytes], int]:
+        found = self._read_few(space, start, end, limit, tail, prefix)
+        return found or read_few(self, space, start, end, limit, tail, prefix)
+
+    def _read_few(
+        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
+    ) -> tuple[bytes, list[bytes], int] | None:
         place = self._places.get(space)
         if place is None or place.prefix:
             return None
@@ -184,9 +226,9 @@ class LmdbStore:
                 if raw is None or not raw.startswith(place.tag):
                     return None
                 if start[0] in place.packed:
-                    row = transaction.get(DIRECTORY_KEY)
                     area = Area(transaction, place.db, b"")
-                    keys = RunReader(area, known_directory(row), CACHE).few(start, end, limit)
+                    row = transaction.get(DIRECTORY_KEY)
+                    keys = known_runs(area, row, CACHE).few(start, end, limit)
                     if keys is None:
                         return None
                     found = [prefix + key[-tail:] for key in keys]
@@ -204,12 +246,9 @@ class LmdbStore:
                 found.sort()
                 get = transaction.get
                 values = [get(key, b"") for key in found]
-                if prefix[:1] in place.sealed:
-                    values = [
-                        unseal(value, key) if value else value
-                        for key, value in zip(found, values, strict=True)
-                    ]
-                return raw[TAG_BYTES:], values
+                if prefix[0] not in place.sealed:
+                    return raw[TAG_BYTES:], values, 0
+                return (raw[TAG_BYTES:], values, SUM_BYTES) if are_sealed(values) else None
             finally:
                 transaction.abort()
         except lmdb.Error:
@@ -240,7 +279,7 @@ class LmdbStore:
             self._environment.lmdb.copy(str(target), compact=True)
             with (target / DATA_NAME).open("rb+") as file:
                 os.fsync(file.fileno())
-            # Whoever opens it has an older state than others may have seen.
+            # An engine that opens it has an older state than others may have seen.
             (target / f"{UNCLEAN_PREFIX}backup").touch()
             sync_folder(target)
             write_stamp(target, new_stamp(ENGINE_NAME))
@@ -300,6 +339,10 @@ class LmdbEngine(LmdbStore):
     def submit(self, space: int, command: Command) -> Future[Any]:
         self.refuse_after_fork()
         return self._groups.submit(space, command)
+
+    def add(self, jobs: Sequence[Job]) -> None:
+        """Several commands at once; each is answered by its `future`."""
+        self._groups.add(jobs)
 
     def run(self, space: int, command: Command) -> Any:
         return self.submit(space, command).result()

@@ -1,4 +1,4 @@
-"""One LMDB environment per folder and process, shared by whoever opens it again.
+"""One LMDB environment per folder and process, shared by all engines that open it.
 
 LMDB forbids opening a file twice in a process (closing one would free the locks of both), so opens
 are counted per real path. A forked child must not touch its parent's environment at all: it finds a
@@ -126,27 +126,30 @@ class Environment:
 
     def refuse_when_full(self, pages_used: Callable[[], int]) -> None:
         """Raise StorageFull while there is still room enough to free something. Costs two system
-        calls a group. `pages_used` is asked only near the end of the map, because LMDB's own mark
-        of the last page never goes down.
+        calls a group. `pages_used` is asked only near the end of disk or map: it looks at every
+        space. Pages that deletes have freed are written again before the file grows, so they count.
         """
         reserve = self.settings.reserve_bytes
         free = self.folder.free_bytes()
-        if free < reserve:
-            raise StorageFull(
-                f"The disk of the data folder has {free} bytes left; writes need {reserve}. "
-                "Reads go on. Free some space.",
-                free_bytes=free,
-            )
         state = self.lmdb.info()
+        file_bytes = (state["last_pgno"] + 1) * self.page_bytes  # never goes down
         map_bytes = state["map_size"]
         map_reserve = min(reserve, map_bytes // 8)
-        if map_bytes - (state["last_pgno"] + 1) * self.page_bytes >= map_reserve:
+        if free >= reserve and map_bytes - file_bytes >= map_reserve:
             return
-        left = map_bytes - pages_used() * self.page_bytes
+        used_bytes = pages_used() * self.page_bytes
+        room = free + max(0, file_bytes - used_bytes)
+        if room < reserve:
+            raise StorageFull(
+                f"The disk of the data folder has {room} bytes left; writes need {reserve}. "
+                "Reads and deletes go on. Free some space.",
+                free_bytes=room,
+            )
+        left = map_bytes - used_bytes
         if left < map_reserve:
             raise StorageFull(
                 f"The store has {left} of its {map_bytes} bytes left; writes need {map_reserve}. "
-                "Reads go on. Drop something, or open it with a larger map.",
+                "Reads and deletes go on. Delete something, or open it with a larger map.",
                 free_bytes=left,
             )
 

@@ -2,7 +2,7 @@
 
     put(bytes) ──▶ [ m1 m2 m3 … ] ──▶ one write to the socket      (its own thread)
 
-While one write is under way the next batch gathers, as with commits (groups.py). Whoever puts is
+While one write is under way the next batch gathers, as with commits (groups.py). A sender is
 never blocked by a slow other side; how much may wait is bounded by the callers, who bound the
 commands under way.
 
@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from multiprocessing.connection import Connection
+from typing import Protocol
 
 from armillary.engine.messages import joined, split
 
@@ -29,6 +30,12 @@ _SIZE = struct.Struct("!i")
 
 #: Calls a function at the end of this turn, in the same thread.
 Defer = Callable[[Callable[[], None]], object]
+
+
+class Turns(Protocol):
+    """As much of an event loop as is needed: calls at the end of its turn."""
+
+    def call_soon(self, callback: Callable[[], None], /) -> object: ...
 
 
 class Outbox:

@@ -19,8 +19,8 @@ from typing import Any
 
 from armillary.engine.base import Command, Row
 from armillary.engine.lmdb.engine import CREATE, LmdbStore, drop_in_pieces
-from armillary.engine.lmdb.outbox import Defer, Outbox, receive
-from armillary.engine.lmdb.writer_process import WriterAddress, WriterProcess
+from armillary.engine.lmdb.outbox import Defer, Outbox, Turns, receive
+from armillary.engine.lmdb.writer_process import WriterAddress, WriterProcess, load_handlers
 from armillary.engine.messages import Codec, Codecs, number_of
 from armillary.errors import Unavailable, WriteUncertain
 from armillary.limits import QUEUE_COMMANDS_MAX
@@ -141,11 +141,10 @@ class LmdbWorkerEngine(LmdbStore):
         self.refuse_after_fork()
         return self._reach().submit(space, command, soon=True)
 
-    def defer_to(self, defer: Defer | None) -> None:
-        """The calling thread runs an event loop: `defer` calls at the end of its turn. None: no
-        more."""
+    def serve_loop(self, loop: Turns | None) -> None:
+        """The calling thread runs this event loop. None: no more."""
         with self._linking:
-            self._defer = defer, threading.get_ident()
+            self._defer = None if loop is None else loop.call_soon, threading.get_ident()
             if self._link is not None:
                 self._link.defer(*self._defer)
 
@@ -184,12 +183,19 @@ class LmdbWorkerEngine(LmdbStore):
 
 
 def open_with_writer_process(
-    path: Path, handlers: str, *, writer_options: dict[str, Any] | None = None, **options: Any
+    path: Path,
+    handlers: str,
+    codecs: str = "",
+    *,
+    writer_options: dict[str, Any] | None = None,
+    **options: Any,
 ) -> LmdbWorkerEngine:
-    """A worker engine with a writer process of its own. `options` are for both."""
-    writer = WriterProcess(path, handlers, **options, **(writer_options or {}))
+    """A worker engine with a writer process of its own. `handlers` and `codecs` are tables by
+    import path, `options` are for both."""
+    writer = WriterProcess(path, handlers, codecs, **options, **(writer_options or {}))
     try:
-        return LmdbWorkerEngine(path, writer.address, writer=writer, **options)
+        known = load_handlers(codecs) if codecs else None
+        return LmdbWorkerEngine(path, writer.address, writer=writer, codecs=known, **options)
     except BaseException:
         writer.stop()
         raise

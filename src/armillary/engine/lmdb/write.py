@@ -7,6 +7,7 @@ what is written, needs no commit of its own under load, and is undone with the c
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Mapping
 
 import lmdb
@@ -34,39 +35,59 @@ def write_changes(
 ) -> bool:
     """Whether there is merging left to do. `new`: the space is made by this. `rest`: merge only
     what can't wait."""
-    packed, sealed = place.packed, place.sealed
+    packed, sealed, prefix = place.packed, place.sealed, place.prefix
+    order = sorted(changes)
+    _check_keys(order, 0x100 if not packed else FIRST_OWN)
     rows: list[Row] = []
-    pending: dict[bytes, bytes | None] = {}
-    for key in sorted(changes):
-        value = changes[key]
-        if key[:1] >= b"\xf0" and packed:
-            raise ValueError(f"keys from {FIRST_OWN:02x} on belong to the engine")
-        if not 0 < len(key) <= KEY_BYTES_MAX:
-            raise ValueError(f"a key of {len(key)} bytes; allowed 1 to {KEY_BYTES_MAX}")
-        if key[0] in packed:
-            pending[key] = value
-        elif value is None:
-            transaction.delete(place.prefix + key, b"", place.db)
-        elif key[0] in sealed:
-            rows.append((place.prefix + key, seal(value)))
-        elif key == META_KEY:
-            rows.append((place.meta_key, place.tag + value))
-        else:
-            rows.append((place.prefix + key, value))
+    deletes: list[bytes] = []
+    pending: list[bytes] = []  # keys of packed kinds
+    # A kind of row (its first byte) at a time: most keys are in few of them.
+    at = 0
+    while at < len(order):
+        kind = order[at][0]
+        end = bisect_left(order, bytes((kind + 1,)), at) if kind < 0xFF else len(order)
+        keys = order[at:end]
+        at = end
+        if kind in packed:
+            pending += keys
+            continue
+        for key in keys:
+            value = changes[key]
+            if value is None:
+                deletes.append(prefix + key)
+            elif key == META_KEY:
+                rows.append((place.meta_key, place.tag + value))
+            else:
+                rows.append((prefix + key, seal(value) if kind in sealed else value))
+    for key in deletes:
+        transaction.delete(key, b"", place.db)
     if rows:
         transaction.cursor(place.db).putmulti(rows)
     if not packed or not (pending or new):
         return False
     area = Area(transaction, place.db, place.prefix)
     before = directory = EMPTY if new else area.directory()
-    directory = writing.flush(area, directory, pending, os.urandom)
-    directory = merging.plan(directory, os.urandom)
+    if pending:
+        values = [*map(changes.__getitem__, pending)]
+        directory = writing.flush_sorted(area, directory, pending, values, os.urandom)
+    directory = merging.plan(directory, os.urandom, merging.BUSY_RATIO)
     if not rest or len(directory.slots) > SLOTS_MAX:
         entries = max(merging.WORK_MIN, merging.WORK * len(pending))
         directory = merging.work(area, directory, entries)
     if new or directory != before:
         area.save(directory)
     return merging.is_due(directory)
+
+
+def _check_keys(order: list[bytes], own_from: int) -> None:
+    if not order:
+        return
+    if order[-1][0:1] and order[-1][0] >= own_from:
+        raise ValueError(f"keys from {own_from:02x} on belong to the engine")
+    longest = max(map(len, order))
+    if not order[0] or longest > KEY_BYTES_MAX:
+        wrong = longest if order[0] else 0
+        raise ValueError(f"a key of {wrong} bytes; allowed 1 to {KEY_BYTES_MAX}")
 
 
 def merge_some(transaction: lmdb.Transaction[bytes], place: Place, entries: int) -> bool:

@@ -23,14 +23,13 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from armillary.engine.groups import Job
 from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.lmdb.outbox import Outbox, receive
 from armillary.engine.messages import Codecs, error_frame, sendable
@@ -39,6 +38,7 @@ from armillary.temporary import make_temporary
 
 START_SECONDS_MAX = 30.0
 BACKLOG = 64
+GC_THRESHOLDS = 50_000, 20, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,11 @@ def serve_writer(
     desks = Desks(engine, Codecs(load_handlers(codecs) if codecs else None))
     engine.told = desks.send
     threading.Thread(target=desks.accept, args=(listener,), name="accept", daemon=True).start()
-    # What is there now stays: no need to look at it at every collection.
+    # What is there now stays: no need to look at it at every collection. And a group makes
+    # thousands of objects that die with it, none of them in a cycle.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     lifeline.send(None)
     with suppress(EOFError, OSError):
         lifeline.recv_bytes()
@@ -189,23 +191,43 @@ class Desks:
             outbox.wake()
 
     def _submit(self, batch: Iterable[bytes], outbox: Outbox) -> None:
+        jobs: list[Job] = []
         for frame in batch:
             number, space, command = self._codecs.read_command(frame)
-            try:
-                future = self._engine.submit(space, command)
-            except Unavailable as error:
-                outbox.put(error_frame(number, error))
-            else:
-                answer = partial(_answer_later, outbox, self._codecs, number, command.name)
-                future.add_done_callback(answer)
+            jobs.append(Job(space, command, Answer(outbox, self._codecs, number, command.name)))
+        try:
+            self._engine.add(jobs)
+        except Unavailable as error:
+            for job in jobs:
+                job.future.set_exception(error)
+            outbox.wake()
 
 
-def _answer_later(
-    outbox: Outbox, codecs: Codecs, number: int, name: str, future: Future[Any]
-) -> None:
-    """Held until its whole group has been answered: `Desks.send`."""
-    error = future.exception()
-    if error is None:
-        outbox.hold(codecs.result(number, name, future.result()))
-    else:
-        outbox.hold(error_frame(number, error))
+class Answer:
+    """The `Reply` of one command: held until its whole group has been answered (`Desks.send`)."""
+
+    __slots__ = ("_codecs", "_done", "_name", "_number", "_outbox")
+
+    def __init__(self, outbox: Outbox, codecs: Codecs, number: int, name: str) -> None:
+        self._outbox = outbox
+        self._codecs = codecs
+        self._number = number
+        self._name = name
+        self._done = False
+
+    def running(self) -> bool:
+        return False
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return True
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, result: Any) -> None:
+        self._done = True
+        self._outbox.hold(self._codecs.result(self._number, self._name, result))
+
+    def set_exception(self, error: BaseException) -> None:
+        self._done = True
+        self._outbox.hold(error_frame(self._number, error))

@@ -27,7 +27,8 @@ from armillary.errors import NotSupported
 
 RV = TypeVar("RV")
 
-#: (may not write, system identifier, timeline, clock in ms, setting that shows a pooler).
+#: (may not write, system identifier, timeline, clock in ms, setting that shows a pooler, how far
+#: the WAL is on disk).
 #: The timeline is that of the WAL being written: the control file is behind after a promotion.
 _WHO: Final = b"""
 SELECT current_setting('transaction_read_only') = 'on',
@@ -35,12 +36,14 @@ SELECT current_setting('transaction_read_only') = 'on',
   CASE WHEN pg_is_in_recovery() THEN 0 ELSE
     ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int END,
   (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-  current_setting('enable_seqscan')
+  current_setting('enable_seqscan'),
+  CASE WHEN pg_is_in_recovery() THEN 0 ELSE
+    (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint END
 """
 #: The same for a user who may not see the control file, or a database that has none.
 _WHO_BARE: Final = b"""
 SELECT current_setting('transaction_read_only') = 'on', 0::bigint, 0,
-  (extract(epoch FROM clock_timestamp()) * 1000)::bigint, current_setting('enable_seqscan')
+  (extract(epoch FROM clock_timestamp()) * 1000)::bigint, current_setting('enable_seqscan'), 0
 """
 
 
@@ -81,6 +84,8 @@ class Answer:
     identity: Identity
     read_only: bool
     clock_ms: int
+    wal: int = 0
+    """Everything acknowledged before the question is in the WAL up to here."""
 
 
 def who(connection: psycopg.Connection[tuple[Any, ...]]) -> Answer:
@@ -89,14 +94,14 @@ def who(connection: psycopg.Connection[tuple[Any, ...]]) -> Answer:
     except (errors.InsufficientPrivilege, errors.UndefinedFunction, errors.FeatureNotSupported):
         row = connection.execute(_WHO_BARE).fetchone()
     assert row is not None
-    read_only, system_id, timeline, clock_ms, seqscan = row
+    read_only, system_id, timeline, clock_ms, seqscan, wal = row
     if seqscan != "off":
         raise NotSupported(
             "The settings of a session do not reach the database: is there a pooler in between, "
             "such as pgbouncer in transaction mode? Connect to PostgreSQL itself; a server keeps "
             "pools of its own ([engine] readers, writers)."
         )
-    return Answer(Identity(system_id, timeline), bool(read_only), int(clock_ms))
+    return Answer(Identity(system_id, timeline), bool(read_only), int(clock_ms), int(wal))
 
 
 def open_connection(conninfo: str, deadline_s: float) -> Connection:
@@ -121,8 +126,8 @@ def is_full(error: BaseException) -> bool:
 
 
 def each_host(conninfo: str) -> Iterator[str]:
-    """The same, once for every host it names: whoever tries them one after the other waits for
-    those that hang."""
+    """The same, once for every host it names: a caller that tries them one after the other waits
+    for those that hang."""
     given = conninfo_to_dict(conninfo)
     names = [name for name in ("host", "hostaddr", "port") if given.get(name) is not None]
     parts = {name: str(given[name]).split(",") for name in names}

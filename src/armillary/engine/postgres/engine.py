@@ -5,7 +5,7 @@ A write group of one space is two round trips, whatever its size:
     ──▶ BEGIN · take the fence · read all announced keys · read all announced vias
     ◀── rows                               commands run on an overlay, no savepoints
     ──▶ guard and write the fence · INSERT … ON CONFLICT · DELETE · COMMIT
-    ◀── done                               now the callers are told
+    ◀── done                               now the callers are answered
 
 The lock on the fence orders the writers of a space over all servers, and makes READ COMMITTED
 enough: nobody else changes the space until the commit. So counters in the fence (LSN, rid) become
@@ -24,37 +24,48 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
-from psycopg.pq import TransactionStatus
 
 from armillary import steps
 from armillary.clock import Clock
-from armillary.engine.base import Command, Durability, Handlers, Reader, Row, SpaceGone
+from armillary.engine.base import (
+    Command,
+    Durability,
+    EngineDefaults,
+    Handlers,
+    Leap,
+    Reader,
+    Row,
+    SpaceGone,
+)
 from armillary.engine.groups import Groups, Job
+from armillary.engine.health import PoolCounts
 from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, tell
 from armillary.engine.postgres import spaces as postgres_spaces
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.clock import DatabaseClock
-from armillary.engine.postgres.connection import Connection, Identity
+from armillary.engine.postgres.connection import Identity
 from armillary.engine.postgres.errors import LOST, kind_of, translated
 from armillary.engine.postgres.group import (
     announced,
     begin,
     commit,
-    execute,
-    fetch_rows,
     uncertain_if_warned,
 )
-from armillary.engine.postgres.pool import Pool, PoolCounts
-from armillary.engine.postgres.reader import PostgresReader
+from armillary.engine.postgres.lane import Loop
+from armillary.engine.postgres.lanes import READ_LANES, Lanes
+from armillary.engine.postgres.pool import Pool
+from armillary.engine.postgres.reading import PoolReads
+from armillary.engine.postgres.replica import PostgresReplica
 from armillary.engine.postgres.schema import Found, prepare, stamp_identity, stamped_identity
-from armillary.engine.postgres.sql import BEGIN_READ, BEGIN_WRITE, COMMIT, Statements
+from armillary.engine.postgres.sql import BEGIN_WRITE, COMMIT, Statements
+from armillary.engine.postgres.stopping import stop_writes
 from armillary.engine.postgres.supervisor import Health, Supervisor
 from armillary.errors import DbError, NotSupported, WriteUncertain
 from armillary.limits import (
@@ -68,11 +79,12 @@ from armillary.limits import (
 )
 
 T = TypeVar("T")
-Leap: TypeAlias = Callable[[Callable[[int, Command], Any]], None]
 log = logging.getLogger("armillary.postgres")
 
 
-class PostgresEngine:
+class PostgresEngine(EngineDefaults):
+    fences_together = True
+
     def __init__(
         self,
         url: str,
@@ -87,7 +99,7 @@ class PostgresEngine:
     ) -> None:
         """`timeout_ms`: of one statement. `start_s`: how long to wait for a database that is away;
         None: until it is there."""
-        self.never_waits = False
+        self._lanes: Lanes | None = None
         self._address = Address.parse(url, schema)
         self._handlers = handlers
         self._leap: Leap | None = None
@@ -101,6 +113,7 @@ class PostgresEngine:
             self._supervisor.release()
             raise
         self._statements = Statements.of(self._address.schema, as_values=found.citus)
+        self._citus = found.citus
         synchronous = None
         if durability == "relaxed":
             synchronous = "off"
@@ -115,9 +128,14 @@ class PostgresEngine:
         self._writes = self._supervisor.pool(
             "writes", writers, conninfo, deadline_s, POSTGRES_POOL_SECONDS
         )
+        self._loop_pool = self._supervisor.pool(
+            "loop", READ_LANES + writers, conninfo, deadline_s, POSTGRES_POOL_SECONDS
+        )
+        self._writers, self._deadline_s = writers, deadline_s
+        self._reading = PoolReads(self._reads, self._statements, self._attempts)
         # A number for each write transaction that no other server can have.
         self._versions = itertools.count(secrets.randbits(31) << 32)
-        clock = DatabaseClock(self._ask)
+        clock = DatabaseClock(self._reading.ask)
         self.clock: Clock = clock
         self._learn = clock.learn
         self._supervisor.set_clock(self._learn)
@@ -131,59 +149,73 @@ class PostgresEngine:
 
     # --- reads ------------------------------------------------------------------------------
 
-    @contextmanager
-    def read(self, space: int) -> Iterator[Reader]:
-        connection, meta = self._attempts(self._reads, lambda: self._begin_read(space))
-        live = True
-
-        def fetch(query: bytes, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
-            # A scan kept beyond its block would read in somebody else's transaction.
-            assert live, "the reader is used after its block ended"
-            try:
-                return fetch_rows(connection, query, arguments)
-            except psycopg.Error as error:
-                raise translated(error) from error
-
-        try:
-            yield PostgresReader(fetch, self._statements, space, meta)
-        finally:
-            live = False
-            self._end_read(connection)
+    def read(self, space: int) -> AbstractContextManager[Reader]:
+        return self._reading.read(space)
 
     def read_via(
         self, space: int, key: bytes, prefix: bytes
     ) -> tuple[bytes, bytes | None, bytes | None]:
-        found = self._ask(self._statements["read_via"], (key, prefix, space))
-        if not found:
-            raise SpaceGone(space)
-        meta, first, second = found[0]
-        return meta, first, second
+        return self._reading.read_via(space, key, prefix)
 
     def spaces(self) -> list[int]:
-        return [space for (space,) in self._ask(self._statements["spaces"], ())]
+        return [space for (space,) in self._reading.ask(self._statements["spaces"], ())]
 
     def fences(self, spaces: Sequence[int] | None = None) -> dict[int, bytes]:
         """The fences of these spaces, or of all, in one statement. Those that are gone are left
         out."""
-        if spaces is None:
-            return dict(self._ask(self._statements["fences"], ()))
-        return dict(self._ask(self._statements["fences_of"], (list(spaces),)))
+        return self._reading.fences(spaces)
 
     def now_ms(self) -> int:
         return self.clock.now_ms()
 
     # --- writes -----------------------------------------------------------------------------
 
-    def read_few(
-        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-    ) -> tuple[bytes, list[bytes]] | None:
-        return None
-
     def submit(self, space: int, command: Command) -> Future[Any]:
         return self._groups.submit(space, command)
 
     def run(self, space: int, command: Command) -> Any:
         return self.submit(space, command).result()
+
+    # --- on the loop of a server --------------------------------------------------------------
+
+    def serve_loop(self, loop: Loop | None) -> None:
+        """The calling thread runs this event loop: `read_via_soon` and `submit_soon` may be called
+        on it, and wait for nothing there. None: it ends."""
+        if self._lanes is not None:
+            self._lanes.close()
+            self._lanes = None
+        if loop is not None:
+            self._lanes = Lanes(
+                loop,
+                self._loop_pool,
+                self._statements,
+                self._handlers,
+                self._versions,
+                # Citus wants rows as VALUES, of which every number is another statement.
+                writers=0 if self._citus else self._writers,
+                deadline_s=self._deadline_s,
+                hand_over=lambda space, jobs: self._groups.take_over(jobs),
+            )
+
+    @property
+    def never_waits(self) -> bool:
+        return self._lanes is not None and self._lanes.may_write
+
+    def read_via_soon(self, space: int, key: bytes, prefix: bytes) -> Future[Any] | None:
+        return None if self._lanes is None else self._lanes.read_via(space, key, prefix)
+
+    def read_few_soon(
+        self, space: int, start: bytes, end: bytes, tail: int, prefix: bytes
+    ) -> Future[Any] | None:
+        """What `read_few` gives on engines that have it, when the future is done."""
+        return (
+            None if self._lanes is None else self._lanes.read_few(space, start, end, tail, prefix)
+        )
+
+    def submit_soon(self, space: int, command: Command) -> Future[Any]:
+        if self._lanes is not None and self._lanes.may_write:
+            return self._lanes.submit(space, command)
+        return self._groups.submit(space, command)
 
     def create_space(self, space: int, rows: Iterable[Row]) -> None:
         content = dict(rows)
@@ -206,11 +238,13 @@ class PostgresEngine:
         if self._closing.is_set():
             return
         self._closing.set()
+        self.serve_loop(None)
         self._groups.close()
         if threading.current_thread() is not self._sweeper:
             self._sweeper.join()
         self._supervisor.unfollow(self._follow)
         self._supervisor.unset_clock(self._learn)
+        self._supervisor.forget(self._loop_pool)
         self._supervisor.forget(self._writes)
         self._supervisor.forget(self._reads)
         self._supervisor.release()
@@ -260,37 +294,6 @@ class PostgresEngine:
                     self._supervisor.suspect()
                 time.sleep(0.01 * 4**attempt)
         raise AssertionError("unreachable")
-
-    def _ask(self, query: bytes, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """One statement that reads, in a transaction of its own."""
-
-        def work() -> list[tuple[Any, ...]]:
-            with self._reads.connection() as connection:
-                return fetch_rows(connection, query, arguments)
-
-        return self._attempts(self._reads, work)
-
-    def _begin_read(self, space: int) -> tuple[Connection, bytes]:
-        connection = self._reads.take()
-        try:
-            with connection.pipeline():
-                connection.execute(BEGIN_READ)
-                fence = execute(connection, self._statements["fence"], (space,))
-            found = fence.fetchone()
-            if found is None:
-                raise SpaceGone(space)
-        except BaseException:
-            self._end_read(connection)
-            raise
-        return connection, found[0]
-
-    def _end_read(self, connection: Connection) -> None:
-        # COMMIT: after a ROLLBACK psycopg forgets its prepared statements. What was read was read
-        # in one snapshot, so that a failure here is nobody's; the pool throws the connection away.
-        if connection.pgconn.transaction_status == TransactionStatus.INTRANS:
-            with suppress(psycopg.Error):
-                connection.execute(COMMIT)
-        self._reads.give_back(connection)
 
     def _alone(self, work: Callable[[psycopg.Connection], T]) -> T:
         """`work` in a write transaction outside the groups."""
@@ -357,12 +360,43 @@ class PostgresEngine:
 
     def _run_here(self, space: int, command: Command) -> Any:
         """A command in this thread, outside the groups."""
-        job = Job(space, command, Future())
+        future: Future[Any] = Future()
+        job = Job(space, command, future)
         job.future.set_running_or_notify_cancel()
         self._run_group([job])
-        return job.future.result()
+        return future.result()
+
+    # --- replicas -------------------------------------------------------------------------------
+
+    def open_replica(self, region: str, url: str, *, readers_max: int) -> PostgresReplica:
+        """A standby of this database to read from; close it before the engine."""
+        if self._citus:
+            raise NotSupported(
+                "Reads from standbys need one PostgreSQL: the workers of Citus replicate each for "
+                "itself, so no moment of the whole exists on their standbys."
+            )
+        return PostgresReplica(
+            region, url, self._supervisor, self._statements, readers_max=readers_max
+        )
+
+    def stop_writes(self) -> int | None:
+        """Before a planned failover: the primary takes no more writes, from any server, until an
+        administrator says so. How far its WAL goes; None: it is out of reach."""
+        return stop_writes(self._supervisor.conninfo)
+
+    def nodes(self, spaces: Sequence[int]) -> dict[int, str]:
+        """Which server holds each of these spaces, as host:port."""
+        if self._citus:
+            found = self._reading.ask(self._statements["nodes"], (list(spaces),))
+            return {space: f"{host}:{port}" for space, host, port in found}
+        return dict.fromkeys(spaces, self._supervisor.shown_host)
 
     # --- looking --------------------------------------------------------------------------------
+
+    @property
+    def lineage(self) -> Identity | None:
+        """Another one: numbers that were read before may have leapt."""
+        return self._supervisor.identity
 
     def health(self) -> Health:
         return self._supervisor.health()
@@ -380,7 +414,7 @@ class PostgresEngine:
     def _sweep(self) -> None:
         """Finish, once after opening, what a stopped server left of the spaces it dropped."""
         try:
-            for (space,) in self._ask(self._statements["leftovers"], ()):
+            for (space,) in self._reading.ask(self._statements["leftovers"], ()):
                 self._sweep_space(space)
         except DbError:
             return  # the next open tries again; whatever is wrong shows in every other call too

@@ -57,7 +57,7 @@ BY_CLASS: Final[dict[str, Kind]] = {
     "08": LOST,
     "28": Kind(Unavailable, "The database refused the user or the password."),
     "53": Kind(Unavailable, "The database is short of resources."),
-    "57": Kind(Unavailable, "The database was told to stop."),
+    "57": Kind(Unavailable, "The database was asked to stop."),
     "58": Kind(Unavailable, "The database has trouble with its files."),
 }
 

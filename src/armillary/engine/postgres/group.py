@@ -3,7 +3,7 @@
     begin    BEGIN · take the fence · announced keys · announced vias
     commit   guard and write the fence · INSERT … ON CONFLICT · DELETE · COMMIT
 
-They raise psycopg's own errors, because whoever repeats the group must tell them apart; only an
+They raise psycopg's own errors, because the code that retries the group distinguishes them; only an
 uncertain commit is named here, where the state of the connection is known.
 """
 
@@ -106,23 +106,37 @@ def commit(
     assert end.statusmessage == "COMMIT", end.statusmessage
 
 
+class Warnings:
+    """What the server says besides, during a COMMIT. One that gave up waiting for its standby says
+    COMMIT all the same, and warns: the write is there, and a failover may lose it."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def note(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        if diagnostic.severity_nonlocalized == "WARNING":
+            self._texts.append(diagnostic.message_primary or "")
+
+    def uncertain(self) -> WriteUncertain | None:
+        if not self._texts:
+            return None
+        return WriteUncertain(f"{WriteUncertain.text} (The database warned: {self._texts[0]})")
+
+
 @contextmanager
 def uncertain_if_warned(connection: Connection) -> Iterator[None]:
-    """Around a COMMIT. A server that gave up waiting for its standby says COMMIT all the same, and
-    warns: the write is there, and a failover may lose it."""
-    warnings: list[str] = []
-
-    def note(diagnostic: psycopg.errors.Diagnostic) -> None:
-        if diagnostic.severity_nonlocalized == "WARNING":
-            warnings.append(diagnostic.message_primary or "")
-
-    connection.add_notice_handler(note)
+    """Around a COMMIT."""
+    warnings = Warnings()
+    connection.add_notice_handler(warnings.note)
     try:
         yield
     finally:
-        connection.remove_notice_handler(note)
-    if warnings:
-        raise WriteUncertain(f"{WriteUncertain.text} (The database warned: {warnings[0]})")
+        connection.remove_notice_handler(warnings.note)
+    uncertain = warnings.uncertain()
+    if uncertain is not None:
+        raise uncertain
 
 
 def execute(

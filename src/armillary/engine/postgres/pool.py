@@ -1,4 +1,4 @@
-"""Connections that are used again: at most so many, made when needed, by whoever needs one.
+"""Connections that are used again: at most so many, made when needed, by the thread that needs one.
 
     take ──▶ an idle one of this generation
              │ none, and fewer open than allowed ──▶ connect, in this thread
@@ -14,30 +14,17 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from time import monotonic
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
+from armillary.engine.health import PoolCounts
 from armillary.engine.postgres.connection import Connection, is_full
 from armillary.errors import Unavailable
 from armillary.limits import POSTGRES_IDLE_SECONDS, POSTGRES_WAITING_MAX
 
 FULL_SECONDS = 2.0  # after the database had no room: until another connection is tried
-
-
-@dataclass(slots=True)
-class PoolCounts:
-    """For metrics."""
-
-    name: str
-    open: int
-    idle: int
-    waiting: int
-    size_max: int
-    connects: int
-    refused: int
 
 
 class Pool:

@@ -2,9 +2,9 @@
 
 A drop of millions of rows in one statement would hold a connection for minutes and be lost at a
 crash. So it is two acts: *bury* replaces the fence by a tombstone, in one short transaction, and
-the space is gone for everybody; *sweep* deletes a bounded number of rows per transaction, as often
-as it takes, by whoever is there (the server that dropped it, or the next one to open). The lock on
-the tombstone keeps a sweeper and a new space of the same number apart.
+the space is gone for all servers; *sweep* deletes a bounded number of rows per transaction, as
+often as it takes, by any server (the one that dropped it, or the next one to open). The lock on the
+tombstone keeps a sweeper and a new space of the same number apart.
 
 Each function runs inside a transaction that its caller opened and commits.
 """

@@ -30,7 +30,7 @@ from typing import Any, Final
 from psycopg import sql
 
 from armillary.engine.base import Row
-from armillary.limits import INSERT_BATCH_BYTES, INSERT_BATCH_ROWS
+from armillary.limits import FEW_ROW_BYTES, FEW_ROWS, INSERT_BATCH_BYTES, INSERT_BATCH_ROWS
 
 BEGIN_WRITE: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 BEGIN_READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -62,6 +62,18 @@ _TEXTS: Final = {
         "SELECT m.value, a.value, b.value FROM {rows} m"
         " LEFT JOIN {rows} a ON a.space = m.space AND a.key = %b::bytea"
         " LEFT JOIN {rows} b ON b.space = m.space AND b.key = %b::bytea || a.value"
+        r" WHERE m.space = %s::int AND m.key = '\x00'::bytea"
+    ),
+    # Few rows that an index names, each in its own range of sizes: on an event loop nothing may be
+    # large. `octet_length` does not load the value.
+    "read_few": (
+        "SELECT m.value, i.tail,"
+        " CASE WHEN octet_length(d.value) <= {few_bytes} THEN d.value END"
+        " FROM {rows} m LEFT JOIN LATERAL"
+        " (SELECT substring(key FROM octet_length(key) - %s::int + 1) AS tail FROM {rows}"
+        " WHERE space = m.space AND key >= %b::bytea AND key < %b::bytea"
+        " ORDER BY key LIMIT {few_rows}) i ON true"
+        " LEFT JOIN {rows} d ON d.space = m.space AND d.key = %b::bytea || i.tail"
         r" WHERE m.space = %s::int AND m.key = '\x00'::bytea"
     ),
     "scan": (
@@ -100,6 +112,11 @@ _TEXTS: Final = {
     "fences_of": (
         r"SELECT space, value FROM {rows} WHERE space = ANY(%s::int[]) AND key = '\x00'::bytea"
     ),
+    "nodes": (
+        "SELECT s.space, c.nodename, c.nodeport FROM unnest(%s::int[]) AS s(space)"
+        " JOIN citus_shards c ON c.shardid ="
+        " get_shard_id_for_distribution_column({literal}::regclass, s.space)"
+    ),
     "leftovers": "SELECT space FROM {rows} WHERE key = ''::bytea",
 }
 
@@ -117,8 +134,14 @@ class Statements:
     @classmethod
     def of(cls, schema: str, *, as_values: bool = False) -> Statements:
         rows = sql.Identifier(schema, "armillary_rows")
+        names = {
+            "rows": rows,
+            "literal": sql.Literal(f"{schema}.armillary_rows"),
+            "few_rows": sql.Literal(FEW_ROWS),
+            "few_bytes": sql.Literal(FEW_ROW_BYTES),
+        }
         text = {
-            name: sql.SQL(template).format(rows=rows).as_bytes(None)
+            name: sql.SQL(template).format(**names).as_bytes(None)
             for name, template in _TEXTS.items()
         }
         return cls(schema, rows, sql.Identifier(schema, "armillary_format"), as_values, text)
@@ -128,7 +151,7 @@ class Statements:
 
     def puts(self, space: int, rows: Iterable[Row]) -> Iterator[tuple[bytes, Sequence[Any]]]:
         """INSERT statements with their arguments, each of bounded size. Keys must be distinct."""
-        for batch in _batches(rows):
+        for batch in batches(rows):
             keys, values = zip(*batch, strict=True)
             if not self.as_values:
                 yield self.text["put_arrays"], (space, list(keys), list(values))
@@ -141,7 +164,8 @@ class Statements:
             )
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """For one INSERT each: of bounded size."""
     batch: list[Row] = []
     size = 0
     for row in rows:

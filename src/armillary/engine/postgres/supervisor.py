@@ -22,13 +22,16 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
+from armillary.engine.health import PoolCounts
 from armillary.engine.postgres.address import Address
 from armillary.engine.postgres.connection import (
     Answer,
@@ -39,7 +42,7 @@ from armillary.engine.postgres.connection import (
     open_connection,
     who,
 )
-from armillary.engine.postgres.pool import Pool, PoolCounts
+from armillary.engine.postgres.pool import Pool
 from armillary.errors import DbError, NotSupported, Unavailable
 from armillary.limits import (
     POSTGRES_IDLE_PROBE_SECONDS,
@@ -52,6 +55,7 @@ log = logging.getLogger("armillary.postgres")
 
 RETRY_AFTER_MS = 500
 GRACE_SECONDS = 0.1  # between the first host that answers and the choice among those that do
+POSITIONS_MAX = 600  # probes that are remembered: ten minutes
 IDLE_AFTER_SECONDS = 5.0  # without a request; then there are fewer probes
 
 
@@ -71,6 +75,11 @@ class Health:
     outages: int
     severed: int
     probe_ms: float
+    refusals: int = 0
+
+    @property
+    def timeline(self) -> int | None:
+        return None if self.identity is None else self.identity.timeline
 
     @property
     def trouble(self) -> str:
@@ -129,7 +138,9 @@ class Supervisor:
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._inside = threading.local()
         self._asked_at = time.monotonic()
-        self._outages = self._severed = 0
+        #: (when asked, identity, position in the WAL) of the last probes, the newest last.
+        self._positions: deque[tuple[float, Identity, int]] = deque(maxlen=POSITIONS_MAX)
+        self._outages = self._severed = self._refusals = 0
         self._probe_ms = 0.0
         self._refusal: NotSupported | None = None
         self._stopping = False
@@ -145,6 +156,7 @@ class Supervisor:
             return self._generation
         if self._refusal is not None:
             raise self._refusal
+        self._refusals += 1
         raise Unavailable(
             f"The database is out of reach: {self._reason}", retry_after_ms=RETRY_AFTER_MS
         )
@@ -167,6 +179,27 @@ class Supervisor:
     def identity(self) -> Identity | None:
         return self._identity
 
+    @property
+    def conninfo(self) -> str:
+        """Of the host that is the primary, or was last."""
+        return self._hosts[self._host]
+
+    @property
+    def shown_host(self) -> str:
+        given = conninfo_to_dict(self.conninfo)
+        host = given.get("host") or given.get("hostaddr") or "local socket"
+        return f"{host}:{given.get('port') or 5432}"
+
+    def covered_since(self, wal: int) -> float | None:
+        """Until which moment (`time.monotonic`) a copy that has replayed up to `wal` has everything
+        that was acknowledged; None: it lacks what was there at the first probe."""
+        for at, identity, position in reversed(self._positions.copy()):
+            if identity != self._identity:
+                return None
+            if position <= wal:
+                return at
+        return None
+
     def health(self) -> Health:
         with self._lock:
             return Health(
@@ -176,6 +209,7 @@ class Supervisor:
                 self._outages,
                 self._severed,
                 self._probe_ms,
+                self._refusals,
             )
 
     def counts(self) -> list[PoolCounts]:
@@ -251,7 +285,7 @@ class Supervisor:
             self._thread.join()
 
     def _admit(self, answer: Answer) -> None:
-        """A new connection of a pool. Whoever connects first after a failover notices it here."""
+        """A new connection of a pool. The first one after a failover notices it here."""
         if answer.read_only or answer.identity != self._identity:
             self.suspect()
             what = "is read-only" if answer.read_only else "is not the one that was probed"
@@ -380,6 +414,8 @@ class Supervisor:
         after = time.monotonic()
         self._probe_ms = (after - before) * 1000
         self._measured = answer.clock_ms, before, after
+        if not answer.read_only:
+            self._positions.append((before, answer.identity, answer.wal))
         for learn in list(self._clocks):
             learn(*self._measured)
         return answer

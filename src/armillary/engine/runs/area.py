@@ -53,9 +53,13 @@ class Area:
 
     def first_from(self, key: bytes, prefix: bytes) -> bytes | None:
         """The first key >= `key` that begins with `prefix`; the cursor is there."""
-        if not self._cursor.set_range(self._prefix + key):
+        cursor, own = self._cursor, self._prefix
+        if not cursor.set_range(own + key if own else key):
             return None
-        return self._here(prefix)
+        if own:
+            return self._here(prefix)
+        found = cursor.key()
+        return found if found.startswith(prefix) else None
 
     def last_below(self, key: bytes, prefix: bytes) -> bytes | None:
         """The last key < `key` that begins with `prefix`; the cursor is there."""

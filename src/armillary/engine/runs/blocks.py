@@ -1,7 +1,13 @@
 """Blocks: sorted entries as one value of at most a page, and the key each block lies under.
 
     key      F1, run(4), bound          every key of the block < bound <= every key of the next one
-    value    form(1), crc32(4), msgpack [[key, …], [value or nil, …]]
+    value    form(1), crc32(4), msgpack
+             form 1  [[key, …], [value or nil, …]]
+             form 2  [width, [key and value in one, …]]      no tombstones, all values as wide
+
+The entries of a block are of one kind (the first byte of their keys). Form 2 is for what nearly all
+of them are, rows whose value is as long as the others': such entries are read, merged, sorted and
+written as one object each. It is used only where the joined entries sort as their keys do.
 
 A bound is as short as the two keys around it allow. One longer than `BOUND_BYTES_MAX` is cut and
 followed by the number of the block in its run, so that blocks keep their order; a search then
@@ -13,7 +19,10 @@ A value of up to 4,080 bytes fills one overflow page of LMDB exactly. Nothing he
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice
+from operator import ge, gt
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -32,17 +41,84 @@ END: Final = b"\xf0"  # above every key of a caller
 
 PAGE_BYTES: Final = 4_080
 BOUND_BYTES_MAX: Final = 490
-BLOCK_FORM: Final = 1
+PLAIN_FORM: Final = 1
+JOINED_FORM: Final = 2
 
 _HEAD: Final = struct.Struct(">BI")
 _RUN: Final = struct.Struct(">I")
 _SEQUENCE: Final = struct.Struct(">Q")
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes | None]]).decode
-#: Of a page: what a guess aims at, and what is enough.
-AIM_BYTES: Final = PAGE_BYTES * 97 // 100
-LEAST_BYTES: Final = PAGE_BYTES * 85 // 100
-GUESS_ENTRIES: Final = 64
+_decode_plain = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes | None]]).decode
+_decode_joined = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
+#: Beside the entries: form, checksum, and at most 11 bytes of msgpack.
+_HEAD_BYTES_MAX: Final = 5 + 11
+
+
+class Block:
+    """Sorted entries of one kind: of a block, or of as many as are being written."""
+
+    __slots__ = ("_keys", "_values", "joined", "width")
+
+    def __init__(
+        self,
+        keys: list[bytes],
+        values: list[bytes | None],
+        joined: list[bytes] | None = None,
+        width: int = 0,
+    ) -> None:
+        """Either keys and values, or `joined`: key and value in one, values `width` wide."""
+        self._keys = keys
+        self._values = values
+        self.joined = joined
+        self.width = width
+
+    def __len__(self) -> int:
+        return len(self._keys) if self.joined is None else len(self.joined)
+
+    def key(self, at: int) -> bytes:
+        if self.joined is None:
+            return self._keys[at]
+        row = self.joined[at]
+        return row[: len(row) - self.width]
+
+    # HOT: twice per run of every short query.
+    def find(self, key: bytes, low: int = 0) -> int:
+        """How many entries have a smaller key. None of the first `low` has a greater one."""
+        joined = self.joined
+        if joined is None:
+            return bisect_left(self._keys, key, low)
+        at = bisect_left(joined, key, low)
+        # A key that `key` begins with is smaller, but may not look so with its value behind it.
+        while at < len(joined):
+            row = joined[at]
+            if row[: len(row) - self.width] >= key:
+                break
+            at += 1
+        return at
+
+    def part(self, first: int, last: int) -> Entries:
+        """Keys and values of these entries."""
+        joined, width = self.joined, self.width
+        if joined is None:
+            return self._keys[first:last], self._values[first:last]
+        rows = joined[first:last]
+        if width == 0:
+            return rows, [b""] * len(rows)
+        return [row[:-width] for row in rows], [row[-width:] for row in rows]
+
+    def alive(self, first: int, last: int) -> Entries:
+        """As `part`, for a caller who asks of a value only whether it is a tombstone."""
+        joined, width = self.joined, self.width
+        if joined is None:
+            return self._keys[first:last], self._values[first:last]
+        rows = joined[first:last]
+        return ([row[:-width] for row in rows] if width else rows), rows  # type: ignore[return-value]
+
+    def cut(self, first: int, last: int) -> Block:
+        """These entries only."""
+        if self.joined is not None:
+            return Block([], [], self.joined[first:last], self.width)
+        return Block(self._keys[first:last], self._values[first:last])
 
 
 def run_prefix(run: int) -> bytes:
@@ -73,41 +149,34 @@ def seek_key_below(run: int, end: bytes) -> bytes:
 
 def bound_between(last: bytes, following: bytes) -> bytes:
     """The shortest key that is above `last` and not above `following`."""
-    if len(following) > 40 and last[:32] == following[:32]:
-        at = _common(last, following)
+    size = min(len(last), len(following))
+    differ = int.from_bytes(last[:size], "big") ^ int.from_bytes(following[:size], "big")
+    same = size - (differ.bit_length() + 7) // 8
+    return following[: same + 1]
+
+
+# --- one block --------------------------------------------------------------------------------
+
+
+def encode_block(block: Block) -> bytes:
+    if block.joined is None:
+        form, body = PLAIN_FORM, _encode(block.part(0, len(block)))
     else:
-        at = 0
-        for one, other in zip(last, following, strict=False):
-            if one != other:
-                break
-            at += 1
-    return following[: at + 1]
+        form, body = JOINED_FORM, _encode((block.width, block.joined))
+    return _HEAD.pack(form, crc32(body)) + body
 
 
-def _common(one: bytes, other: bytes) -> int:
-    """Length of the common prefix, by bisection: for long keys."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def encode_block(keys: Sequence[bytes], values: Sequence[bytes | None]) -> bytes:
-    body = _encode((keys, values))
-    return _HEAD.pack(BLOCK_FORM, crc32(body)) + body
-
-
-def decode_block(value: bytes, key: bytes = b"") -> Entries:
+def decode_block(value: bytes, key: bytes = b"") -> Block:
     """Raises DataDamaged when the bytes are not those that were written."""
     body = value[_HEAD.size :]
     if len(value) >= _HEAD.size:
         form, checksum = _HEAD.unpack_from(value)
-        if form == BLOCK_FORM and checksum == crc32(body):
-            return _decode(body)
+        if checksum == crc32(body):
+            if form == JOINED_FORM:
+                width, joined = _decode_joined(body)
+                return Block([], [], joined, width)
+            if form == PLAIN_FORM:
+                return Block(*_decode_plain(body))
     raise DataDamaged(
         "A block of index rows is damaged: its checksum does not agree. "
         "Run `armillary doctor`, then restore a backup or index the container again.",
@@ -115,30 +184,114 @@ def decode_block(value: bytes, key: bytes = b"") -> Entries:
     )
 
 
-# HOT: once per entry of every flush and merge: no Python code per entry, only per block. How many
-# entries fill a page is guessed from the block before and corrected by encoding again.
-def cut_blocks(
-    keys: list[bytes], values: list[bytes | None], last_bound: bytes
-) -> list[tuple[bytes, bytes]]:
-    """(bound, value) of each block, in order. All keys are below `last_bound`."""
-    blocks: list[tuple[bytes, bytes]] = []
-    count, start, guess = len(keys), 0, GUESS_ENTRIES
-    while start < count:
-        end = min(count, start + guess)
-        value = encode_block(keys[start:end], values[start:end])
-        while len(value) > PAGE_BYTES and end > start + 1:
-            end = start + max(1, (end - start) * AIM_BYTES // len(value))
-            value = encode_block(keys[start:end], values[start:end])
-        while end < count and len(value) < LEAST_BYTES:
-            wider = min(
-                count, start + max(end - start + 1, (end - start) * AIM_BYTES // len(value))
-            )
-            more = encode_block(keys[start:wider], values[start:wider])
-            if len(more) > PAGE_BYTES:
-                break
-            end, value = wider, more
-        guess = max(1, (end - start) * AIM_BYTES // len(value))
-        bound = last_bound if end == count else bound_between(keys[end - 1], keys[end])
-        blocks.append((bound, value))
-        start = end
+# --- many entries -----------------------------------------------------------------------------
+# HOT: once per entry of every flush and merge, so no Python statement runs per entry.
+
+
+def of_entries(keys: list[bytes], values: list[bytes | None]) -> list[Block]:
+    """Sorted entries, of which no two have one key, by their kind."""
+    blocks: list[Block] = []
+    at, count = 0, len(keys)
+    while at < count:
+        kind = keys[at][0]
+        end = count
+        if keys[-1][0] != kind:
+            end = bisect_left(keys, bytes((kind + 1,)), at)
+        blocks.append(_of_one_kind(keys[at:end], values[at:end]))
+        at = end
     return blocks
+
+
+def _of_one_kind(keys: list[bytes], values: list[bytes | None]) -> Block:
+    if None not in values:
+        widths = set(map(len, values))  # type: ignore[arg-type]
+        if len(widths) == 1:
+            joined = [key + value for key, value in zip(keys, values, strict=True)]  # type: ignore[operator]
+            if not any(map(gt, joined, islice(joined, 1, None))):
+                return Block([], [], joined, widths.pop())
+    return Block(keys, values)
+
+
+def put_together(sources: Sequence[Iterable[Block]], *, tombstones: bool) -> list[Block]:
+    """Blocks of several sources, the newest source first, as one of each kind. `tombstones`:
+    whether they stay."""
+    kinds: dict[int, list[Block]] = {}
+    for source in reversed(sources):
+        for block in source:
+            for one in _kinds_of(block):
+                kinds.setdefault(one.key(0)[0], []).append(one)
+    found: list[Block] = []
+    for kind in sorted(kinds):
+        block = _joined_together(kinds[kind]) or _laid_over(kinds[kind], tombstones)
+        if len(block):
+            found.append(block)
+    return found
+
+
+def _kinds_of(block: Block) -> Iterator[Block]:
+    """Blocks of earlier versions may be of several kinds."""
+    if not len(block):
+        return iter(())
+    if block.key(0)[0] == block.key(len(block) - 1)[0]:
+        return iter((block,))
+    return iter(of_entries(*block.part(0, len(block))))
+
+
+def _joined_together(blocks: list[Block]) -> Block | None:
+    """None: not all of them are joined and as wide, or a key is in two of them."""
+    width = blocks[0].width
+    rows: list[bytes] = []
+    for block in blocks:
+        if block.joined is None or block.width != width:
+            return None
+        rows += block.joined
+    if len(blocks) > 1:
+        rows.sort()  # cheap: some sorted stretches
+        keys = [row[:-width] for row in rows] if width else rows
+        if any(map(ge, keys, islice(keys, 1, None))):
+            return None
+    return Block([], [], rows, width)
+
+
+def _laid_over(blocks: list[Block], tombstones: bool) -> Block:
+    """Oldest first: newer entries hide older ones."""
+    found: dict[bytes, bytes | None] = {}
+    for block in blocks:
+        found.update(zip(*block.part(0, len(block)), strict=True))
+    if not tombstones:
+        found = {key: value for key, value in found.items() if value is not None}
+    keys = sorted(found)
+    return _of_one_kind(keys, [found[key] for key in keys])
+
+
+def cut_blocks(entries: Sequence[Block], last_bound: bytes) -> list[tuple[bytes, bytes]]:
+    """(bound, value) of each block of a page, in order. All keys are below `last_bound`."""
+    pages = [page for one in entries for page in _pages(one)]
+    bounds = [
+        bound_between(page.key(len(page) - 1), following.key(0))
+        for page, following in zip(pages, islice(pages, 1, None), strict=False)
+    ]
+    values = map(encode_block, pages)
+    return list(zip([*bounds, last_bound], values, strict=True)) if pages else []
+
+
+def _pages(block: Block) -> Iterator[Block]:
+    """Cut so that each fits a page, if it has more than one entry."""
+    if block.joined is not None:
+        sizes = [*map(len, block.joined)]
+        extra = 2 if max(sizes, default=0) < 256 else 3
+    else:
+        keys, values = block.part(0, len(block))
+        sizes = [
+            len(key) + (0 if value is None else len(value))
+            for key, value in zip(keys, values, strict=True)
+        ]
+        extra = 6
+    ends = [*accumulate([size + extra for size in sizes])]
+    start, count = 0, len(ends)
+    while start < count:
+        before = ends[start - 1] if start else 0
+        end = bisect_right(ends, before + PAGE_BYTES - _HEAD_BYTES_MAX, start)
+        end = max(end, start + 1)
+        yield block if end - start == count else block.cut(start, end)
+        start = end

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 
-from armillary.engine.runs.blocks import Entries
+from armillary.engine.runs.blocks import Block
 from armillary.limits import BLOCK_CACHE_BYTES
 
 #: Python objects of a decoded block against its bytes on disk.
@@ -22,12 +22,12 @@ class BlockCache:
 
     def __init__(self, bytes_max: int = BLOCK_CACHE_BYTES) -> None:
         self._bytes_max = bytes_max // 2 // EXPANSION
-        self._young: dict[bytes, Entries] = {}
-        self._old: dict[bytes, Entries] = {}
+        self._young: dict[bytes, Block] = {}
+        self._old: dict[bytes, Block] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, name: bytes) -> Entries | None:
+    def get(self, name: bytes) -> Block | None:
         found = self._young.get(name)
         if found is None:
             found = self._old.get(name)
@@ -35,11 +35,11 @@ class BlockCache:
                 self.put(name, found, 4_096)
         return found
 
-    def put(self, name: bytes, entries: Entries, stored_bytes: int) -> None:
+    def put(self, name: bytes, block: Block, stored_bytes: int) -> None:
         with self._lock:
             if self._bytes + stored_bytes > self._bytes_max:
                 self._old, self._young, self._bytes = self._young, {}, 0
-            self._young[name] = entries
+            self._young[name] = block
             self._bytes += stored_bytes
 
 

@@ -70,7 +70,8 @@ def _run(
         value = area.get(where)
         try:
             assert value is not None
-            keys, values = decode_block(value, where)
+            block = decode_block(value, where)
+            keys, values = block.part(0, len(block))
         except (DataDamaged, AssertionError):
             yield f"{name}: the block under {where.hex()} is damaged"
             continue

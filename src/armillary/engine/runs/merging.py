@@ -14,31 +14,42 @@ before there were runs) move to the bottom the same way.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final
 
 from armillary import steps
 from armillary.engine.runs.area import Area
-from armillary.engine.runs.blocks import END, decode_block, run_prefix, seek_key
+from armillary.engine.runs.blocks import (
+    END,
+    Block,
+    decode_block,
+    of_entries,
+    put_together,
+    run_prefix,
+    seek_key,
+)
 from armillary.engine.runs.directory import MERGES_MAX, SLOTS_MAX, Directory, Run, Slot
-from armillary.engine.runs.writing import NONCE_BYTES, RATIO, Nonce, append, without_tombstones
+from armillary.engine.runs.writing import NONCE_BYTES, RATIO, Nonce, append
 
 #: Entries of one piece: a sort holds the interpreter from beginning to end.
 PIECE_ENTRIES: Final = 4_000
 #: Entries that a commit merges for each one it writes. Enough for the levels of 10^7 entries.
 WORK: Final = 16
 WORK_MIN: Final = 1_000
+#: While commits follow each other: fewer, larger merges (simulated, an entry is written 8 times on
+#: its way through 10^6 others, not 10), for one more run to look at. The rest is done at rest.
+BUSY_RATIO: Final = 1
 
 
-def plan(directory: Directory, nonce: Nonce) -> Directory:
-    """Begin the merges that are due: neighbours of which the older is not much larger."""
+def plan(directory: Directory, nonce: Nonce, ratio: int = RATIO) -> Directory:
+    """Begin the merges that are due: neighbours of which the older has at most `ratio` times the
+    entries."""
     slots = list(directory.slots)
     merges = sum(slot.merging for slot in slots)
     number = directory.next_run
     at = 0
     while at < len(slots) and merges < MERGES_MAX:
-        until = _similar(slots, at)
+        until = _similar(slots, at, ratio)
         if until - at >= 2:
             inputs = tuple(run for slot in slots[at:until] for run in slot.inputs)
             slots[at:until] = [Slot(inputs, Run(number, nonce(NONCE_BYTES), 0, 0))]
@@ -50,13 +61,13 @@ def plan(directory: Directory, nonce: Nonce) -> Directory:
     return Directory(tuple(slots), number, directory.tree)
 
 
-def _similar(slots: Sequence[Slot], at: int) -> int:
+def _similar(slots: Sequence[Slot], at: int, ratio: int) -> int:
     if slots[at].merging:
         return at
     total, until = slots[at].entries, at + 1
     crowded = len(slots) > SLOTS_MAX
     while until < len(slots) and not slots[until].merging:
-        if slots[until].entries > RATIO * total and not crowded:
+        if slots[until].entries > ratio * total and not crowded:
             break
         total += slots[until].entries
         until += 1
@@ -68,7 +79,7 @@ def is_due(directory: Directory) -> bool:
     slots = directory.slots
     if directory.tree or any(slot.merging for slot in slots):
         return True
-    return any(_similar(slots, at) - at >= 2 for at in range(len(slots)))
+    return any(_similar(slots, at, RATIO) - at >= 2 for at in range(len(slots)))
 
 
 def work(area: Area, directory: Directory, entries: int) -> Directory:
@@ -94,22 +105,16 @@ def merge_piece(area: Area, directory: Directory, at: int, entries: int) -> tupl
         _Taken(area, run, slot.boundary, max(1, entries * run.entries // total))
         for run in slot.inputs
     ]
-    open_ends = [one.keys[-1] for one in taken if one.more]
+    open_ends = [one.last_key for one in taken if one.more]
     limit = min(open_ends) if open_ends else None
-    found: dict[bytes, bytes | None] = {}
-    read = 0
-    for one in reversed(taken):  # oldest first: newer ones overwrite
-        keys, values = one.up_to(limit)
-        read += len(keys)
-        found.update(zip(keys, values, strict=True))
-    keys = sorted(found)
-    values = [found[key] for key in keys]
-    if at == len(slots) - 1 and not directory.tree:
-        keys, values = without_tombstones(keys, values)
+    parts = [one.up_to(limit) for one in taken]
+    read = sum(len(block) for blocks in parts for block in blocks)
+    lowest = at == len(slots) - 1 and not directory.tree
+    merged = put_together(parts, tombstones=not lowest)
     boundary = END if limit is None else limit + b"\x00"
     output = slot.output
-    if keys:
-        output = append(area, output, (keys, values), keys[-1] + b"\x00")
+    if merged:
+        output = append(area, output, merged)
     for one in taken:
         one.delete_up_to(limit)
     if limit is not None:
@@ -126,32 +131,45 @@ class _Taken:
 
     def __init__(self, area: Area, run: Run, boundary: bytes, wanted: int) -> None:
         self._area = area
-        self._blocks: list[tuple[bytes, bytes]] = []  # (where, last key)
-        self.keys: list[bytes] = []
-        self.values: list[bytes | None] = []
+        self._places: list[bytes] = []
+        self._blocks: list[Block] = []
         prefix = run_prefix(run.number)
         where = area.first_from(seek_key(run.number, boundary), prefix)
-        while where is not None and len(self.keys) < wanted:
-            keys, values = decode_block(area.value(), where)
-            if keys[0] < boundary:
-                first = bisect_left(keys, boundary)
-                keys, values = keys[first:], values[first:]
-            if keys:
-                self.keys += keys
-                self.values += values
-                self._blocks.append((where, keys[-1]))
+        count = 0
+        while where is not None and count < wanted:
+            block = decode_block(area.value(), where)
+            if block.key(0) < boundary:
+                block = block.cut(block.find(boundary), len(block))
+            if len(block):
+                count += len(block)
+                self._places.append(where)
+                self._blocks.append(block)
             where = area.first_from(where + b"\x00", prefix)
         self.more = where is not None
 
-    def up_to(self, limit: bytes | None) -> tuple[list[bytes], list[bytes | None]]:
-        if limit is None or not self.keys or self.keys[-1] <= limit:
-            return self.keys, self.values
-        last = bisect_right(self.keys, limit)
-        return self.keys[:last], self.values[:last]
+    @property
+    def last_key(self) -> bytes:
+        last = self._blocks[-1]
+        return last.key(len(last) - 1)
+
+    def up_to(self, limit: bytes | None) -> list[Block]:
+        if limit is None:
+            return self._blocks
+        end = limit + b"\x00"
+        found: list[Block] = []
+        for block in self._blocks:
+            if block.key(len(block) - 1) <= limit:
+                found.append(block)
+                continue
+            last = block.find(end)
+            if last:
+                found.append(block.cut(0, last))
+            break
+        return found
 
     def delete_up_to(self, limit: bytes | None) -> None:
-        for where, last in self._blocks:
-            if limit is None or last <= limit:
+        for where, block in zip(self._places, self._blocks, strict=True):
+            if limit is None or block.key(len(block) - 1) <= limit:
                 self._area.delete(where)
 
 
@@ -174,7 +192,7 @@ def move_from_tree(
         if moved:
             keys = [key for key, _ in moved]
             values: list[bytes | None] = [value for _, value in moved]
-            output = append(area, output, (keys, values), keys[-1] + b"\x00")
+            output = append(area, output, of_entries(keys, values))
             for key in keys:
                 area.delete(key)
         left -= len(moved)

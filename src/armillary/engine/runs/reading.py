@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from armillary.engine.base import Row
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import (
+    Block,
     Entries,
     decode_block,
     run_prefix,
@@ -36,10 +37,17 @@ class RunReader:
 
     __slots__ = ("area", "cache", "directory", "parts")
 
-    def __init__(self, area: Area, directory: Directory, cache: BlockCache | None) -> None:
+    def __init__(
+        self,
+        area: Area,
+        directory: Directory,
+        cache: BlockCache | None,
+        parts: list[Part] | None = None,
+    ) -> None:
+        """`parts`: those of the directory, if they are known."""
         self.area = area
         self.directory = directory
-        self.parts = directory.parts()
+        self.parts = directory.parts() if parts is None else parts
         self.cache = cache
 
     def get(self, key: bytes) -> bytes | None:
@@ -47,17 +55,21 @@ class RunReader:
             if low <= key < high:
                 found = self._block_from(run, key)
                 while found is not None:
-                    where, (keys, values) = found
-                    if keys[-1] >= key:
-                        at = bisect_left(keys, key)
-                        if keys[at] == key:
-                            return values[at]
+                    where, block = found
+                    at = block.find(key)
+                    if at < len(block):
+                        keys, values = block.part(at, at + 1)
+                        if keys[0] == key:
+                            return values[0]
                         break
                     found = self._block_after(run, where)
         return self.area.get(key) if self.directory.tree else None
 
     def chunks(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
         """Rows of packed kinds from `start` to before `end`, in lists."""
+        short = None if reverse else self._short(start, end)
+        if short is not None:
+            return _put_together(short)
         sources: list[Chunks] = []
         for run, low, high in self.parts:
             first, last = max(start, low), min(end, high)
@@ -68,27 +80,68 @@ class RunReader:
             sources.append(self._tree(start, end, reverse))
         return merged(sources, reverse)
 
-    # HOT: every short query.
+    def _short(self, start: bytes, end: bytes) -> list[Entries] | None:
+        """What lies between, from the oldest to the newest, when that is part of one block of each
+        run; None when it is more. HOT: every hop of a graph scans the index once for each vertex,
+        and generators cost more than the few entries there."""
+        found: list[Entries] = []
+        if self.directory.tree:
+            rows = self.area.rows(start, end, TREE_ROWS)
+            if len(rows) == TREE_ROWS:
+                return None
+            if rows:
+                found.append(([key for key, _ in rows], [value for _, value in rows]))
+        for run, low, high in reversed(self.parts):
+            first = start if start > low else low
+            last = end if end < high else high
+            there = self._block_from(run, first) if first < last else None
+            if there is None:
+                continue
+            block = there[1]
+            at = block.find(first)
+            after = block.find(last, at)
+            if after == len(block):
+                return None
+            if at < after:
+                found.append(block.part(at, after))
+        return found
+
+    # HOT: every short query. Its keys usually lie in one block of each run, which is searched
+    # without a generator, and in one run, so that nothing has to be put together.
     def few(self, start: bytes, end: bytes, limit: int) -> list[bytes] | None:
         """The keys from `start` to before `end`; None when there may be `limit` or more."""
-        found: dict[bytes, bytes | None] = {}
+        chunks: list[Entries] = []  # oldest first: newer ones overwrite
         if self.directory.tree:
             rows = self.area.rows(start, end, limit)
             if len(rows) >= limit:
                 return None
-            found.update(rows)
+            if rows:
+                chunks.append(([key for key, _ in rows], [value for _, value in rows]))
         for run, low, high in reversed(self.parts):
             first = start if start > low else low
             last = end if end < high else high
-            if first >= last:
+            found = self._block_from(run, first) if first < last else None
+            if found is None:
                 continue
-            for keys, values in self._ascending(run, first, last):
-                if len(keys) >= limit:
-                    return None
-                found.update(zip(keys, values, strict=True))
-                if len(found) >= 2 * limit:
-                    return None
-        alive = [key for key, value in found.items() if value is not None]
+            block = found[1]
+            at = block.find(first)
+            after = block.find(last, at)
+            if after == len(block):  # there may be more in the next one
+                for chunk in self._ascending(run, first, last):
+                    if len(chunk[0]) >= limit:
+                        return None
+                    chunks.append(chunk)
+            elif at < after:
+                chunks.append(block.alive(at, after))
+        if sum([len(keys) for keys, _ in chunks]) >= 2 * limit:
+            return None
+        if len(chunks) == 1 and None not in chunks[0][1]:
+            alive = chunks[0][0]
+        else:
+            latest: dict[bytes, bytes | None] = {}
+            for keys, values in chunks:
+                latest.update(zip(keys, values, strict=True))
+            alive = [key for key, value in latest.items() if value is not None]
         return alive if len(alive) < limit else None
 
     # --- one run -----------------------------------------------------------------------------
@@ -96,13 +149,12 @@ class RunReader:
     def _ascending(self, run: Run, start: bytes, end: bytes) -> Chunks:
         found = self._block_from(run, start)
         while found is not None:
-            where, (keys, values) = found
-            over = keys[-1] >= end
-            first = bisect_left(keys, start) if keys[0] < start else 0
-            last = bisect_left(keys, end) if over else len(keys)
+            where, block = found
+            first = block.find(start)
+            last = block.find(end, first)
             if first < last:
-                yield keys[first:last], values[first:last]
-            if over:
+                yield block.part(first, last)
+            if last < len(block):
                 return
             found = self._block_after(run, where)
 
@@ -113,24 +165,24 @@ class RunReader:
         if where is None:
             where = area.last_below(run_prefix(run.number + 1), prefix)
         while where is not None:
-            keys, values = self._load(run, where)
-            first = bisect_left(keys, start)
-            last = bisect_left(keys, end)
+            block = self._load(run, where)
+            first = block.find(start)
+            last = block.find(end, first)
             if first < last:
-                yield keys[first:last], values[first:last]
+                yield block.part(first, last)
             if first > 0:
                 return
             where = area.last_below(where, prefix)
 
-    def _block_from(self, run: Run, key: bytes) -> tuple[bytes, Entries] | None:
+    def _block_from(self, run: Run, key: bytes) -> tuple[bytes, Block] | None:
         where = self.area.first_from(seek_key(run.number, key), run_prefix(run.number))
         return None if where is None else (where, self._load(run, where))
 
-    def _block_after(self, run: Run, where: bytes) -> tuple[bytes, Entries] | None:
+    def _block_after(self, run: Run, where: bytes) -> tuple[bytes, Block] | None:
         following = self.area.first_from(where + b"\x00", run_prefix(run.number))
         return None if following is None else (following, self._load(run, following))
 
-    def _load(self, run: Run, where: bytes) -> Entries:
+    def _load(self, run: Run, where: bytes) -> Block:
         """The block under the cursor, which stands at `where`."""
         if self.cache is None:
             return decode_block(self.area.value(), where)
@@ -157,6 +209,17 @@ class RunReader:
                 end = rows[0][0]
             else:
                 start = rows[-1][0] + b"\x00"
+
+
+def _put_together(entries: Sequence[Entries]) -> Iterator[list[Row]]:
+    """`entries` from the oldest to the newest."""
+    if len(entries) == 1:
+        return _alive(*entries[0], False)
+    found: dict[bytes, bytes | None] = {}
+    for keys, values in entries:
+        found.update(zip(keys, values, strict=True))
+    keys = sorted(found)
+    return _alive(keys, [found[key] for key in keys], False)
 
 
 def merged(sources: Sequence[Chunks], reverse: bool) -> Iterator[list[Row]]:

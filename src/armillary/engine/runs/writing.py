@@ -17,10 +17,12 @@ from typing import Final
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import (
     BOUND_BYTES_MAX,
-    Entries,
+    Block,
     block_key,
     cut_blocks,
     decode_block,
+    of_entries,
+    put_together,
     run_prefix,
 )
 from armillary.engine.runs.directory import Directory, Run, Slot
@@ -43,13 +45,23 @@ def flush(
     if not changes:
         return directory
     keys = sorted(changes)
-    values = [changes[key] for key in keys]
+    return flush_sorted(area, directory, keys, [changes[key] for key in keys], nonce)
+
+
+def flush_sorted(
+    area: Area,
+    directory: Directory,
+    keys: list[bytes],
+    values: list[bytes | None],
+    nonce: Nonce,
+) -> Directory:
+    """The same, of changes in the order of their keys, at least one."""
     slots = list(directory.slots)
+    new = of_entries(keys, values)
     if slots and not slots[0].merging and is_above(area, slots[0].inputs[0], keys[0]):
-        run = append(area, slots[0].inputs[0], (keys, values), _end_of(keys))
-        slots[0] = Slot((run,))
+        slots[0] = Slot((append(area, slots[0].inputs[0], new),))
         return _with(directory, slots)
-    found: dict[bytes, bytes | None] | None = None
+    sources = [new]
     count = len(keys)
     while slots and not slots[0].merging:
         older = slots[0].inputs[0]
@@ -57,44 +69,40 @@ def flush(
             break
         if older.entries + count > INLINE_ENTRIES:
             break
-        below = take_out(area, older)
-        found = {**below, **(changes if found is None else found)}
-        count = len(found)
+        sources.append(take_out(area, older))
+        count += older.entries
         slots.pop(0)
     lowest = not slots and not directory.tree
-    if found is not None:
-        keys = sorted(found)
-        values = [found[key] for key in keys]
-    if lowest:
-        keys, values = without_tombstones(keys, values)
+    if len(sources) > 1 or (lowest and None in values):
+        new = put_together(sources, tombstones=not lowest)
     number = directory.next_run
-    if keys:
+    if new:
         run = Run(number, nonce(NONCE_BYTES), 0, 0)
-        slots.insert(0, Slot((append(area, run, (keys, values), _end_of(keys)),)))
+        slots.insert(0, Slot((append(area, run, new),)))
     return Directory(tuple(slots), number + 1, directory.tree)
 
 
-def append(area: Area, run: Run, entries: Entries, last_bound: bytes) -> Run:
-    """The run with more entries, all of them above those it has and below `last_bound`."""
-    keys, values = entries
-    blocks = cut_blocks(keys, values, last_bound)
+def append(area: Area, run: Run, entries: list[Block]) -> Run:
+    """The run with more entries, all of them above those it has."""
+    last = entries[-1]
+    blocks = cut_blocks(entries, last.key(len(last) - 1) + b"\x00")
     number = run.blocks
     rows = [
         (block_key(run.number, bound, number + at), value)
         for at, (bound, value) in enumerate(blocks)
     ]
     area.put_sorted(rows)
-    return Run(run.number, run.nonce, run.entries + len(keys), number + len(blocks))
+    count = sum(map(len, entries))
+    return Run(run.number, run.nonce, run.entries + count, number + len(blocks))
 
 
-def take_out(area: Area, run: Run) -> dict[bytes, bytes | None]:
+def take_out(area: Area, run: Run) -> list[Block]:
     """All entries of a small run; its blocks are gone."""
-    found: dict[bytes, bytes | None] = {}
+    found: list[Block] = []
     prefix = run_prefix(run.number)
     where = area.first_from(prefix, prefix)
     while where is not None:
-        keys, values = decode_block(area.value(), where)
-        found.update(zip(keys, values, strict=True))
+        found.append(decode_block(area.value(), where))
         area.delete(where)
         where = area.first_from(where, prefix)
     return found
@@ -109,17 +117,6 @@ def is_above(area: Area, run: Run, key: bytes) -> bool:
     bound = where[len(prefix) :]
     # A cut bound does not say enough.
     return len(bound) <= BOUND_BYTES_MAX and bound <= key
-
-
-def without_tombstones(keys: list[bytes], values: list[bytes | None]) -> Entries:
-    if None not in values:
-        return keys, values
-    alive = [at for at, value in enumerate(values) if value is not None]
-    return [keys[at] for at in alive], [values[at] for at in alive]
-
-
-def _end_of(keys: list[bytes]) -> bytes:
-    return keys[-1] + b"\x00"
 
 
 def _with(directory: Directory, slots: list[Slot]) -> Directory:

@@ -55,7 +55,7 @@ class BudgetReport(NamedTuple):
 class Admitted(NamedTuple):
     admitted: int
     retry_after_ms: int
-    """What the refused ones are told; 0 when there are none."""
+    """What refused requests are answered; 0 when there are none."""
 
 
 class Budget:

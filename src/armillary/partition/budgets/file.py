@@ -17,7 +17,14 @@ from pathlib import Path
 
 from armillary.limits import BURST_RU_MAX, LEDGER_DIRECT_RU, LEDGER_SLICES_FILE, LEDGER_SLOTS
 from armillary.partition.budgets.admission import Budget, BudgetState, Enforce
-from armillary.partition.budgets.ledger import Allowance, Held, adopt, fresh_state, from_the_future
+from armillary.partition.budgets.ledger import (
+    Allowance,
+    Held,
+    LedgerDefaults,
+    adopt,
+    fresh_state,
+    from_the_future,
+)
 from armillary.partition.budgets.slices import Grant, Order, Slices, cut
 from armillary.partition.budgets.slots import (
     BODY_END,
@@ -76,7 +83,7 @@ class _Entry:
         self.sliced = not direct
 
 
-class FileLedger:
+class FileLedger(LedgerDefaults):
     def __init__(self, path: Path, enforce: Enforce = "on", slots: int = LEDGER_SLOTS) -> None:
         self._enforce: Enforce = enforce
         self._refused = 0

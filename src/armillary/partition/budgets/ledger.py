@@ -1,4 +1,4 @@
-"""One budget for everybody who serves a partition, whatever process or machine they are on.
+"""One budget for all that serve a partition, whatever process or machine they are on.
 
     admit ──▶ run the operation ──▶ charge what it cost
 
@@ -18,8 +18,9 @@ on PostgreSQL is the database's. Refusing (`enforce`) is decided when a ledger i
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from armillary.limits import CLOCK_STEP_SECONDS, LEDGER_SLOTS
 from armillary.partition.budgets.admission import Budget, BudgetState, Enforce
@@ -39,9 +40,9 @@ class Allowance:
 
 
 class Held(Protocol):
-    """What this process may use up without asking anybody, until `second` is over. Whoever finds
-    some of it left is admitted, and takes its cost off under the lock; who takes more than there
-    was goes to `Ledger.charge` with what is missing."""
+    """What this process may use up without asking anybody, until `second` is over. A request that
+    finds some of it left is admitted, and takes its cost off under the lock; who takes more than
+    there was goes to `Ledger.charge` with what is missing."""
 
     left: float
     second: int
@@ -52,6 +53,15 @@ class Held(Protocol):
 
 class Ledger(Protocol):
     """All methods may be called from any thread."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether an admission may have to ask a database."""
+        ...
+
+    def renew_ahead(self, now_ms: Callable[[], int]) -> None:
+        """An event loop is going to admit: where that may have to ask, ask before it does."""
+        ...
 
     def held(self, allowance: Allowance, now_ms: int) -> Held | None:
         """The slice of this budget, where there are slices and refusals."""
@@ -105,7 +115,16 @@ def from_the_future(state: BudgetState, now_ms: int) -> bool:
     return state.second > now_ms // 1000 + CLOCK_STEP_SECONDS
 
 
-class LocalLedger:
+class LedgerDefaults:
+    """Parts of `Ledger` for those that ask no database."""
+
+    waits: Final = False
+
+    def renew_ahead(self, now_ms: Callable[[], int]) -> None:
+        """Nothing has to be asked."""
+
+
+class LocalLedger(LedgerDefaults):
     """One process, in memory."""
 
     def __init__(self, enforce: Enforce = "on") -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final, TypeAlias
 
@@ -111,12 +112,16 @@ RETURNING l.granted, l.ru, l.balance, l.bank, l.used, l.second
 #: How long an admission waits for a slice, and how long after a failure nobody asks.
 ANSWER_SECONDS: Final = 0.25
 AWAY_SECONDS: Final = 1.0
+RENEW_SECONDS: Final = 0.001  # into a second, when its slices are taken
 log = logging.getLogger("armillary.ledger")
 
 Row: TypeAlias = tuple[Any, ...]
 
 
 class PostgresLedger:
+    waits: Final = True
+    """An admission may have to ask the database."""
+
     def __init__(self, url: str, enforce: Enforce = "on", *, schema: str | None = None) -> None:
         self._address = Address.parse(url, schema)
         # Losing the last moments of a budget is harmless; waiting for the disk is not.
@@ -130,6 +135,7 @@ class PostgresLedger:
         self._pool = self._supervisor.pool(
             "ledger", LEDGER_CONNECTIONS_MAX, conninfo, 2 * ANSWER_SECONDS, ANSWER_SECONDS
         )
+        self._enforce = enforce
         self._last_known = LastKnown()
         self._away_until = 0.0
         self._debts: queue.SimpleQueue[HeldSlice | None] = queue.SimpleQueue()
@@ -145,6 +151,8 @@ class PostgresLedger:
         self._settler = threading.Thread(target=self._settle, name="ledger", daemon=True)
         self._settler.start()
         self._closed = False
+        self._ending = threading.Event()
+        self._renewer: threading.Thread | None = None
 
     @property
     def refused(self) -> int:
@@ -158,7 +166,7 @@ class PostgresLedger:
         self._slices.charge(allowance, ru, now_ms)
 
     def held(self, allowance: Allowance, now_ms: int) -> Held | None:
-        return None  # reads wait for the database, and need no shorter way to the budget
+        return self._slices.held(allowance) if self._enforce == "on" else None
 
     def reset(self, allowance: Allowance, now_ms: int) -> None:
         with self._settling:  # a debt that is on its way must not come after this
@@ -177,10 +185,31 @@ class PostgresLedger:
         if self._closed:
             return
         self._closed = True
+        self._ending.set()
         self._debts.put(None)
         self._settler.join()
+        if self._renewer is not None:
+            self._renewer.join()
         self._supervisor.forget(self._pool)
         self._supervisor.release()
+
+    def renew_ahead(self, now_ms: Callable[[], int]) -> None:
+        """From now on, at the beginning of each second: slices of the budgets that are in use. For
+        a server whose event loop admits, and can't ask for one."""
+        if self._renewer is None:
+            self._renewer = threading.Thread(
+                target=self._renew, args=(now_ms,), name="ledger-renew", daemon=True
+            )
+            self._renewer.start()
+
+    def _renew(self, now_ms: Callable[[], int]) -> None:
+        pause_s = 0.0
+        while not self._ending.wait(pause_s):
+            try:
+                self._slices.renew_used(now_ms())
+                pause_s = (1000 - now_ms() % 1000) / 1000 + RENEW_SECONDS
+            except DbError:  # without the database: the requests find out
+                pause_s = AWAY_SECONDS
 
     # --- statements -------------------------------------------------------------------------------
 

@@ -70,13 +70,29 @@ def cut(state: BudgetState, order: Order) -> tuple[BudgetState, float]:
 class HeldSlice:
     """This process's slice of one budget."""
 
-    __slots__ = ("allowance", "asked_ms", "balance", "high_second", "left", "lock", "ru", "second")
+    __slots__ = (
+        "allowance",
+        "asked_ms",
+        "asking",
+        "balance",
+        "high_second",
+        "left",
+        "left_before",
+        "lock",
+        "ru",
+        "second",
+    )
 
     def __init__(self, allowance: Allowance) -> None:
         self.lock = threading.Lock()
+        """Of the numbers; never held while the shared state is asked."""
+        self.asking = threading.Lock()
+        """Who asks the shared state; taken before `lock`."""
         self.allowance = allowance
         self.ru = allowance.ru
         self.left = 0.0
+        self.left_before = 0.0
+        """When it was taken, or when `idle` last saw it."""
         self.second = -1
         self.balance = 0.0
         self.asked_ms = -1
@@ -95,7 +111,7 @@ class Slices:
         owes: Callable[[HeldSlice], None] | None = None,
     ) -> None:
         """`slices` of a second; `ask_ms` between two questions after there was nothing left.
-        `owes` is told of a debt larger than a slice, and has `settle` called soon, by another
+        `owes` is called with a debt larger than a slice, and has `settle` called soon, by another
         thread; without it the charge itself goes to the shared state."""
         self._owes = owes
         self.refused = 0
@@ -118,10 +134,15 @@ class Slices:
                 return None
         if self._enforce == "off":
             return None
+        with held.asking:
+            with held.lock:
+                self._renew(held, second)
+                asks = held.left <= 0.0 and (
+                    held.asked_ms < 0 or now_ms - held.asked_ms >= self._ask_ms
+                )
+            if asks and self._exchange(held, now_ms, allowance.ru / self._slices) and not low:
+                return None  # even if others have used it up by now
         with held.lock:
-            self._renew(held, second)
-            if held.left <= 0.0 and (held.asked_ms < 0 or now_ms - held.asked_ms >= self._ask_ms):
-                self._exchange(held, now_ms, allowance.ru / self._slices)
             if held.left > (self._reserve(held) if low else 0.0):
                 return None
             self.refused += 1
@@ -141,28 +162,30 @@ class Slices:
             if self._enforce != "on" and held.left <= 0.0:
                 return  # it would have been refused: it must not become a debt of those after it
             held.left -= ru
-            if held.left < -allowance.ru / self._slices:
-                if self._owes is not None:
-                    self._owes(held)
-                else:
-                    self._exchange(held, now_ms, 0.0)
+            owes = held.left < -allowance.ru / self._slices
+        if owes and self._owes is not None:
+            self._owes(held)
+        elif owes:
+            with held.asking:
+                self._exchange(held, now_ms, 0.0)
 
     def settle(self, held: HeldSlice, now_ms: int) -> None:
         """Take a debt to the shared state. Its lock is free meanwhile, so that nobody's answer
-        waits for that."""
-        with held.lock:
-            debt, held.left = min(0.0, held.left), max(0.0, held.left)
-            order = Order(held.allowance, now_ms, debt, held.second, 0.0)
-        if not debt:
-            return
-        try:
-            grant = self._take(order)
-        except BaseException:
+        waits for that; who asks for more does."""
+        with held.asking:
             with held.lock:
-                held.left += debt
-            raise
-        with held.lock:
-            held.balance = grant.balance
+                debt, held.left = min(0.0, held.left), max(0.0, held.left)
+                order = Order(held.allowance, now_ms, debt, held.second, 0.0)
+            if not debt:
+                return
+            try:
+                grant = self._take(order)
+            except BaseException:
+                with held.lock:
+                    held.left += debt
+                raise
+            with held.lock:
+                held.balance = grant.balance
 
     def _renew(self, held: HeldSlice, second: int) -> None:
         if second > held.second or held.second > second + CLOCK_STEP_SECONDS:
@@ -170,12 +193,24 @@ class Slices:
             held.second = second
             held.asked_ms = -1
 
-    def _exchange(self, held: HeldSlice, now_ms: int, want: float) -> None:
-        """Settle what the last slice left over, and take another."""
-        order = Order(held.allowance, now_ms, held.left, held.second, want)
+    def _exchange(self, held: HeldSlice, now_ms: int, want: float) -> bool:
+        """Settle what the last slice left over, and take another, if there is one. Charges go on
+        meanwhile: an event loop may make them, and waits for nobody."""
+        with held.lock:
+            order = Order(held.allowance, now_ms, held.left, held.second, want)
         grant = self._take(order)  # raises when the shared state is out of reach: nothing changed
-        held.left, held.balance, held.second = grant.granted, grant.balance, grant.second
-        held.asked_ms = now_ms if want > 0.0 and grant.granted <= 0.0 else -1
+        with held.lock:
+            # What was left over when the second ended has gone with it.
+            before = order.settle if held.second == order.settle_second else min(0.0, order.settle)
+            charged = held.left - before
+            held.left = charged
+            if grant.second >= held.second:  # else that second is over
+                held.left += grant.granted
+                held.second = grant.second
+            held.left_before = held.left
+            held.balance = grant.balance
+            held.asked_ms = now_ms if want > 0.0 and grant.granted <= 0.0 else -1
+            return held.left > 0.0 or grant.granted > 0.0
 
     def _reserve(self, held: HeldSlice) -> float:
         """How much of its slice low priority must leave alone: enough that slice and shared balance
@@ -184,6 +219,20 @@ class Slices:
         if held.high_second < held.second - 1:
             return 0.0
         return max(0.0, LOW_PRIORITY_RESERVE * held.allowance.ru - max(0.0, held.balance))
+
+    def renew_used(self, now_ms: int) -> None:
+        """A slice of this second for each budget that was used in the last one, so that the first
+        requests of a second need not ask for it."""
+        second = now_ms // 1000
+        for held in list(self._held.values()):
+            if held.high_second < second - 1:
+                continue
+            with held.asking:
+                with held.lock:
+                    self._renew(held, second)
+                    asks = held.left <= 0.0 and held.asked_ms < 0
+                if asks:
+                    self._exchange(held, now_ms, held.ru / self._slices)
 
     # --- seldom -----------------------------------------------------------------------------------
 
@@ -194,11 +243,16 @@ class Slices:
                 held.left = 0.0  # a debt that waits to be settled goes too
 
     def idle(self, now_ms: int) -> None:
-        """Give every unused slice back, and settle every debt."""
+        """Give every slice back that nobody has used since the last time, and settle every debt.
+        One that is in use stays: it would be asked for again at once."""
         for held in list(self._held.values()):
-            with held.lock:
-                self._renew(held, now_ms // 1000)
-                if held.left != 0.0:
+            with held.asking:
+                with held.lock:
+                    self._renew(held, now_ms // 1000)
+                    is_used = held.left != held.left_before
+                    held.left_before = held.left
+                    gives = held.left < 0.0 or (held.left > 0.0 and not is_used)
+                if gives:
                     self._exchange(held, now_ms, 0.0)
 
     def held(self, allowance: Allowance) -> HeldSlice:

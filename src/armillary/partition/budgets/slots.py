@@ -9,11 +9,11 @@ that was quiet for longest changes its owner.
 
 Processes die at any instruction. A lock of `fcntl` is then let go by the kernel (a lock in shared
 memory would not be), and a half-written slot is recognised by its checksum. It covers the key as
-well, as the seed: a slot that changed its owner looks half-written to whoever remembers it. Reading
-therefore needs no lock; only who writes takes it.
+well, as the seed: a slot that changed its owner looks half-written to a process that remembers it.
+Reading therefore needs no lock; only who writes takes it.
 
 `fcntl` locks belong to the process, and closing any handle of the file drops them all. So a file is
-opened once per process, whoever asks, and threads exclude each other by a lock of their own.
+opened once per process, and threads exclude each other by a lock of their own.
 """
 
 from __future__ import annotations
@@ -213,8 +213,8 @@ class SlotFile:
 
 
 def _replace(name: str, slots: int) -> None:
-    """A new file, not a repaired one: whoever has the old one mapped goes on with it. Budgets are
-    about this second, so nothing that lasts is lost."""
+    """A new file, not a repaired one: a process with the old one mapped goes on with it. Budgets
+    are about this second, so nothing that lasts is lost."""
     log.warning("%s is damaged and is made anew", name)
     made = f"{name}.{os.getpid()}.new"
     handle = os.open(made, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)

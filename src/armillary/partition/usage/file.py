@@ -1,4 +1,4 @@
-"""Counters in a folder: one file per process, and whoever wants to know adds them up.
+"""Counters in a folder: one file per process, and a reader adds them up.
 
     counters/4711-9f2c.bin    a page: "ARMCOUNT" version:u32 pid:u32, then blocks of 20,480 bytes
     counters/4711-9f2c.keys   the heaviest keys, as of a few seconds ago; replaced whole

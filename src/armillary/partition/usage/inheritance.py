@@ -20,7 +20,7 @@ from armillary.partition.usage.heat import KeyHeat
 from armillary.partition.usage.history import Minute
 from armillary.partition.usage.normalised import normalised_minute
 
-#: Which range of today a key belongs to; None when it can't be told.
+#: Which range of today a key belongs to; None when it is not known.
 Place = Callable[[str], int | None]
 
 

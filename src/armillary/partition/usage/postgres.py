@@ -1,4 +1,4 @@
-"""Counters in a database: one row per server and partition, and whoever wants to know adds them up.
+"""Counters in a database: one row per server and partition, and a reader adds them up.
 
 A server counts in its own memory, as always, and shows its blocks every few seconds: those that
 changed, packed, in one statement. So a row is some seconds old for others, and nothing is lost by

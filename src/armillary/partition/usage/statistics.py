@@ -34,8 +34,8 @@ class Statistics(Protocol):
         ...
 
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
-        """Of the partitions in `ru`, each with its budget: everybody's use of them, our own
-        included. One without a budget (0) is not normalised."""
+        """Of the partitions in `ru`, each with its budget: the use of them by all processes, our
+        own included. One without a budget (0) is not normalised."""
         ...
 
     def refusals(self, now_ms: int, partitions: Collection[int]) -> dict[int, int]:

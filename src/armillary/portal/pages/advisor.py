@@ -10,11 +10,18 @@ from typing import Any, Final
 from nicegui import app, events, ui
 from starlette.responses import FileResponse, Response
 
-from armillary.portal import parts
-from armillary.portal.account import Items
-from armillary.portal.advising import Advice, NoAdvice, Workshop, advise, suffix_of, write_sample
-from armillary.portal.client import Refused
 from armillary.portal.context import PREFIX, Context
+from armillary.portal.data.account import Items
+from armillary.portal.data.advising import (
+    Advice,
+    NoAdvice,
+    Workshop,
+    advise,
+    suffix_of,
+    write_sample,
+)
+from armillary.portal.data.client import Refused
+from armillary.portal.widgets import parts
 
 CONTAINER, FILE = "This container", "A file"
 SIZES: Final = {1_000: "1,000 items", 10_000: "10,000 items", 100_000: "100,000 items"}

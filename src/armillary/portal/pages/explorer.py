@@ -7,11 +7,13 @@ from typing import Any
 
 from nicegui import ui
 
-from armillary.portal import account, dialogs, parts
-from armillary.portal.client import Refused, path_of
 from armillary.portal.context import Context, Place, link, places_of
+from armillary.portal.data import account
+from armillary.portal.data.client import Refused, path_of
 from armillary.portal.pages.explorer_items import show_items
 from armillary.portal.pages.new_container import ask_new_container
+from armillary.portal.widgets import dialogs, parts
+from armillary.ring.words import plural
 
 
 async def build(context: Context) -> None:
@@ -99,7 +101,10 @@ async def _new_database(context: Context) -> None:
 async def _delete_database(context: Context, database: Mapping[str, Any]) -> None:
     count = len(database["containers"])
     items = sum(one["items"] for one in database["containers"])
-    remark = f"{count} containers with {items:,} items will be gone. This can't be undone."
+    remark = (
+        f"{plural(count, 'container')} with {plural(items, 'item')} will be gone. "
+        "This can't be undone."
+    )
     if not await dialogs.confirm_by_name("Delete database", database["id"], remark):
         return
     try:

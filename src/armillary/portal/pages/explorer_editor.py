@@ -14,11 +14,18 @@ from uuid import uuid4
 
 from nicegui import ui
 
-from armillary.portal import dialogs, parts
-from armillary.portal.account import Items
-from armillary.portal.client import Refused
 from armillary.portal.context import Context
-from armillary.portal.items import Invalid, body_of, changed_text, new_item, parse_item, text_of
+from armillary.portal.data.account import Items
+from armillary.portal.data.client import Refused
+from armillary.portal.data.items import (
+    Invalid,
+    changed_text,
+    new_item,
+    parse_item,
+    shown_body,
+    text_of,
+)
+from armillary.portal.widgets import dialogs, parts
 
 CHANGED: Final = 412
 GONE: Final = 404
@@ -74,7 +81,7 @@ class Editor:
         """Other spaces are no change."""
         assert self._stored is not None
         try:
-            return bool(json.loads(self._editor.value) == body_of(self._stored))
+            return bool(json.loads(self._editor.value) == shown_body(self._stored))
         except ValueError:
             return False
 
@@ -110,7 +117,7 @@ class Editor:
             self._editor.set_marks()
             return None
         try:
-            item = parse_item(self._editor.value)
+            item = parse_item(self._editor.value, entity=self._items.keyed.is_table)
         except Invalid as invalid:
             self._trouble.text = str(invalid)
             marks = []

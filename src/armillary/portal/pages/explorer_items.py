@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from nicegui import ui
 
-from armillary.portal import dialogs, parts
-from armillary.portal.account import ItemPage, Items
-from armillary.portal.asking import mistakes_of
-from armillary.portal.client import Refused
 from armillary.portal.context import Context, link
-from armillary.portal.items import preview_of
+from armillary.portal.data.account import ItemPage, Items
+from armillary.portal.data.asking import mistakes_of
+from armillary.portal.data.client import Refused
+from armillary.portal.data.items import preview_of
 from armillary.portal.pages.explorer_editor import Editor
+from armillary.portal.widgets import dialogs, parts
+from armillary.ring.words import plural
 
 PAGE_SIZES: Final = (25, 50, 100)
 OPEN_ITEM: Final = """
@@ -54,7 +55,8 @@ def _head(context: Context) -> None:
         with ui.row().classes("gap-10"):
             parts.stat(f"{about['items']:,}", "items", "items")
             parts.stat(parts.bytes_text(about["bytes"]), "data and index")
-            parts.stat(str(about["partitions"]), "physical partitions", "partitions")
+            count, *noun = plural(about["partitions"], "physical partition").split()
+            parts.stat(count, " ".join(noun), "partitions")
             parts.stat(parts.throughput_text(about["throughput"]), "throughput")
             with ui.column().classes("gap-0 a-stat").style("min-width: 0"):
                 paths = ", ".join(about["partition_key"])
@@ -67,7 +69,7 @@ def _head(context: Context) -> None:
 
 async def _delete_container(context: Context) -> None:
     place, about = context.require_place(), context.definition()
-    remark = f"{about['items']:,} items will be gone. This can't be undone."
+    remark = f"{plural(about['items'], 'item')} will be gone. This can't be undone."
     if not await dialogs.confirm_by_name("Delete container", place.container, remark):
         return
     try:
@@ -121,9 +123,10 @@ class Grid:
             self._next.props('flat dense aria-label="Next page"')
 
     def _columns(self) -> list[dict[str, Any]]:
-        paths = [path for path in self._items.keyed.paths if path != "/id"]
-        keys = [(f"key{at}", path) for at, path in enumerate(self._items.keyed.paths)]
-        shown = [("id", "id"), *((name, path) for name, path in keys if path in paths)]
+        keyed = self._items.keyed
+        named = enumerate(zip(keyed.paths, keyed.labels, strict=True))
+        keys = [(f"key{at}", label) for at, (path, label) in named if path != "/id"]
+        shown = [("id", keyed.id_label), *keys]
         shown.append(("rest", "properties"))
         return [
             {

@@ -8,10 +8,10 @@ from typing import Any, Final
 import orjson
 from nicegui import ui
 
-from armillary.portal import memory, parts
-from armillary.portal.client import Refused
 from armillary.portal.context import Context
-from armillary.portal.graph_view import colours, crossing, graph_svg
+from armillary.portal.data.client import Refused
+from armillary.portal.widgets import memory, parts
+from armillary.portal.widgets.graph_view import colours, crossing, graph_svg
 
 FIRST: Final = "g.V().limit(50)"
 EXAMPLES: Final = (
@@ -82,7 +82,8 @@ class GraphPage:
         vertices, edges = found["vertices"], found["edges"]
         cost = f"{found['charge_ru']:.2f} RU, {found['elapsed_ms']:.0f} ms"
         with parts.card():
-            ui.label(f"{len(found['results'])} results, {cost}").classes("a-faint")
+            summary = ui.label(f"{len(found['results'])} results, {cost}")
+            summary.classes("a-faint").props("data-testid=graph-cost")
             if vertices:
                 self._show_picture(vertices, edges)
         with parts.card():
@@ -96,7 +97,7 @@ class GraphPage:
         ui.label(
             f"{len(vertices)} vertices, {len(edges)} edges; {across.crossing} of {across.edges} "
             f"cross physical partitions ({across.share:.0%})"
-        )
+        ).props("data-testid=graph-crossing")
         with ui.row().classes("gap-4"):
             for partition, colour in colours(vertices).items():
                 with ui.row().classes("items-center gap-1"):
@@ -104,4 +105,5 @@ class GraphPage:
                         f"width: 12px; height: 12px; border-radius: 6px; background: {colour}"
                     )
                     ui.label(f"partition {partition}").classes("a-faint")
-        ui.html(graph_svg(vertices, edges), sanitize=False).classes("w-full")
+        picture = ui.html(graph_svg(vertices, edges), sanitize=False).classes("w-full")
+        picture.props("data-testid=graph-picture")

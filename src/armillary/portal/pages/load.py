@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from armillary.portal import parts
 from armillary.portal.context import Context
-from armillary.portal.load import Load
-from armillary.portal.ring_view import NewsView, Picture, RingView, follow
-from armillary.portal.watching import Watch
-from armillary.portal.workloads import ABOUT, KINDS, RATE_MAX, Workload, target_of
+from armillary.portal.data.load import Load
+from armillary.portal.data.watching import Watch
+from armillary.portal.data.workloads import ABOUT, KINDS, RATE_MAX, Workload, target_of
+from armillary.portal.widgets import parts
+from armillary.portal.widgets.ring_view import NewsView, Picture, RingView, follow
 from armillary.ring.charts import traffic_svg
 from armillary.ring.words import rate
 
@@ -54,6 +54,9 @@ class _Controls:
             with ui.row().classes("w-full no-wrap gap-3"):
                 self._keys = self._number("Different keys", start.keys)
                 self._bytes = self._number("Bytes per item", start.item_bytes)
+            ui.label(f"Start writes items into {load.where}. They stay there when it stops.").props(
+                'data-testid="load-notice"'
+            ).classes("a-faint")
             self._problem = ui.column().classes("w-full gap-0")
             self._button = ui.button("Start", icon="play_arrow", on_click=self._turn)
             self._button.props('no-caps unelevated data-testid="load-turn"').classes("w-full")

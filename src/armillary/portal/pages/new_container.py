@@ -10,13 +10,14 @@ from typing import Any, Final
 from nicegui import ui
 
 from armillary.errors import BadInput
-from armillary.portal import account, dialogs, parts
-from armillary.portal.client import Refused
 from armillary.portal.context import Context, Place, link
-from armillary.portal.landing import KeyChoice, Landing, generated, land, own
-from armillary.portal.theme import BLUE, VERMILION
+from armillary.portal.data import account
+from armillary.portal.data.client import Refused
+from armillary.portal.data.landing import KeyChoice, Landing, generated, land, own
+from armillary.portal.widgets import dialogs, parts
+from armillary.portal.widgets.theme import BLUE, VERMILION
 
-PATH, HIERARCHY, SYNTHETIC = "One path", "Hierarchical", "Synthetic"
+PATH, HIERARCHY, SYNTHETIC, NO_KEY = "One path", "Hierarchical", "Synthetic", "No key"
 ABOUT: Final = {
     PATH: "A property that every item has, with many different values that are asked for alike: "
     "a customer, a device. All items of one value live together and share one partition's "
@@ -27,6 +28,8 @@ ABOUT: Final = {
     SYNTHETIC: "A key made of several properties, with a number at its end that spreads a popular "
     "value over k places. The server fills it in; a read asks one place if the number is computed "
     "from a property it knows.",
+    NO_KEY: "A fixed container, as in 2018: one physical partition, which never splits. Writes are "
+    "refused when it is full, and moving to a container that grows means copying it.",
 }
 MANY, FEW, OWN = "Many values", "Few values", "Own items"
 THROUGHPUTS: Final = {
@@ -56,12 +59,15 @@ class Form:
     source: str = "/deviceId"
     k: float | None = 40
     throughput: str = "manual"
+    graph: bool = False
+    fixed: bool = False
     ru: float | None = 400
     samples: str = MANY
     text: str = '{"customerId": "ada"}\n{"customerId": "bob"}'
     ranges: float | None = 4
 
     def choice(self) -> KeyChoice:
+        assert self.kind != NO_KEY
         if self.kind == PATH:
             return KeyChoice((self.path.strip(),))
         if self.kind == HIERARCHY:
@@ -133,24 +139,37 @@ async def ask_new_container(context: Context, database: str) -> None:
 async def _create(context: Context, database: str, form: Form) -> Place:
     if not form.name.strip():
         raise BadInput("A container needs a name.")
-    choice = form.choice()
-    land(choice, (), 1)  # complains about a key that could not be
     place = Place(database, form.name.strip())
     throughput = HEADERS[form.throughput](int(form.ru or 0))
+    if form.kind == NO_KEY:
+        await account.create_container(context.client, place, None, throughput, None)
+        return place
+    choice = form.choice()
+    land(choice, (), 1)  # rejects a key that could not be
     await account.create_container(
-        context.client, place, choice.definition, throughput, choice.synthetic
+        context.client,
+        place,
+        choice.definition,
+        throughput,
+        choice.synthetic,
+        graph=form.graph and form.kind == PATH,
+        fixed=form.fixed and form.kind == PATH,
     )
     return place
 
 
 def _fields(form: Form) -> None:
     ui.input("Name").props("outlined dense autofocus").classes("w-full").bind_value(form, "name")
-    kind = ui.toggle([PATH, HIERARCHY, SYNTHETIC]).bind_value(form, "kind")
+    kind = ui.toggle([PATH, HIERARCHY, SYNTHETIC, NO_KEY]).bind_value(form, "kind")
     kind.props('no-caps unelevated spread aria-label="Kind of partition key"').classes("w-full")
     about = ui.label().classes("a-faint")
     about.bind_text_from(form, "kind", lambda one: ABOUT[one])
     with ui.column().classes("w-full gap-3").bind_visibility_from(form, "kind", value=PATH):
         _input("Path", form, "path")
+        ui.checkbox("A graph, for the Gremlin API").bind_value(form, "graph")
+        ui.checkbox("Fixed, as in 2018: never grows if made with less than 1,000 RU/s").bind_value(
+            form, "fixed"
+        )
     with ui.column().classes("w-full gap-3").bind_visibility_from(form, "kind", value=HIERARCHY):
         _input("Paths, widest first", form, "paths")
     with ui.column().classes("w-full gap-3").bind_visibility_from(form, "kind", value=SYNTHETIC):
@@ -202,6 +221,9 @@ def _preview(form: Form) -> None:
         drawn[:] = state
         drawing.clear()
         with drawing:
+            if form.kind == NO_KEY:
+                ui.label("All items go to the one partition.").props('data-testid="landing"')
+                return
             try:
                 _bars(form.land())
             except (BadInput, ValueError) as error:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from nicegui import ui
 
 from armillary.limits import REPORT_KEYS_SCANNED_MAX
-from armillary.portal import parts
 from armillary.portal.context import Context
-from armillary.portal.partition_actions import add_actions
-from armillary.portal.ring_view import NewsView, Picture, RingView, follow
-from armillary.portal.watching import Watch
+from armillary.portal.data.watching import Watch
+from armillary.portal.widgets import parts
+from armillary.portal.widgets.partition_actions import add_actions
+from armillary.portal.widgets.ring_view import NewsView, Picture, RingView, follow
 from armillary.ring.charts import Column, columns_svg, heatmap_svg
 from armillary.ring.model import Ring
 from armillary.ring.style import heat_step

@@ -7,11 +7,11 @@ from typing import Final
 from nicegui import ui
 
 from armillary.errors import BadInput
-from armillary.portal import memory, parts
-from armillary.portal.asking import Answer, Mistake, go_on, mistakes_of, question
-from armillary.portal.client import Refused
 from armillary.portal.context import Context
+from armillary.portal.data.asking import Answer, Mistake, go_on, mistakes_of, question
+from armillary.portal.data.client import Refused
 from armillary.portal.pages.query_answer import show_answer
+from armillary.portal.widgets import memory, parts
 
 SIZES: Final = (25, 100, 500)
 FIRST: Final = "SELECT * FROM c"

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from nicegui import ui
 
-from armillary.portal import parts
-from armillary.portal.asking import Answer, finish, go_on
-from armillary.portal.client import Refused
 from armillary.portal.context import Context
-from armillary.portal.rows import COLUMNS_MAX, as_csv, as_json, cell_of, columns_of, short
+from armillary.portal.data.asking import Answer, finish, go_on
+from armillary.portal.data.client import Refused
+from armillary.portal.data.rows import COLUMNS_MAX, as_csv, as_json, cell_of, columns_of, short
+from armillary.portal.widgets import parts
+from armillary.ring.words import plural
 
 SEGMENTS_MAX: Final = 400
 JSON_ROWS_MAX: Final = 500
@@ -141,7 +142,7 @@ class AnswerView:
         rows = self._answer.rows
         text = as_csv(rows) if form == "csv" else as_json(rows)
         ui.download.content(text.encode("utf-8"), f"{self._place.container}.{form}")
-        parts.tell(f"{len(rows):,} rows" + ("" if whole else "; there are more"))
+        parts.tell(plural(len(rows), "row") + ("" if whole else "; there are more"))
         self._renew()
 
 

@@ -8,11 +8,12 @@ from urllib.parse import unquote
 from nicegui import ui
 
 from armillary.errors import BadInput
-from armillary.portal import parts, scripts
-from armillary.portal.client import Refused
 from armillary.portal.context import Context
-from armillary.portal.items import parse_key
-from armillary.portal.scripts import KINDS, STARTERS, Run, Script
+from armillary.portal.data import scripts
+from armillary.portal.data.client import Refused
+from armillary.portal.data.items import parse_key
+from armillary.portal.data.scripts import KINDS, STARTERS, Run, Script
+from armillary.portal.widgets import parts
 
 
 async def build(context: Context) -> None:

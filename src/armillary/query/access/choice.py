@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from armillary.encoding.cells import ranges_around
+from armillary.encoding.geo.cells import ranges_around
 from armillary.query.access.composite import CompositeLookup, composite_lookups, single_lookups
 from armillary.query.access.filters import Access, Both, Either, Lookup
 from armillary.query.access.rids import (
@@ -32,10 +32,11 @@ from armillary.query.access.rids import (
 )
 from armillary.query.access.special import Near
 from armillary.query.access.term_ranges import union
+from armillary.store.index.kinds.base import OtherIndex
+from armillary.store.index.kinds.spatial import SpatialIndex
 from armillary.store.index.paths import ARRAY, Path, path_text
 from armillary.store.index.plan import path_hash
 from armillary.store.index.plan_cache import plan_from
-from armillary.store.index.special import Other, SpatialIndex
 from armillary.store.rows import layout
 from armillary.store.rows.secondary import logical_key, unpack_logical
 from armillary.store.rows.shapes import items_with_path
@@ -86,7 +87,7 @@ def covers(view: StoreView, path: Path) -> bool:
     return all(plan_from(policy).covers(path) for _, policy in state.policies)
 
 
-def other_index(view: StoreView, kind: bytes, path: Path) -> Other | None:
+def other_index(view: StoreView, kind: bytes, path: Path) -> OtherIndex | None:
     """The spatial, full-text or vector index in which every item has its entries of a path."""
     state = view.state
     found = state.plan.other(kind, path)

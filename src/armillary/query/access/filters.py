@@ -31,8 +31,8 @@ from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.expr.queries import BoundQuery
 from armillary.query.plan.nodes import Plan, conjuncts
+from armillary.store.index.kinds.full_text import TOKEN
 from armillary.store.index.paths import ARRAY, Path
-from armillary.store.index.special import TOKEN
 from armillary.store.rows import layout
 from armillary.store.rows.layout import after
 from armillary.values import JSON, UNDEFINED

@@ -101,19 +101,28 @@ def order_index(view: StoreView, plan: Plan, accesses: Sequence[Access] = ()) ->
     name = f"{path_text(path)}/?"
     missing = path if wanted is None else None
     model = view.state.model
-    if missing is not None and not model.missing_first and some_lack(view, path):
-        return None
+    if missing is not None and not model.missing_first:
+        among = _among(plan.order[0].expr)
+        if some_lack(view, path, among):
+            return None
+        missing = None if among else missing
     served = _served((path,), lookups)
     return OrderIndex(
         prefix, low, high, (False,), TERM_CUT_BYTES, model, falling[0], name, missing, served
     )
 
 
-def some_lack(view: StoreView, path: Path) -> bool:
-    """Whether some item may lack the path."""
+def _among(expr: nodes.Expr) -> Path:
+    return expr.among if isinstance(expr, nodes.Native) else ()
+
+
+def some_lack(view: StoreView, path: Path, among: Path = ()) -> bool:
+    """Whether some item may lack the path, of all items or of those that have another one."""
     if view.meta.stale_items:
         return True
-    return items_with_path(view.reader, path_hash(path)) != view.meta.items
+    wanted = items_with_path(view.reader, path_hash(among)) if among else view.meta.items
+    found = items_with_path(view.reader, path_hash(path))
+    return wanted is None or found is None or found < wanted
 
 
 def _composite_order(

@@ -57,24 +57,30 @@ def fetch_ordered(
     need: int,
     rid: bytes,
     clock: Clock,
+    extra: int = 0,
 ) -> Fetched:
     """The first `need` rows after a place; fewer only when there are no more. `rid` is where an
-    earlier snapshot stopped.
+    earlier snapshot stopped. With `extra` 1 there is one row more, if there is one: the caller
+    wants to know, and does not pay for it where an index tells.
     """
+    most = need + extra
     last = None if after is None else sorter.of(after)
     if not isinstance(view, StoreView):
-        return Fetched(take_ordered(view.feed(program, b""), program, sorter, last, need))
+        return Fetched(take_ordered(view.feed(program, b""), program, sorter, last, most))
     few = choose(view, program.accesses, FEW_TO_SORT)
     index = None if rid else order_index(view, program.plan, program.accesses)
     if index is not None and (few is None or _is_shorter(index, few, program.accesses, need)):
         view.metrics.index_used[index.name] = None
-        rows = _in_order(view, program, sorter, index, after, need)
-        return Fetched(list(islice(rows, need)))
+        rows = _in_order(view, program, sorter, index, after, most)
+        found = list(islice(rows, need))
+        with view.metrics.uncounted():
+            found += islice(rows, extra)
+        return Fetched(found)
     if few is None and not rid:
-        found = nearest(view, program, sorter, after, need)
-        if found is not None:
-            return Fetched(found)
-    return Fetched(*scan_ordered(view, program, sorter, last, need, rid, clock))
+        close = nearest(view, program, sorter, after, most)
+        if close is not None:
+            return Fetched(close)
+    return Fetched(*scan_ordered(view, program, sorter, last, most, rid, clock))
 
 
 def _is_shorter(index: OrderIndex, few: Choice, accesses: Sequence[Access], need: int) -> bool:

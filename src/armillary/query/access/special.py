@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from armillary.encoding.cells import Box
-from armillary.encoding.geo_boxes import boxes_of, widened
+from armillary.encoding.geo.boxes import boxes_of, widened
+from armillary.encoding.geo.cells import Box
 from armillary.encoding.terms import is_exact, string_term
 from armillary.encoding.text_tokens import tokens
 from armillary.query.functions.full_text import wanted_term
+from armillary.store.index.kinds.full_text import TOKEN, TOKEN_CUT_BYTES
 from armillary.store.index.paths import Path
-from armillary.store.index.special import TOKEN, TOKEN_CUT_BYTES
 from armillary.store.rows.layout import after
 from armillary.values import JSON
 

@@ -26,8 +26,8 @@ from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.functions import Context
 from armillary.query.functions.full_text import contains, wanted_term
 from armillary.query.run.items import StoreView
+from armillary.store.index.kinds.full_text import COUNT, WORDS, TextIndex
 from armillary.store.index.paths import path_hash
-from armillary.store.index.special import COUNT, WORDS, TextIndex
 from armillary.store.rows import layout
 from armillary.values import JSON
 

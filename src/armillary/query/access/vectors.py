@@ -29,8 +29,8 @@ from armillary.query.functions.vectors import is_vector, metric_of
 from armillary.query.run.consume import OrderedRow, ordered_rows
 from armillary.query.run.order import Place, Sorter
 from armillary.query.run.program import Program
+from armillary.store.index.kinds.vector import NO_VECTOR, VectorIndex
 from armillary.store.index.paths import Path, path_hash, path_text
-from armillary.store.index.special import NO_VECTOR, VectorIndex
 from armillary.store.rows import layout
 from armillary.values import UNDEFINED
 

@@ -40,7 +40,7 @@ LOOKING: Final = frozenset(function.key for function in (*patterns.FUNCTIONS, *s
 
 def spending(function: Function, compute: Callable[..., Any], budget: Budget) -> Callable[..., Any]:
     """The function, which spends before it computes. A list that it makes has to fit for that
-    moment; whoever keeps it holds it."""
+    moment; a caller that keeps it holds it."""
     key = function.key
     if key not in SPENDING:
         return compute

@@ -394,7 +394,10 @@ def _udf(expr: nodes.UdfCall, scope: Scope) -> Made:
     if functions is None:
         raise NotSupported(f"The user-defined function '{expr.name}' can't be called here.")
     runs = [make(arg, scope).run for arg in expr.args]
-    call = functions.caller(expr.name)
+    call = functions.caller(expr.name, expr)
+    if len(runs) == 1:
+        only = runs[0]
+        return Made(lambda row: call([only(row)]), False)
     return Made(lambda row: call([run(row) for run in runs]), False)
 
 

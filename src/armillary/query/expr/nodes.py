@@ -247,6 +247,9 @@ class Native(Node):
     path: tuple[str, ...] = field(default=(), kw_only=True)
     """Of a sort key: where no item has an array at this path, the value found there; then an index
     of it may give the order."""
+    among: tuple[str, ...] = field(default=(), kw_only=True)
+    """Of a sort key: a path that every item has which the filter passes; items without it need not
+    be in the index that gives the order."""
 
 
 @dataclass(frozen=True, slots=True)

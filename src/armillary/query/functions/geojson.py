@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from armillary.encoding.geo_boxes import unwrapped
+from armillary.encoding.geo.boxes import unwrapped
 from armillary.limits import POLYGON_POINTS_MAX
 from armillary.query.functions.base import is_number
 from armillary.values import JSON

@@ -6,8 +6,9 @@
 
 A call into another process costs as much as a hundred calls inside it, while expressions are
 evaluated row by row. So a chunk of rows is evaluated for its calls alone first: an unknown call is
-noted and counts as undefined, then all that were noted run together. A call inside a call needs a
-second round. What was not foreseen is fetched alone, so that values never depend on chunks.
+noted and counts as undefined, then all that were noted run together. A query with several calls may
+need further rounds, because one may depend on another. What was not foreseen is fetched alone, so
+that values never depend on chunks.
 
 A call with an undefined argument is undefined and not made. A function that throws fails the query
 when its value is needed, not before. How a block is run is given from outside.
@@ -15,7 +16,7 @@ when its value is needed, not before. How a block is run is given from outside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
@@ -50,16 +51,20 @@ class UserFunctions:
         self._known: dict[FunctionCall, Any] = {}
         self._wanted: dict[FunctionCall, None] | None = None
         self._missed = False
+        self._places: set[Hashable] = set()
         self.calls = 0
         """That were made: known ones are not made again."""
 
-    def caller(self, name: str) -> Callable[[list[JSON]], JSON]:
+    def caller(self, name: str, place: Hashable) -> Callable[[list[JSON]], JSON]:
+        """`place`: what tells this call from others of the query."""
         number = self._numbers[name]
+        self._places.add(place)
 
         def call(arguments: list[JSON]) -> JSON:
             """HOT: twice per row and call."""
-            if UNDEFINED in arguments:
-                return UNDEFINED
+            for one in arguments:
+                if one is UNDEFINED:
+                    return UNDEFINED
             asked = (number, orjson.dumps(arguments, default=_plain))
             found = self._known.get(asked, _UNKNOWN)
             if found is _UNKNOWN:
@@ -82,7 +87,8 @@ class UserFunctions:
         if len(self._known) > KNOWN_MAX:
             self._known.clear()
         waiting = list(rows)
-        for _ in range(ROUNDS_MAX):
+        # A single call depends on no other: nothing is left to be seen when it is known.
+        for _ in range(ROUNDS_MAX if len(self._places) > 1 else 1):
             wanted: dict[FunctionCall, None] = {}
             self._wanted = wanted
             try:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 
 from armillary.encoding.paths import parse_path
 from armillary.query.functions import Context
-from armillary.store.catalog.policies import is_geometry, languages
+from armillary.store.index.kinds.full_text import languages
+from armillary.store.index.kinds.spatial import is_geometry
 from armillary.values import JSON
 
 

@@ -49,6 +49,8 @@ class Room:
     """Whether nothing is wanted after this page (the rest of TOP or LIMIT fits into it)."""
     one_range: bool = False
     """Of rows that come one range after another: a page ends where its range does, be it empty."""
+    probes: bool = True
+    """Whether a page that is exactly full looks if there is more, before it promises another."""
 
 
 @dataclass(slots=True)

@@ -135,7 +135,7 @@ class StoreView:
         return [row for row in rows if self.is_visible(row[1])]
 
     def entries(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Rows of an index. They cost no steps, but whoever asked may have left."""
+        """Rows of an index. They cost no steps, but the client may have left."""
         left = ENTRIES_BETWEEN_LOOKS
         for row in self.reader.scan(start, end):
             left -= 1

@@ -22,7 +22,6 @@ from armillary.query.access.ordered import Fetched, fetch_ordered
 from armillary.query.access.values import fold_values
 from armillary.query.plan.nodes import Piece
 from armillary.query.run.consume import (
-    Clock,
     Group,
     Groups,
     OrderedRow,
@@ -79,7 +78,7 @@ def merge_rows(
         def work(view: View, rid: bytes = rid, given: int = given, left: Room = left) -> Taken:
             taken = scan_rows(view, program, left, rid, given, metrics)
             is_full = len(taken.rows) >= left.items and not taken.given and not left.is_last
-            if is_full and not taken.at_end:
+            if is_full and not taken.at_end and left.probes:
                 # Or a page that is exactly full would be followed by an empty one.
                 taken.at_end = view.is_done(program, taken.rid)
             return taken
@@ -154,7 +153,7 @@ def merge_ordered(
     for number in range(len(cursors)):
         if after is None and source.is_first(cursors[number].piece):
             metrics.ranges += 1
-        _refill(source, program, sorter, cursors, number, need, heap, metrics, room.clock)
+        _refill(source, program, sorter, cursors, number, need, heap, metrics, room)
     while heap:
         if len(page.rows) >= room.items or (page.place and room.clock() > room.deadline):
             page.at_end = False
@@ -183,7 +182,7 @@ def merge_ordered(
                 page.at_end = False
                 return page
             need = min(wanted, ORDERED_ROWS_MAX)
-            _refill(source, program, sorter, cursors, number, need, heap, metrics, room.clock)
+            _refill(source, program, sorter, cursors, number, need, heap, metrics, room)
     return page
 
 
@@ -196,24 +195,27 @@ def _refill(
     need: int,
     heap: list[tuple[Sortable, int]],
     metrics: QueryMetrics,
-    clock: Clock,
+    room: Room,
 ) -> None:
     cursor = cursors[number]
+    # One row more tells whether these are the last: a page that is exactly full has no other behind
+    # it. Of the last page of a TOP or LIMIT that is known.
+    extra = 0 if room.is_last or not room.probes else 1
     rows: list[OrderedRow] = []
     stopped: bytes | None = b""
     while stopped is not None:
 
         def look(view: View, rid: bytes = stopped) -> Fetched:
-            return fetch_ordered(view, program, sorter, cursor.after, need, rid, clock)
+            return fetch_ordered(view, program, sorter, cursor.after, need, rid, room.clock, extra)
 
         fetched, reach = source.look(cursor.piece, look)
         if reach < cursor.piece.end and stopped:
             rows, stopped = [], b""  # split while we were sorting: only its own rows count
             cursors.append(_Cursor(replace(cursor.piece, start=reach), cursor.after))
             cursor.piece = replace(cursor.piece, end=reach)
-            _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, clock)
+            _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, room)
             continue
-        rows = heapq.nsmallest(need, rows + fetched.rows, key=lambda row: row.sortable)
+        rows = heapq.nsmallest(need + extra, rows + fetched.rows, key=lambda row: row.sortable)
         stopped = fetched.stopped_at
     if reach < cursor.piece.end:
         # Split since we last looked: the rest is a cursor of its own, at the same place.
@@ -221,9 +223,10 @@ def _refill(
         cursor.piece = replace(cursor.piece, end=reach)
         if cursor.after is None and source.is_first(cursors[-1].piece):
             metrics.ranges += 1
-        _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, clock)
+        _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, room)
+    cursor.at_end = len(rows) < need + extra
+    del rows[need:]
     cursor.rows.extend(rows)
-    cursor.at_end = len(rows) < need
     if rows:
         cursor.after = rows[-1].place
         heapq.heappush(heap, (rows[0].sortable, number))

@@ -7,6 +7,8 @@ nosql-query 7.3, nosql-rest 5.7.
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -53,6 +55,13 @@ class QueryMetrics:
             max(0, self.steps - QUERY_STEPS_FREE * (1 + self.retrieved_items)),
             profile=self.profile,
         )
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """What is done inside is only to know whether there is more: the next page counts it."""
+        before = self.retrieved_items, self.retrieved_bytes, self.calls
+        yield
+        self.retrieved_items, self.retrieved_bytes, self.calls = before
 
     @property
     def index_hit_ratio(self) -> float:

@@ -118,7 +118,17 @@ def run_plan(
         narrowed = narrow(_innermost(plan), scope, state.definition)
         pieces = asked if narrowed is None else _within(narrowed, asked)
         job = _Job(
-            store, plan, parameters, context, pieces, metrics, clock, budget, page_per_range, query
+            store,
+            plan,
+            parameters,
+            context,
+            pieces,
+            metrics,
+            clock,
+            budget,
+            page_per_range,
+            query,
+            partition_key is not None,
         )
         if plan.rank is not None:
             everywhere = replace(job, pieces=asked)
@@ -128,12 +138,14 @@ def run_plan(
         try:
             page, token = job.page(continuation, items, began + QUERY_PAGE_SECONDS)
         except (OutOfTime, OverBudget) as error:
-            _charge_rest(store, pieces, metrics, budget)  # the work is done, whoever waits for it
+            _charge_rest(store, pieces, metrics, budget)  # the work is done in any case
             error.facts["charge_ru"] = metrics.charge_ru()
             raise
         metrics.output_items = len(page.rows)
         metrics.output_bytes = page.size_bytes
         metrics.total_ms = (clock() - began) * 1000
+        if continuation is not None and not metrics.charge_ru() and plan.sources:
+            metrics.ranges = 1  # no page is free: this one looked and found nothing
         _charge_rest(store, pieces, metrics, budget)
         if store.meter is not None and text is not None and continuation is None:
             whole = _asked(state, partition_key, EPK_MIN, EPK_MAX)
@@ -235,6 +247,8 @@ class _Job:
     budget: Budget
     page_per_range: bool = False
     query: bytes = b""
+    has_key: bool = False
+    """The gateway of the service looks beyond a full page for queries of one key only."""
 
     def page(
         self, continuation: str | None, items: int, deadline: float
@@ -254,6 +268,7 @@ class _Job:
             clock=self.clock,
             is_last=old.left is not None and old.left <= items,
             one_range=self.page_per_range,
+            probes=not self.page_per_range or self.has_key,
         )
         if not room.items:
             return Merged(), None

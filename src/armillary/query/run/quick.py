@@ -13,14 +13,16 @@ doubt (many entries, more than a page, items that may expire, an index in the ma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT
 from armillary.encoding.json_model import JSON_MODEL
-from armillary.engine.base import Engine, SpaceGone
+from armillary.engine.base import SpaceGone
 from armillary.limits import PAGE_BYTES_MAX
 from armillary.partition.ranges import Range
+from armillary.partition.request_units import query_ru
 from armillary.query.access.choice import FEW
 from armillary.query.access.filters import path_at
 from armillary.query.access.term_ranges import can_compare, compared_to, equal_to
@@ -31,9 +33,11 @@ from armillary.query.run.sql import bound_query, plan_of
 from armillary.query.sql.computed import computed_of
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.paths import path_hash
+from armillary.store.items.containers import ContainerStore
 from armillary.store.items.expiry import TTL_OFF
 from armillary.store.rows import layout
 from armillary.store.rows.meta import FENCE_BYTES
+from armillary.store.throughput.meter import Ticket
 from armillary.values import JSON, UNDEFINED
 
 FLIPPED: Final = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -58,6 +62,7 @@ class Rows(NamedTuple):
     texts: list[bytes]
     loaded_bytes: int
     meta: bytes
+    ticket: Ticket | None
 
 
 def quick_of(text: str, state: ContainerState) -> Quick | None:
@@ -119,14 +124,49 @@ def _comparison(
 
 
 def read_quick(
-    engine: Engine,
+    store: ContainerStore,
     state: ContainerState,
     owner: Range,
     quick: Quick,
     parameters: Mapping[str, JSON],
     items_max: int,
 ) -> Rows | None:
-    """All rows, if they are few. HOT: once per such query."""
+    """All rows, if they are few; `charge_quick` then. HOT: once per such query. Raises Throttled,
+    not counted: the caller takes the general path."""
+    bounds = bounds_of(quick, parameters)
+    if bounds is None:
+        return None
+    meter = store.meter
+    ticket = None if meter is None else meter.admit_read(state, owner, "query", note=False)
+    try:
+        found = store.engine.read_few(owner.space, *bounds, FEW, RID_BYTES, layout.DOC)
+    except SpaceGone:
+        return None
+    return rows_of(state, owner, found, items_max, ticket)
+
+
+def begin_quick(
+    store: ContainerStore,
+    state: ContainerState,
+    owner: Range,
+    quick: Quick,
+    parameters: Mapping[str, JSON],
+) -> tuple[Future[Any], Ticket | None] | None:
+    """The same for an event loop and an engine that waits for a database: `rows_of` ends it."""
+    bounds = bounds_of(quick, parameters)
+    if bounds is None:
+        return None
+    ticket = None
+    if store.meter is not None:
+        ticket = store.meter.admit_here(state, owner, "query", note=False)
+        if ticket is None:
+            return None
+    future = store.engine.read_few_soon(owner.space, *bounds, RID_BYTES, layout.DOC)
+    return None if future is None else (future, ticket)
+
+
+def bounds_of(quick: Quick, parameters: Mapping[str, JSON]) -> tuple[bytes, bytes] | None:
+    """The entries of the index that answer it; None: not one range of them, or not exactly."""
     value = parameters.get(quick.parameter, UNDEFINED) if quick.parameter else quick.literal
     if value is UNDEFINED or not can_compare(value):
         return None
@@ -134,33 +174,39 @@ def read_quick(
     ranges, is_exact = equal_to(value) if operator == "=" else compared_to(operator, value)
     if not is_exact or len(ranges) != 1:
         return None
-    (start, end), prefix, space = ranges[0], quick.prefix, owner.space
-    found = engine.read_few(space, prefix + start, prefix + end, FEW, RID_BYTES, layout.DOC)
+    (start, end), prefix = ranges[0], quick.prefix
+    return prefix + start, prefix + end
+
+
+def rows_of(
+    state: ContainerState,
+    owner: Range,
+    found: tuple[bytes, list[bytes], int] | None,
+    items_max: int,
+    ticket: Ticket | None,
+) -> Rows | None:
+    """What was found, if it is the whole answer. `found` is None where that was too much for an
+    event loop."""
     if found is None:
-        try:
-            found = _read(engine, space, prefix + start, prefix + end)
-        except SpaceGone:
-            return None
-    meta, values = found
+        return None
+    meta, values, extra = found
     _, _, items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
-    if stale or not meta.startswith(state.fences[space]):
+    if stale or not meta.startswith(state.fences[owner.space]):
         return None
     if len(values) >= min(FEW, items, items_max):
         return None
     loaded_bytes = sum([_body_bytes(stored)[0] for stored in values])
     if loaded_bytes > PAGE_BYTES_MAX // 2:
         return None
-    texts = [stored[EPK_AT + stored[EPK_LENGTH_AT] :] for stored in values]
-    return Rows(texts, loaded_bytes, meta)
+    cut = -extra or None
+    texts = [stored[EPK_AT + stored[EPK_LENGTH_AT] : cut] for stored in values]
+    return Rows(texts, loaded_bytes, meta, ticket)
 
 
-def _read(engine: Engine, space: int, start: bytes, end: bytes) -> tuple[bytes, list[bytes]]:
-    """The same on any engine."""
-    with engine.read(space) as reader:
-        entries = list(reader.scan(start, end, limit=FEW))
-        if len(entries) == FEW:
-            return reader.meta, [b""] * FEW  # too many: nobody looks at them
-        rids = sorted([key[-RID_BYTES:] for key, _ in entries])
-        values = reader.get_many([layout.DOC + rid for rid in rids])
-        assert None not in values, "a rid without its item"
-        return reader.meta, [value for value in values if value is not None]
+def charge_quick(store: ContainerStore, state: ContainerState, owner: Range, rows: Rows) -> float:
+    texts = rows.texts
+    out_bytes = sum(map(len, texts))
+    ru = query_ru(1, len(texts), rows.loaded_bytes, out_bytes, profile=store.profile)
+    if store.meter is not None:
+        store.meter.charge(state, owner, b"", ru, "query", 200, rows.ticket)
+    return ru

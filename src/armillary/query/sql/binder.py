@@ -21,7 +21,12 @@ from armillary.query.problems import BadQuery, QueryError, RefusedQuery
 from armillary.query.sql import ast
 from armillary.query.sql.aggregates import is_aggregate, misused, ungrouped_errors
 from armillary.query.sql.calls import call_errors
-from armillary.query.sql.clauses import clause_errors, limit_errors, subquery_errors
+from armillary.query.sql.clauses import (
+    clause_errors,
+    limit_errors,
+    paged_subqueries,
+    subquery_errors,
+)
 from armillary.query.sql.ordering import RankedCalls, order_errors, rank_errors
 from armillary.query.sql.syntax import inner_query, syntax_of
 
@@ -37,7 +42,7 @@ def bind(query: ast.Query) -> BoundQuery:
     """
     # First, because they also bound the work of everything below.
     if too_much := list(limit_errors(query)):
-        raise BadQuery.of(too_much)
+        raise BadQuery.of(list(paged_subqueries(query)) or too_much)
     binder = _Binder()
     bound = binder.query(query, {}, is_outermost=True)
     if binder.errors:

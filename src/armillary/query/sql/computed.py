@@ -8,7 +8,7 @@ looking at the item (`query/plan/computed.py`), so it wins over a stored propert
 `SELECT *`, which names no property, does not show it. They are evaluated when a query runs: no
 index has entries of them.
 
-A container's definition is checked here rather than in `store/`, which knows no queries; whoever
+A container's definition is checked here rather than in `store/`, which knows no queries; code that
 creates or replaces a container calls `check_computed`.
 """
 

@@ -1,4 +1,4 @@
-"""A position in a list of tokens: look, take, insist, complain; and how deep we are.
+"""A position in a list of tokens: look, take, expect, fail; and how deep we are.
 
 The parser's grammar is in `expressions.py` and `parser.py`; this is what both stand on.
 """

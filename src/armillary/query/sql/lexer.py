@@ -6,7 +6,7 @@ NaN, Infinity and the names of functions are names: only the parser knows where 
 Facts: nosql-query, section 1.
 
 What is no token ends the list as `broken`. No rule of the grammar takes it, so the parser comes to
-it unless something before it is wrong: the first mistake in the text is the one that is told.
+it unless something before it is wrong: the first mistake in the text is the one that is reported.
 
 Not here: signs (they are operators), `udf.` and everything else that needs two tokens.
 """

@@ -75,12 +75,39 @@ def _key_error(
 
 
 def _path_error(key: ast.Expr, source: BoundSource, bound: BoundQuery) -> QueryError | None:
-    if source.yields == "rows":
-        return NOT_A_PATH
-    if source.yields == "elements" or source is not bound.sources[0]:
+    if source is not bound.sources[0] or source.yields == "elements":
         return CORRELATED
+    if source.yields == "rows":
+        return None if _is_path_inside(key, source.query) else NOT_A_PATH
     is_whole_item = source.yields == "item" and isinstance(key, ast.Identifier)
     return NOT_A_PATH if is_whole_item else None
+
+
+def _is_path_inside(key: ast.Expr, query: BoundQuery | None) -> bool:
+    """Whether a path into the rows of a subquery is one of the document: `r.f` over
+    `(SELECT VALUE {"f": c.a} FROM c) AS r` is `c.a`."""
+    if query is None or query.is_grouped or query.distinct:
+        return False
+    if not isinstance(syntax_of(query).select, ast.SelectValue):
+        return False  # a list of properties is not looked through
+    names: list[str] = []
+    while isinstance(key, ast.Member):
+        names.append(key.name)
+        key = key.base
+    found: ast.Expr | None = query.output
+    while names and isinstance(found, ast.ObjectLiteral):
+        name = names.pop()
+        values = [each.value for each in found.members if each.name == name]
+        found = values[-1] if values else None
+    root = None if found is None else ast.path_root(found)
+    if found is None or root is None:
+        return False
+    first = query.sources[0]
+    if root.name != first.alias:
+        return False
+    if first.yields == "rows":
+        return _is_path_inside(found, first.query)
+    return first.yields == "path" or (first.yields == "item" and bool(names or found is not root))
 
 
 # --- ORDER BY RANK ---
@@ -104,7 +131,7 @@ def rank_errors(score: ast.Call | ast.UdfCall) -> RankedCalls:
 
 def _fusion_errors(fusion: ast.Call) -> RankedCalls:
     """RRF(score, score, … [, weights])."""
-    errors = signature_errors(fusion)
+    errors = [] if len(fusion.args) == 1 else signature_errors(fusion)
     arguments: list[ast.Expr] = []
     others: list[ast.Expr] = []
     for arg in fusion.args:
@@ -116,7 +143,7 @@ def _fusion_errors(fusion: ast.Call) -> RankedCalls:
             arguments.append(arg)
     scores = len(fusion.args) - len(others)
     weights = others if others and others[0] is fusion.args[-1] else []
-    if len(others) > len(weights) or scores == 0:
+    if len(others) > len(weights) or scores == 0 or len(fusion.args) == 1:
         errors.append(_not_a_score(fusion))
     elif weights and not _are_weights(weights[0], scores):
         errors.append(wrong_weights(fusion))
@@ -124,7 +151,7 @@ def _fusion_errors(fusion: ast.Call) -> RankedCalls:
 
 
 def _are_weights(expr: ast.Expr, count: int) -> bool:
-    """A parameter may be (azure-cosmos 4.17, its hybrid tests); whoever knows its value looks."""
+    """A parameter may be (azure-cosmos 4.17, its hybrid tests); its value is checked later."""
     return isinstance(expr, ast.Parameter) or (
         isinstance(expr, ast.ArrayLiteral)
         and len(expr.items) == count

@@ -15,12 +15,14 @@ import time
 from functools import partial
 from typing import cast
 
+from armillary.api.http.encoding import encode
 from armillary.api.http.messages import Request, Response, Streaming, Waiting
-from armillary.server.http.answers import CONTINUE_BYTES, encode, refuses, says, stream_head
+from armillary.errors import DataDamaged
+from armillary.server.http.answers import CONTINUE_BYTES, refuses, says, stamp, stream_head
 from armillary.server.http.event_streams import Stream
 from armillary.server.http.hub import BUG_TEXT, Hub, log
 from armillary.server.http.pipeline import Pipeline, Slot
-from armillary.server.http.templates import LESSONS_MAX, Shape
+from armillary.server.http.templates import TEMPLATES_OF_CONNECTION_MAX, Template
 from armillary.server.http.wire import Continue, Event, Incoming, Refusal, RequestReader
 from armillary.server.portal.door import PortalDoor, is_portal
 
@@ -32,10 +34,14 @@ class Connection(asyncio.Protocol):
     def __init__(self, hub: Hub, *, secure: bool) -> None:
         bounds = hub.bounds
         self._hub = hub
+        self._pool = hub.pool
         self._bounds = bounds
         self._reader = RequestReader(bounds, secure=secure)
         self._pipeline = Pipeline(bounds.parallel)
         self._secure = secure
+        self._stamps = hub.service.says_where
+        self._stopwatch = time.perf_counter if hub.observer is None else hub.observer.stopwatch
+        self._origin = b""  # scheme and host of the requests that have templates
         self._transport: asyncio.Transport | None = None
         self._writing_paused = False
         self._reading_paused = False
@@ -47,8 +53,8 @@ class Connection(asyncio.Protocol):
         self._held_bytes = 0  # of a body that is coming in
         self._screened = False  # that its sender may send it
         self._address = ""
-        self._shapes: tuple[Shape, ...] = ()  # of requests that were quick
-        self._lessons = LESSONS_MAX
+        self._templates: tuple[Template, ...] = ()  # of requests that were quick
+        self._templates_left = TEMPLATES_OF_CONNECTION_MAX
         self._phase = IDLE
         self.deadline = math.inf
         # Forever for a request under way: the API bounds its own time.
@@ -85,11 +91,16 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         phase = self._phase
-        if phase == IDLE and self._shapes and self._answer_known(data):
+        if phase == IDLE and self._templates and self._answer_known(data):
             return
         if phase == LINGER:
             return
         events = self._reader.receive(data)
+        if events and self._stamps:
+            began = self._stopwatch()
+            for event in events:
+                if type(event) is Incoming:
+                    event.began = began
         if len(events) == 1 and not len(self._pipeline):
             whole = data if phase == IDLE else b""  # of the request, if nothing came before
             if self._answer_at_once(events[0], whole):
@@ -134,19 +145,20 @@ class Connection(asyncio.Protocol):
     def _answer_known(self, data: bytes) -> bool:
         """HOT: a request like one before; nothing is under way. Numbers in bench/http_cost.py."""
         hub, transport = self._hub, self._transport
-        if hub.parting or transport is None:
+        if self._pool.parting or transport is None:
             return False
-        for shape in self._shapes:
-            found = shape.match(data)
+        for match, order, answer_of, waits in self._templates:
+            found = match(data)
             if found is None:
                 continue
-            if shape.waits and not hub.pool.has_room(len(data)):
+            if waits and not hub.pool.has_room(len(data)):
                 return False
-            began = 0.0 if hub.observer is None else hub.observer.stopwatch()
+            observer = hub.observer
+            began = self._stopwatch()
             try:
-                answer = shape.answer(
-                    hub.dates.bytes_at(int(time.time())), *found.group(*shape.order)
-                )
+                answer = answer_of(hub.dates.bytes_at(int(time.time())), *found.group(*order))
+            except DataDamaged:
+                return False  # the general path says so in the words of the protocol
             except Exception:  # noqa: BLE001 - as in Hub._bug
                 log.exception("a bug: %r", data[:200])
                 date = hub.dates.at(int(time.time()))
@@ -154,9 +166,11 @@ class Connection(asyncio.Protocol):
             if answer is None:
                 return False
             if isinstance(answer, bytes):
+                if self._stamps:
+                    answer = self._stamped(data, answer, began)
                 self.deadline = hub.loop.time() + self._bounds.idle_s
                 transport.write(answer)
-                if hub.observer is not None:
+                if observer is not None:
                     hub.note_bytes(data, answer, began)
             else:
                 self._wait(answer, data, began)
@@ -188,12 +202,14 @@ class Connection(asyncio.Protocol):
             slot.incoming = event
             hub.otherwise(waiting, event.request, partial(self._answered_later, slot))
             return
+        if self._stamps:
+            answer = self._stamped(data, answer, began)
         if hub.observer is not None:
             hub.note_bytes(data, answer, began)
         transport = self._transport
         if transport is None:
             return  # the client went away
-        if hub.parting and self._pipeline.is_last(slot):
+        if self._pool.parting and self._pipeline.is_last(slot):
             answer = answer.replace(b"\r\n\r\n", CLOSING, 1)
         for ready in self._pipeline.finish(slot, answer):
             transport.write(ready)
@@ -201,23 +217,34 @@ class Connection(asyncio.Protocol):
             len(self._pipeline)
             or self._reading_paused
             or self._hanging_up
-            or hub.parting
+            or self._pool.parting
             or self._refusal is not None
         )
         if not is_plain and not self._pump_planned:
             self._pump()
         self._set_deadline()
 
-    def _learn(self, data: bytes, incoming: Incoming, response: Response) -> None:
-        """Each connection tries a few times: a client may have no shape, or many. Only from what
+    def _stamped(self, data: bytes, answer: bytes, began: float) -> bytes:
+        """HOT: an answer from bytes to bytes. The host is part of a template, so it is the
+        one of the request that the template was made of."""
+        start = data.index(b" ") + 1
+        target = data[start : data.index(b" ", start)]
+        return stamp(answer, self._origin, target, self._stopwatch() - began)
+
+    def _keep_template(self, data: bytes, incoming: Incoming, response: Response) -> None:
+        """Each connection tries a few times: a client may have no template, or many. Only from what
         was answered well: a template costs more than to refuse a stranger."""
-        if not data or not self._lessons or not 200 <= response.status < 300:
+        if not data or not self._templates_left or not 200 <= response.status < 300:
             return
-        shape = self._hub.learn(data, incoming.request)
-        if shape is not None:
-            self._lessons -= 1
-            if shape not in self._shapes:
-                self._shapes += (shape,)
+        template = self._hub.find_template(data, incoming.request)
+        if template is not None:
+            self._templates_left -= 1
+            if template not in self._templates:
+                origin = _origin(incoming.request)
+                if self._origin not in (b"", origin):
+                    return  # a client with two names for us: the second takes the general path
+                self._origin = origin
+                self._templates += (template,)
 
     def _answer_at_once(self, event: Event, whole: bytes) -> bool:
         """HOT: the usual case, without the pipeline: one request, quick, nothing before it."""
@@ -227,7 +254,7 @@ class Connection(asyncio.Protocol):
             type(event) is not Incoming
             or not event.keep_alive
             or self._writing_paused
-            or hub.parting
+            or self._pool.parting
             or transport is None
         ):
             return False
@@ -236,12 +263,12 @@ class Connection(asyncio.Protocol):
             self._pipeline.add(event)
             slot = self._pipeline.start()
             assert slot is not None
-            if len(whole) <= self._bounds.lesson_bytes:
-                slot.lesson = whole
+            if len(whole) <= self._bounds.template_request_bytes:
+                slot.sample = whole
             self._later(slot)
         else:
             transport.write(self._encode(response, event, False))
-            self._learn(whole, event, response)
+            self._keep_template(whole, event, response)
         if self._reader.body_bytes != self._held_bytes:
             self._hold(self._reader.body_bytes)
         self._phase = -1
@@ -351,8 +378,8 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return  # the client went away
         incoming = slot.incoming
-        self._learn(slot.lesson, incoming, response)
-        closing = not incoming.keep_alive or (self._hub.parting and self._pipeline.is_last(slot))
+        self._keep_template(slot.sample, incoming, response)
+        closing = not incoming.keep_alive or (self._pool.parting and self._pipeline.is_last(slot))
         if not incoming.keep_alive:
             self._hanging_up = True
         for answer in self._pipeline.finish(slot, self._encode(response, incoming, closing)):
@@ -362,7 +389,12 @@ class Connection(asyncio.Protocol):
         date = self._hub.dates.at(int(time.time()))
         head = incoming.request.method == "HEAD"
         try:
-            return encode(response, date, head=head, closing=closing, old=incoming.old)
+            answer = encode(response, date, head=head, closing=closing, old=incoming.old)
+            if not self._stamps:
+                return answer
+            request = incoming.request
+            target = request.target.encode("latin-1")
+            return stamp(answer, _origin(request), target, self._stopwatch() - incoming.began)
         except ValueError:  # and UnicodeEncodeError
             log.exception("a bug: headers of %s", incoming.request.target)
             ours = says(500, BUG_TEXT)
@@ -386,7 +418,7 @@ class Connection(asyncio.Protocol):
             self._refusal = None
             self._linger(transport)
         elif self._phase != LINGER and (
-            self._hanging_up or (self._hub.parting and not self._reader.in_request)
+            self._hanging_up or (self._pool.parting and not self._reader.in_request)
         ):
             transport.close()
 
@@ -479,3 +511,8 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def _origin(request: Request) -> bytes:
+    scheme = "https" if request.secure else "http"
+    return f"{scheme}://{request.headers.get('host', '')}".encode("latin-1")

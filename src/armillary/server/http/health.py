@@ -1,8 +1,8 @@
 """Probes: is it alive, may it be sent requests. Answered without a key, before the API.
 
 `/_armillary/health` is ours; `/alive` and `/ready` are where the Linux emulator answers (there on a
-port of their own). Alive while the process is; ready until it is told to stop, and while there is a
-database behind it.
+port of their own). Alive while the process is; ready until it is asked to stop, and while there is
+a database behind it.
 """
 
 import json

@@ -24,7 +24,7 @@ from armillary.server.http import health
 from armillary.server.http.answers import says
 from armillary.server.http.hosts import HostCheck
 from armillary.server.http.observing import Observer
-from armillary.server.http.templates import Shape, Shapes
+from armillary.server.http.templates import Template, Templates
 from armillary.server.pool import Pool
 from armillary.server.portal.door import PortalDoor
 
@@ -56,7 +56,9 @@ class Hub:
         self.portal = portal
         self.observer = observer
         fast = observer is None or observer.keeps_fast_paths
-        self._shapes = Shapes(service.shortcuts if fast else (), self.bounds.lesson_bytes)
+        self._templates = Templates(
+            service.fast_paths if fast else (), self.bounds.template_request_bytes
+        )
         self._ended: list[tuple[int, Callable[[], None]]] = []
         self._ended_lock = threading.Lock()
 
@@ -67,7 +69,7 @@ class Hub:
     @property
     def parting(self) -> bool:
         """Connections end with their next answer."""
-        return self.pool.draining or self.pool.leaving
+        return self.pool.parting
 
     # --- requests -------------------------------------------------------------------------------
 
@@ -101,9 +103,9 @@ class Hub:
         if self.observer is not None:
             self.observer.note_bytes(self.service, data, answer, began)
 
-    def learn(self, data: bytes, request: Request) -> Shape | None:
+    def find_template(self, data: bytes, request: Request) -> Template | None:
         """How to recognise requests like this one, which was read from exactly `data`."""
-        return self._shapes.learn(data, request)
+        return self._templates.find(data, request)
 
     def handle(self, request: Request) -> Response:
         try:
@@ -153,7 +155,7 @@ class Hub:
         self._work(request, done)
 
     def wait_for(self, waiting: Waiting, size: int, done: Callable[[], None]) -> None:
-        """What a shortcut has begun; `done` is called on the loop. It may not be refused any more,
+        """What a fast path has begun; `done` is called on the loop. It may not be refused any more,
         so ask `has_room` before."""
         self.pool.begin_wait(size)
         waiting.future.add_done_callback(partial(self._waited, size, done))
@@ -178,16 +180,21 @@ class Hub:
                 log.exception("a bug: an answer")
 
     def otherwise(self, waiting: Waiting, request: Request, done: Done) -> None:
-        """What was begun by a shortcut and has to end the long way."""
+        """What was begun by a fast path and has to end on the general one. In a thread: to say what
+        is wrong it may have to read, and a database may hang."""
+        self.pool.begin_wait(len(request.body))
+        self.pool.threads.submit(self._end_otherwise, waiting, request, done)
+
+    def _end_otherwise(self, waiting: Waiting, request: Request, done: Done) -> None:
         try:
             response = waiting.otherwise(request)
         except Exception:  # noqa: BLE001 - see _bug
             response = self._bug(request)
         if response is not None:
-            done(response)
+            self._send(request, done, response)
             return
-        self.pool.begin_wait(len(request.body))
-        self.pool.threads.submit(self._work, request, done)
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+            self.loop.call_soon_threadsafe(self._submit, request, done)
 
     def _begun(self, request: Request) -> Begun | Response | None:
         try:

@@ -20,13 +20,13 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 class Slot:
     """The place of one answer."""
 
-    __slots__ = ("answer", "incoming", "lesson", "safe")
+    __slots__ = ("answer", "incoming", "safe", "sample")
 
     def __init__(self, incoming: Incoming) -> None:
         self.incoming = incoming
         self.safe = incoming.request.method in SAFE
         self.answer: bytes | None = None
-        self.lesson = b""
+        self.sample = b""
         """The request as it came, if others like it may be answered by a template."""
 
 

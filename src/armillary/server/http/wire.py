@@ -24,13 +24,15 @@ from armillary.server.bounds import Bounds
 class Incoming:
     """A request and what its answer depends on. Not frozen: it is made once per request."""
 
-    __slots__ = ("keep_alive", "old", "request")
+    __slots__ = ("began", "keep_alive", "old", "request")
 
     def __init__(self, request: Request, keep_alive: bool, old: bool) -> None:
         self.request = request
         self.keep_alive = keep_alive
         self.old = old
         """HTTP/1.0, where staying connected has to be said."""
+        self.began = 0.0
+        """When it was whole, by the connection's stopwatch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@
         ─▶ with the cookie, and from a page of ours (Origin): on to the portal's own process
         ─▶ without: a short page that says where the link is
 
-The token lies in the data folder, so that a page that is open goes on after a restart. Whoever has
-it may do what a key may do: the portal signs with one.
+The token lies in the data folder, so that a page that is open goes on after a restart. Its owner
+may do what a key may do: the portal signs with one.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
                              keeper: while there is none, waits for the socket to become readable
 
 The keeper listens, in the process that runs the server, and gives the socket to each portal process
-it starts: whoever connects waits in the socket's queue meanwhile, whatever worker it is, and one
+it starts: a client waits in the socket's queue meanwhile, whatever worker it is, and one
 that comes just when the process ends (after ten idle minutes) is met by the next. What the process
 must know comes by its standard input, which stays open: its end is the end of the portal.
 """
@@ -142,7 +142,7 @@ class PortalKeeper:
             process.stdin.write(json.dumps(told).encode() + b"\n")
             process.stdin.flush()
         except BrokenPipeError:
-            log.debug("the portal ended before it was told anything")
+            log.debug("the portal ended before it was given its settings")
         return process
 
     def _send_away(self) -> None:

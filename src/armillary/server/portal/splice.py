@@ -14,9 +14,9 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from armillary.api.http.encoding import encode
 from armillary.api.http.messages import Request, Response
 from armillary.limits import PORTAL_QUIET_SECONDS
-from armillary.server.http.answers import encode
 from armillary.server.http.hub import Hub, log
 from armillary.server.portal.door import NO_ANSWER, PortalDoor, page
 from armillary.server.portal.requests import PortalRequests

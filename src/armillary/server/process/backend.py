@@ -1,8 +1,9 @@
 """What is behind the connections of one worker: an engine, the account, and its protocols.
 
 On a folder, one writer process writes for all workers, also when there is only one: writes then do
-not fight with reads for the interpreter's lock (design.md, section 3). Whoever started the writer
-watches it: if it dies, a new one takes its place at the same address, and workers find it there.
+not fight with reads for the interpreter's lock (design.md, section 3). The process that started the
+writer watches it: if it dies, a new one takes its place at the same address, and workers find it
+there.
 """
 
 from __future__ import annotations
@@ -99,13 +100,13 @@ class Backend:
             if spec.name in bound
         ]
 
-    def defer_to(self, defer: Callable[[Callable[[], None]], object] | None) -> None:
-        self.gateway.defer_to(defer)
+    def serve_loop(self, loop: Any | None) -> None:
+        self.gateway.serve_loop(loop)
 
     def trouble(self) -> str:
         """Why requests can't be served just now; empty when they can."""
-        health = getattr(self.engine, "health", None)
-        return "" if health is None else str(health().trouble)
+        health = self.engine.health()
+        return "" if health is None else health.trouble
 
     def close(self) -> None:
         for service in self._services.values():

@@ -14,8 +14,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import quote
 
 from armillary.api.core.settings import EMULATOR_KEY
@@ -25,6 +26,13 @@ from armillary.server.process.plan import Plan
 from armillary.version import VERSION
 
 Say = Callable[[str], None]
+NO_PORTAL: Final = "not installed: pip install 'armillary[portal]' (from a checkout: '.[portal]')"
+#: Whether requests above the provisioned throughput are refused, and the setting.
+ENFORCED: Final[Mapping[str, str]] = {
+    "on": "enforced: requests above them hear 429 (--enforce off, or throughput.enforce)",
+    "report": "counted, not enforced (throughput.enforce)",
+    "off": "not enforced (throughput.enforce)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class TextBanner:
         if plan.keys:
             shown, remark = "<your key>", ""
         elif not is_loopback(plan.host):
-            remark = "the public key of the emulator, for whoever can reach this port"
+            remark = "the public key of the emulator, for every client that can reach this port"
         rows = [
             ("Endpoint", address),
             ("", f"{address.replace('http', 'https', 1)}  (armillary cert: how to trust it)"),
@@ -66,7 +74,8 @@ class TextBanner:
             *([("", remark)] if remark else []),
             ("SDKs", f"AccountEndpoint={address}/;AccountKey={shown};"),
             *others(plan, up, shown),
-            ("Portal", portal_link),
+            ("Portal", portal_link if find_spec("nicegui") else NO_PORTAL),
+            ("RU/s", ENFORCED[plan.settings.throughput.enforce]),
             ("Data", parse_address(plan.engine).shown),
             ("Stop", "Ctrl-C"),
         ]

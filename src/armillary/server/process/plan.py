@@ -9,10 +9,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from armillary.api.core.settings import told_apart
 from armillary.api.core.signing import Signer
-from armillary.config import Layer, Settings, read_environment
+from armillary.config import Layer, Settings, named, read_environment
 from armillary.declare.declared import DeclaredDatabase
 from armillary.engine.address import MEMORY, parse_address
 from armillary.errors import BadInput
@@ -50,6 +51,8 @@ class Plan:
     """Protocols whose port somebody chose: if it is taken, the server does not start."""
     databases: tuple[DeclaredDatabase, ...] = ()
     """What is to exist before the server is ready."""
+    region_ports: tuple[int, ...] = ()
+    """Of simulated regions: further ports of the first protocol."""
 
     @property
     def on_postgres(self) -> bool:
@@ -133,7 +136,25 @@ def make_plan(
         ports=_ports(settings, protocols[1:], asked),
         asked_ports=asked,
         databases=databases,
+        region_ports=_region_ports(settings),
     )
+
+
+def _region_ports(settings: Settings) -> tuple[int, ...]:
+    """Those of the endpoints that this server plays itself."""
+    if not settings.regions.lag_ms:
+        return ()
+    ports: list[int] = []
+    for name, url in named("regions.endpoints", settings.regions.endpoints).items():
+        try:
+            port = urlsplit(url).port
+        except ValueError:
+            port = None
+        if port is None:
+            raise BadInput(f"The endpoint of {name} is {url!r}; give it a port to listen at.")
+        if port != settings.server.port:
+            ports.append(port)
+    return tuple(dict.fromkeys(ports))
 
 
 def _ports(

@@ -48,9 +48,20 @@ def free_others(plan: Plan) -> tuple[Plan, dict[str, str]]:
 def bind_all(plan: Plan, *, shared: bool, listen: bool) -> dict[str, list[socket.socket]]:
     """Every port of the plan; `shared` lets other processes of ours bind them as well."""
     ports = {plan.protocols[0].name: plan.port, **plan.ports}
-    return {
+    bound = {
         name: bind(plan.host, port, shared=shared, listen=listen) for name, port in ports.items()
     }
+    for port in plan.region_ports:
+        bound[plan.protocols[0].name] += bind(plan.host, port, shared=shared, listen=listen)
+    return bound
+
+
+def bind_first(plan: Plan) -> list[socket.socket]:
+    """The port of the first protocol, and those of simulated regions."""
+    sockets = bind(plan.host, plan.port)
+    for port in plan.region_ports:
+        sockets += bind(plan.host, port, flag="regions.endpoints")
+    return sockets
 
 
 def ports_of(sockets: Mapping[str, list[socket.socket]]) -> dict[str, int]:

@@ -26,13 +26,13 @@ from pathlib import Path
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.lmdb.writer_process import WriterProcess
 from armillary.errors import DbError
-from armillary.server.listen import PortBusy, address_of, bind, check_free
+from armillary.server.listen import PortBusy, address_of, check_free
 from armillary.server.portal.keeper import PortalKeeper, key_of
 from armillary.server.process import logs
 from armillary.server.process.backend import Backend, WriterWatch, load, start_writer
 from armillary.server.process.banner import Banner, Say, Up
 from armillary.server.process.plan import Plan
-from armillary.server.process.ports import bind_others, free_others, ports_of
+from armillary.server.process.ports import bind_first, bind_others, free_others, ports_of
 from armillary.server.process.serving import serve
 from armillary.server.tls import MakeFailed, ensure, names_for
 from armillary.server.waiting_room import waiting_room
@@ -45,7 +45,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def run(plan: Plan, banner: Banner, complain: Say) -> int:
-    """Serve until told to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it)."""
+    """Serve until asked to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it)."""
     logs.configure(plan.settings.log, plan.keys or (EMULATOR_KEY,))
     banner.starting(plan)
     try:
@@ -62,7 +62,7 @@ def run(plan: Plan, banner: Banner, complain: Say) -> int:
 
 
 def _run_one(plan: Plan, banner: Banner) -> int:
-    sockets = bind(plan.host, plan.port)
+    sockets = bind_first(plan)
     address = address_of(sockets)
     others = bind_others(plan)
     bound = {plan.protocols[0].name: sockets, **others.sockets}
@@ -94,7 +94,7 @@ def _run_one(plan: Plan, banner: Banner) -> int:
             backend.listeners(bound),
             front,
             ready=partial(_ready, banner, plan, keeper, up),
-            defer_to=backend.defer_to,
+            serve_loop=backend.serve_loop,
             observer=backend.observer,
             trouble=backend.trouble,
         )

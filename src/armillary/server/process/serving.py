@@ -1,4 +1,4 @@
-"""One worker: an event loop that serves until it is told to stop, then drains.
+"""One worker: an event loop that serves until it is asked to stop, then drains.
 
 listeners ──▶ serve() ──▶ ready() … SIGTERM, SIGINT or the end of the lifeline
                                           … no new connections, answers under way go out
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from armillary.api.http.messages import Service
 from armillary.server import tls
@@ -31,7 +31,9 @@ from armillary.server.listen import Acceptor
 from armillary.server.loops import new_loop
 from armillary.server.pool import Pool, log
 from armillary.server.portal.door import PortalDoor
+from armillary.server.process.heaps import share_heaps
 
+GC_THRESHOLDS: Final = 20_000, 20, 50
 FILES_RESERVED = 256  # for everything that is not a connection
 SWITCH_SECONDS = 0.0005  # a thread that computes must not keep the loop from its turn for 5 ms
 
@@ -51,10 +53,10 @@ class Front:
     """How long to serve on after the signal to stop, no longer ready."""
 
 
-Defer: TypeAlias = Callable[[Callable[[Callable[[], None]], object] | None], None]
+ServeLoop: TypeAlias = Callable[[asyncio.AbstractEventLoop | None], None]
 
 
-def _ignore(defer: object) -> None:
+def _ignore(loop: object) -> None:
     """Nothing begins on the loop."""
 
 
@@ -86,19 +88,20 @@ def serve(
     *,
     ready: Callable[[], None],
     lifeline: Pipe | None = None,
-    defer_to: Defer = _ignore,
+    serve_loop: ServeLoop = _ignore,
     observer: Observer | None = None,
     trouble: Callable[[], str] = _none,
 ) -> None:
-    """Serve until told to stop. With a `lifeline` (a worker process) its end is what tells.
-    `defer_to` is told of the loop: what begins on it may go to the writer together. `trouble`
+    """Serve until asked to stop; with a `lifeline` (a worker process), until that ends.
+    `serve_loop` is given the loop: what begins on it may go to the writer together. `trouble`
     says why requests can't be served, for the probes."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    share_heaps()
     front = replace(front, bounds=within_files(front.bounds))
     loop = new_loop()
     asyncio.set_event_loop(loop)
     try:
-        work = _serve(loop, listeners, front, ready, lifeline, defer_to, observer, trouble)
+        work = _serve(loop, listeners, front, ready, lifeline, serve_loop, observer, trouble)
         loop.run_until_complete(work)
         loop.run_until_complete(loop.shutdown_default_executor())
     finally:
@@ -112,7 +115,7 @@ async def _serve(
     front: Front,
     ready: Callable[[], None],
     lifeline: Pipe | None,
-    defer_to: Defer,
+    serve_loop: ServeLoop,
     observer: Observer | None,
     trouble: Callable[[], str],
 ) -> None:
@@ -134,7 +137,7 @@ async def _serve(
 
         loop.add_reader(handle, end)
     await serve_until(
-        stop, listeners, front, ready, defer_to=defer_to, observer=observer, trouble=trouble
+        stop, listeners, front, ready, serve_loop=serve_loop, observer=observer, trouble=trouble
     )
     if lifeline is not None:
         loop.remove_reader(handle)
@@ -146,7 +149,7 @@ async def serve_until(
     front: Front,
     ready: Callable[[], None],
     *,
-    defer_to: Defer = _ignore,
+    serve_loop: ServeLoop = _ignore,
     observer: Observer | None = None,
     trouble: Callable[[], str] = _none,
 ) -> None:
@@ -154,16 +157,19 @@ async def serve_until(
     loop = asyncio.get_running_loop()
     pool = Pool(loop, front.bounds)
     pool.trouble = trouble
-    defer_to(loop.call_soon)
+    serve_loop(loop)
     tls_source = TlsSource(loop, front)
     acceptors = []
     for one in listeners:
         pool.protocols[one.name] = one.port
         endpoint = _endpoint(one, pool, front, observer)
         acceptors.append(Acceptor(pool, endpoint, one.sockets, tls_source.get))
-    # What is there now stays: no need to look at it at every collection.
+    # What is there now stays: no need to look at it at every collection. A large request makes
+    # thousands of objects that die with it: they cost a quarter of an
+    # insert of 100 documents.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     tls_source.begin()
     if any(one.shows_certificate for one in listeners):
         with suppress(ConnectionRefusedError):  # said in the log
@@ -177,7 +183,7 @@ async def serve_until(
     for acceptor in acceptors:
         await acceptor.settle(front.bounds.linger_s)
     await pool.drain()
-    defer_to(None)
+    serve_loop(None)
     tls_source.cancel()
 
 

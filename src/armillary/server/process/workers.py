@@ -69,7 +69,7 @@ def serve_worker(
             plan.front,
             ready=lambda: _tell(lifeline, None),
             lifeline=lifeline,
-            defer_to=backend.defer_to,
+            serve_loop=backend.serve_loop,
             observer=backend.observer,
             trouble=backend.trouble,
         )
@@ -130,7 +130,7 @@ class Supervisor:
         self.address = address_of(self._held[plan.protocols[0].name])
 
     def run(self, ready: Callable[[], None]) -> None:
-        """Returns when told to stop and everything has ended."""
+        """Returns when asked to stop and everything has ended."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         writer = start_writer(self._plan)

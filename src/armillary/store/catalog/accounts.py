@@ -64,6 +64,7 @@ from armillary.store.catalog.definitions import (
     check_replacement,
     parse_container,
 )
+from armillary.store.catalog.graphs import graph_key
 from armillary.store.catalog.policies import check_policies, inherited
 from armillary.store.catalog.records import (
     ContainerRecord,
@@ -101,7 +102,7 @@ class AccountStore:
         wait: Callable[[float], None] = time.sleep,
         lease_ms: int = LEASE_MS,
     ) -> None:
-        """`wait` passes the time of whoever waits for another process, `lease_ms` is how long such
+        """`wait` passes the time while waiting for another process, `lease_ms` is how long such
         a one is waited for when it is silent."""
         self.engine = engine
         self.limits = limits
@@ -123,9 +124,7 @@ class AccountStore:
         self.clean_up()
         if engine.unclean_open:
             self.leap()
-        follow = getattr(engine, "follow_failovers", None)
-        if follow is not None:  # another database may take over at any time
-            follow(self.leap)
+        engine.follow_failovers(self.leap)  # another database may take over at any time
 
     def container(self, database: str, name: str) -> ContainerStore:
         return ContainerStore(
@@ -191,6 +190,8 @@ class AccountStore:
         definition = parse_container(body)
         check_policies(definition.document)
         check_new_paths(definition.partition_key)
+        if api == "gremlin":
+            graph_key(definition.partition_key)
         self._check_throughput(throughput, "container")
         self._check_room(
             is_there=lambda reader: (
@@ -207,7 +208,7 @@ class AccountStore:
             "catalog.reserve_spaces", (database, definition.id, physical_partitions, now_s)
         )
         # A deleted container of this name may still have its spaces, when its deleter is slow or
-        # died. Whoever has an old picture would go on writing there, into nowhere.
+        # died. A process with an old route would go on writing there, and lose it.
         self._drop_orphans(before_s=1)
         bounds = even_bounds(definition.partition_key, physical_partitions)
         ranges = even_ranges(bounds, first)
@@ -251,7 +252,7 @@ class AccountStore:
         self, database: str, body: Any, *, if_match: str | None = None, build: bool = True
     ) -> ContainerRecord:
         """New settings for a container, known to all its ranges when this returns. Index entries
-        are built again before, or (without `build`) by whoever keeps house."""
+        are built again before, or (without `build`) by the housekeeper."""
         asked = parse_container(body)
         check_policies(asked.document)
         for _ in range(ROUNDS_MAX):
@@ -269,6 +270,24 @@ class AccountStore:
             if not build:
                 store.note_write()
             return decode_container(row)
+        raise Stale
+
+    def close_container(self, database: str, name: str, successor: str | None) -> None:
+        """Nothing more is written to a container, in any process, when this returns: `successor`
+        has its items. None opens it again. The settings of a container are part of its fence, so a
+        write that was on its way meets the new ones."""
+        closed = msgspec.UNSET if successor is None else successor
+        for _ in range(ROUNDS_MAX):
+            current = self.read_container(database, name)
+            if current.closed != closed:
+                changed = replace(current, closed=closed, settings=current.settings + 1)
+                data = (msgspec.json.encode(changed), self._now_s())
+                try:
+                    self._run("catalog.replace_container", data)
+                except Stale:  # a split or merge changed the row
+                    continue
+            reindex(self.container(database, name), lambda: False)
+            return
         raise Stale
 
     def delete_container(self, database: str, name: str) -> None:
@@ -302,9 +321,7 @@ class AccountStore:
                     with suppress(SpaceGone):
                         run(one.space, Command("items.leap", None))
                         count += 1
-        leapt = getattr(self.engine, "leapt", None)
-        if leapt is not None:
-            leapt()
+        self.engine.leapt()
         return count
 
     def _drop(self, spaces: list[int]) -> None:

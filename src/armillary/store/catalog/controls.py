@@ -34,7 +34,8 @@ CONTROLS: Final = b"\xd1"
 FILE_NAME: Final = "controls.bin"
 LOCK_NAME: Final = "controls.lock"
 CELLS: Final = 8
-FAULTS, AHEAD_MS = 0, 1
+TOLD_SECONDS: Final = 0.25  # within which a request that has to look has done so
+FAULTS, AHEAD_MS, WRITE_REGION = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,9 @@ class ControlRecord:
     faults: tuple[FaultRecord, ...] = ()
     ahead_ms: int = 0
     stopped_ms: int = 0
-    """The time at which the clock stands still; 0: it goes."""
+    """The time at which the clock is stopped; 0: it goes."""
+    write_region: str = ""
+    """Which region takes the writes, after a failover; empty: the first by priority."""
     restores: int = 0
     """Snapshots taken up again so far: each must go on above all others."""
 
@@ -122,6 +125,10 @@ def _go(tx: Writer, own_ms: int) -> None:
         save_controls(tx, replace(record, ahead_ms=ahead_ms, stopped_ms=0))
 
 
+def _set_write_region(tx: Writer, name: str) -> None:
+    save_controls(tx, replace(read_controls(tx), write_region=name))
+
+
 def _reset(tx: Writer, data: None) -> None:
     save_controls(tx, replace(read_controls(tx), faults=(), ahead_ms=0, stopped_ms=0))
 
@@ -132,6 +139,7 @@ HANDLERS: dict[str, Handler] = {
     "controls.advance": Handler(_advance),
     "controls.stop": Handler(_stop),
     "controls.go": Handler(_go),
+    "controls.set_write_region": Handler(_set_write_region),
     "controls.reset": Handler(_reset),
 }
 
@@ -158,7 +166,9 @@ class SharedControls:
             raw = memoryview(self._map)
         self.cells = raw.cast("q")
         self._known = ControlRecord()
+        self._known_region = (0, "")
         self._looked_at = 0.0
+        self._told_at = 0.0
         self.sync()
         self.own_clock = engine.clock
         """The clock as it would be: clients sign by that one."""
@@ -175,6 +185,21 @@ class SharedControls:
         if known.version != self.cells[FAULTS]:
             known = self._known = self.record
         return known.faults
+
+    def write_region(self) -> str:
+        """As of the version in the cells; empty: nobody has changed it."""
+        version = self.cells[WRITE_REGION]
+        if not version:
+            return ""
+        known = self._known_region
+        if known[0] != version:
+            record = self.record
+            known = self._known_region = (version, record.write_region)
+        return known[1]
+
+    def set_write_region(self, name: str) -> None:
+        self._run("controls.set_write_region", name)
+        self.sync()
 
     def take(self, fault: FaultRecord) -> bool:
         """Whether it strikes now."""
@@ -193,13 +218,22 @@ class SharedControls:
         self.sync()
 
     def stop(self, stopped: bool) -> None:
-        """The time stands still, for all, until it is advanced; or goes on."""
+        """The clock is stopped, for all, until it is advanced; or goes on."""
         self._run("controls.stop" if stopped else "controls.go", self.own_clock.now_ms())
         self.sync()
 
     def reset(self) -> None:
         self._run("controls.reset", None)
         self.sync()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a request has to `poll`, in a thread: one of those that ask for a while."""
+        now = time.monotonic()
+        if now - self._looked_at < CONTROLS_POLL_MS / 1000 or now - self._told_at < TOLD_SECONDS:
+            return False
+        self._told_at = now
+        return True
 
     def poll(self) -> None:
         """Where nobody else writes our cells. Without the database the last known controls hold:
@@ -211,13 +245,14 @@ class SharedControls:
                 self.sync()
 
     def sync(self) -> None:
-        """The cells as the catalog says. Read under the lock: whoever comes last has the newest."""
+        """The cells as the catalog says. Read under the lock: the last one has the newest."""
         with self._lock:
             if self._file_lock is not None:
                 self._file_lock.take()
             try:
                 record = self.record
                 self.cells[AHEAD_MS] = -record.stopped_ms or record.ahead_ms
+                self.cells[WRITE_REGION] = record.version if record.write_region else 0
                 self.cells[FAULTS] = record.version if record.faults else 0
             finally:
                 if self._file_lock is not None:

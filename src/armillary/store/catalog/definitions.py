@@ -5,6 +5,7 @@ and what the catalog keeps. Facts: nosql-rest 2.5 (defaults), 2.6 (limits); part
 can't change).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,9 +20,9 @@ from armillary.errors import BadInput
 from armillary.keys import SyntheticKey
 from armillary.limits import FEED_RETENTION_SECONDS_MAX, TTL_SECONDS_MAX
 from armillary.store.catalog.policies import check_policy_replacement
+from armillary.store.index.kinds.registry import described
 from armillary.store.index.plan_cache import policy_json
 from armillary.store.index.policy import parse_policy, parse_unique_keys, unique_keys_json
-from armillary.store.index.special import described
 from armillary.store.items.expiry import TTL_OFF
 from armillary.values import JSON
 
@@ -98,6 +99,11 @@ def parse_container(body: JSON) -> ContainerDefinition:
         document["syntheticKey"] = synthetic_key.to_json()
     document |= {name: body[name] for name in ECHOED if body.get(name) is not None}
     return ContainerDefinition(document, partition_key, default_ttl, retention_s, synthetic_key)
+
+
+def is_collection(definition: Mapping[str, Any]) -> bool:
+    """Whether a container's definition is that of a MongoDB collection."""
+    return isinstance(definition.get("mongo"), dict)
 
 
 def check_replacement(old: ContainerDefinition, new: ContainerDefinition) -> None:

@@ -1,6 +1,6 @@
 """The synthetic key of a container that has none yet, or another one, while it is empty.
 
-A client of the original API can't say `syntheticKey` when it makes a container. So it may be told
+A client of the original API can't say `syntheticKey` when it makes a container. So it may be set
 afterwards; but items keep the key they were written with, and a computed key that finds nothing is
 worse than none. With items in it a container changes its key by a copy
 (`store/migration/rekey.py`).
@@ -40,6 +40,6 @@ def replace_key_spec(account: AccountStore, store: ContainerStore, spec: JSON) -
         except Stale:  # a split or merge changed the row
             continue
         store.refresh()
-        reindex(store)  # every range hears of the new settings, and whoever has the old ones
+        reindex(store)  # every range gets the new settings; processes with the old ones notice
         return decode_container(row)
     raise Stale

@@ -26,7 +26,7 @@ from armillary.encoding.etags import format_etag
 from armillary.encoding.models import MODEL_OF_API
 from armillary.encoding.records import decoder
 from armillary.encoding.rids import container_rid, database_rid, rid_bytes
-from armillary.engine.base import Engine, Handler, Reader, Writer
+from armillary.engine.base import Engine, Handler, Reader, Writer, always
 from armillary.errors import (
     Conflict,
     NotFound,
@@ -122,10 +122,15 @@ class PastMove:
 
 @dataclass(frozen=True, slots=True)
 class FormerRange:
-    """A range that was split or merged: under the number of its space lies what it consumed."""
+    """A range that was split or merged: under the number of its space lies what it consumed, and
+    clients that have not heard of it yet ask for its part of the hashes under its old id."""
 
     ordinal: int
     space: int
+    start: str = ""
+    """Bounds as in `RangeRecord`; empty in records of older versions."""
+    end: str = ""
+    at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +158,15 @@ class ContainerRecord:
     past_moves: tuple[PastMove, ...] = ()
     """The latest, oldest first. For people: nothing depends on it."""
     former: tuple[FormerRange, ...] = ()
-    """The latest, oldest first. For statistics: nothing else depends on it."""
+    """The latest, oldest first."""
     fixed: bool = False
     """It has a partition key and one physical partition for ever; without a key it has too."""
     api: str | msgspec.UnsetType = msgspec.UNSET
     """The API it was made for, when that is not NoSQL: records of NoSQL containers, and all from
     before there were others, do not have it."""
+
+    closed: str | msgspec.UnsetType = msgspec.UNSET
+    """Nothing may be written: its items have moved to the container of this name."""
 
     @property
     def model_name(self) -> str:
@@ -426,12 +434,12 @@ def _forget_spaces(tx: Writer, spaces: list[int]) -> None:
 
 HANDLERS: dict[str, Handler] = {
     "catalog.create_database": Handler(_create_database),
-    "catalog.delete_database": Handler(_delete_database, frees=True),
+    "catalog.delete_database": Handler(_delete_database, frees=always),
     "catalog.reserve_spaces": Handler(_reserve_spaces),
     "catalog.create_container": Handler(_create_container),
     "catalog.replace_container": Handler(_replace_container),
-    "catalog.delete_container": Handler(_delete_container, frees=True),
-    "catalog.forget_spaces": Handler(_forget_spaces, frees=True),
+    "catalog.delete_container": Handler(_delete_container, frees=always),
+    "catalog.forget_spaces": Handler(_forget_spaces, frees=always),
 }
 
 

@@ -23,7 +23,7 @@ from armillary.encoding.documents import check_name
 from armillary.encoding.etags import format_etag, matches
 from armillary.encoding.records import decoder
 from armillary.encoding.rids import rid_bytes
-from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer
+from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer, always
 from armillary.errors import BadInput, Conflict, NotFound, OwnerNotFound, PreconditionFailed
 from armillary.store.catalog.records import (
     BY_RID,
@@ -241,5 +241,5 @@ def _json(body: dict[str, JSON]) -> bytes:
 
 HANDLERS: dict[str, Handler] = {
     "resources.put": Handler(_put),
-    "resources.delete": Handler(_delete),
+    "resources.delete": Handler(_delete, frees=always),
 }

@@ -85,7 +85,7 @@ class Snapshots:
         finally:
             source.close()
             if (path / DATA_NAME).exists():
-                # Whoever opens the folder itself has an older state than others may have seen.
+                # The folder itself has an older state than others may have seen.
                 (path / f"{UNCLEAN_PREFIX}backup").touch()
         return found
 

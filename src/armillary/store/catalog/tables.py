@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY
+from armillary.encoding.edm.values import PARTITION_KEY, ROW_KEY
 from armillary.errors import Conflict, NotFound
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ContainerRecord, Throughput

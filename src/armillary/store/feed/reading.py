@@ -13,12 +13,13 @@ be.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 
 from armillary.encoding.documents import LSN, MOMENT, json_offset
 from armillary.encoding.partition_key import KeyValues, key_of
+from armillary.encoding.paths import format_path
 from armillary.engine.base import Reader
 from armillary.errors import BadInput
 from armillary.limits import FEED_SCAN_ROWS_MAX, PAGE_BYTES_MAX
@@ -28,7 +29,7 @@ from armillary.store.moves.floors import forgotten
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.rows.secondary import U64, Change, LogEntry, LogFlag, split_log_key, unpack_log
-from armillary.values import UNDEFINED
+from armillary.values import JSON, UNDEFINED
 
 CHANGE_NAMES = {Change.CREATE: "create", Change.REPLACE: "replace", Change.DELETE: "delete"}
 
@@ -88,6 +89,13 @@ def key_values(entry: FeedEntry, state: ContainerState) -> KeyValues:
     if entry.change == CHANGE_NAMES[Change.DELETE]:
         return tuple(UNDEFINED if one == {} else one for one in content["partitionKey"])
     return key_of(content, state.definition.partition_key, state.model.key)
+
+
+def deleted_key(content: dict[str, Any], state: ContainerState) -> dict[str, JSON]:
+    """The partition key of a deleted item by its paths. A level that the item lacked is absent."""
+    paths, values = state.definition.partition_key.paths, content["partitionKey"]
+    pairs = zip(paths, values, strict=False)
+    return {format_path(path).lstrip("/"): value for path, value in pairs if value != {}}
 
 
 def first_lsn_since(reader: Reader, ts: int) -> int:

@@ -28,6 +28,8 @@ from armillary.encoding.terms import (
     TRUE_TERM,
 )
 from armillary.store.index.composite import Composite, compile_composite
+from armillary.store.index.kinds.base import OtherIndex
+from armillary.store.index.kinds.registry import compile_others
 from armillary.store.index.paths import (
     ARRAY,
     ROOT_HASH,
@@ -38,7 +40,6 @@ from armillary.store.index.paths import (
     path_hash,
 )
 from armillary.store.index.policy import IndexPolicy, UniqueKeys
-from armillary.store.index.special import KIND, Other, compile_others
 from armillary.store.rows import layout
 from armillary.values import JSON
 
@@ -117,7 +118,7 @@ class IndexPlan:
     ts_prefix: bytes | None
     model: ValueModel = JSON_MODEL
     nodes: int = 0
-    others: tuple[Other, ...] = ()
+    others: tuple[OtherIndex, ...] = ()
     """Spatial, full-text and vector indexes."""
     shapes: dict[tuple[bytes, ...], tuple[bytes, frozenset[bytes]]] = field(default_factory=dict)
 
@@ -137,9 +138,9 @@ class IndexPlan:
                 return False
         return bool(segments) and node.included
 
-    def other(self, kind: bytes, path: Path) -> Other | None:
+    def other(self, kind: bytes, path: Path) -> OtherIndex | None:
         """The index of a kind (`layout.SX`, `FX`, `VX`) that has the entries of a path."""
-        found = (each for each in self.others if KIND[type(each)] == kind and each.covers(path))
+        found = (each for each in self.others if each.prefix == kind and each.covers(path))
         return next(found, None)
 
     def child(self, node: Node, name: str) -> Node:

@@ -4,11 +4,10 @@ service gives them back.
 What is absent is filled in with the defaults (nosql-rest 2.5, nosql-query 7.1). Tuple paths are
 checked in form and echoed, and queries that would use them read the items instead. What a policy
 means for one item is decided in store/index/entries.py; how spatial, vector and full-text indexes
-fit the container's other policies, in store/catalog/policies.py.
+fit the container's other policies, in store/index/kinds/.
 """
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -23,6 +22,8 @@ from armillary.limits import (
     UNIQUE_KEY_PATHS_MAX,
     UNIQUE_KEYS_MAX,
 )
+from armillary.store.index.kinds.base import Kind
+from armillary.store.index.kinds.registry import BY_NAME, KINDS
 from armillary.store.index.paths import (
     ARRAY,
     IndexPath,
@@ -77,9 +78,9 @@ def parse_policy(source: JSON | None) -> IndexPolicy:
     composites = tuple(map(_parse_composite, _composite_entries(given)))
     if composites:
         document["compositeIndexes"] = [list(map(_composite_json, index)) for index in composites]
-    for name in _OTHERS:
-        if entries := _list(given, name):
-            document[name] = [_other_entry(name, entry) for entry in entries]
+    for kind in KINDS:
+        if entries := _list(given, kind.name):
+            document[kind.name] = [_other_entry(kind, entry) for entry in entries]
     return IndexPolicy(
         mode,
         tuple(parse_index_path(entry["path"]) for entry in included),
@@ -128,7 +129,7 @@ def _parse_mode(given: dict[str, JSON]) -> tuple[Mode, bool]:
 
 def _refuse_paths_without_index(given: dict[str, JSON]) -> None:
     # Clients send their default lists along with mode none, so only real wishes are refused.
-    for name in ("compositeIndexes", *_OTHERS):
+    for name in ("compositeIndexes", *BY_NAME):
         if _list(given, name):
             raise BadInput(f"The indexing mode 'none' does not allow {name}.")
 
@@ -256,34 +257,10 @@ def _parse_unique_path(text: JSON) -> PropertyPath:
 
 # --- indexes of other kinds -----------------------------------------------------------------------
 
-_SPATIAL_TYPES: Final = {"point", "linestring", "polygon", "multipolygon"}
 
-
-def _check_spatial(entry: dict[str, JSON]) -> None:
-    if parse_index_path(entry.get("path")).kind == "tuple":
-        raise BadInput("A spatial index can't have a tuple path.")
-    types = _list(entry, "types")
-    if not all(isinstance(name, str) and name.lower() in _SPATIAL_TYPES for name in types):
-        raise BadInput(
-            f"The types {types!r} of a spatial index are invalid; allowed are 'Point', "
-            "'LineString', 'Polygon' and 'MultiPolygon'."
-        )
-
-
-def _check_property(entry: dict[str, JSON]) -> None:
-    parse_property_path(entry.get("path"))
-
-
-_OTHERS: Final[dict[str, Callable[[dict[str, JSON]], None]]] = {
-    "spatialIndexes": _check_spatial,
-    "vectorIndexes": _check_property,
-    "fullTextIndexes": _check_property,
-}
-
-
-def _other_entry(name: str, entry: JSON) -> dict[str, JSON]:
-    given = _object(entry, f"An entry of {name}")
-    _OTHERS[name](given)
+def _other_entry(kind: Kind, entry: JSON) -> dict[str, JSON]:
+    given = _object(entry, f"An entry of {kind.name}")
+    kind.check_entry(given)
     return copy.deepcopy(given)
 
 

@@ -6,64 +6,74 @@ items it has; it is small enough that the writer is not held for long by it.
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
-from typing import Any
 
 from armillary.engine.base import Command, Engine, SpaceGone
 from armillary.errors import DbError
 from armillary.limits import BULK_OPERATIONS
 from armillary.partition.ranges import Range
-from armillary.store.items.operations import BULK
+from armillary.store.items.operations import BULK, BulkAnswer
 from armillary.store.items.requests import Context, Done, Key, Op, from_refusal
+
+
+class Chunk:
+    """Operations of one space that travel together, and the answer to all of them."""
+
+    __slots__ = ("answers", "owner", "pairs")
+
+    def __init__(self, owner: Range) -> None:
+        self.owner = owner
+        self.pairs: list[tuple[Key, Op]] = []
+        self.answers: Future[BulkAnswer] = Future()
+
+
+class Answer:
+    """What became of one operation of a chunk. A future of its own costs as much as its write."""
+
+    __slots__ = ("_at", "_chunk")
+
+    def __init__(self, chunk: Chunk, at: int) -> None:
+        self._chunk = chunk
+        self._at = at
+
+    def result(self) -> Done:
+        """Its `Done` when its command has been committed, or the error that refused it."""
+        done, refused = self._chunk.answers.result()
+        answer = done[self._at]
+        if answer is not None:
+            return answer
+        raise from_refusal(refused[self._at])
 
 
 class Bulk:
     """`send` when all have been added."""
 
-    def __init__(self, engine: Engine, context_of: Callable[[Range], Context]) -> None:
+    def __init__(
+        self, engine: Engine, context_of: Callable[[Range], Context], wants_text: bool
+    ) -> None:
+        """`wants_text`: the caller reads the items as they are stored."""
         self._engine = engine
+        self._wants_text = wants_text
         self._context_of = context_of
-        self._gathered: dict[int, list[tuple[Key, Op, Future[Any]]]] = {}
-        self._owners: dict[int, Range] = {}
+        self._gathered: dict[int, Chunk] = {}
 
-    def add(self, owner: Range, key: Key, op: Op) -> Future[Any]:
-        """Its `Done`, or the error that refused it, when its command has been committed."""
-        future: Future[Any] = Future()
-        gathered = self._gathered.setdefault(owner.space, [])
-        gathered.append((key, op, future))
-        self._owners[owner.space] = owner
-        if len(gathered) >= BULK_OPERATIONS:
+    def add(self, owner: Range, key: Key, op: Op) -> Answer:
+        chunk = self._gathered.get(owner.space)
+        if chunk is None:
+            chunk = self._gathered[owner.space] = Chunk(owner)
+        answer = Answer(chunk, len(chunk.pairs))
+        chunk.pairs.append((key, op))
+        if len(chunk.pairs) >= BULK_OPERATIONS:
             self._send(owner.space)
-        return future
+        return answer
 
     def send(self) -> None:
         for space in list(self._gathered):
             self._send(space)
 
     def _send(self, space: int) -> None:
-        gathered = self._gathered.pop(space)
-        futures = [future for _, _, future in gathered]
-        data = (self._context_of(self._owners[space]), [(key, op) for key, op, _ in gathered])
+        chunk = self._gathered.pop(space)
+        data = (self._context_of(chunk.owner), chunk.pairs, self._wants_text)
         try:
-            sent = self._engine.submit(space, Command(BULK, data))
+            chunk.answers = self._engine.submit(space, Command(BULK, data))
         except (DbError, SpaceGone) as error:
-            _fail(futures, error)
-            return
-        sent.add_done_callback(partial(_tell, futures))
-
-
-def _tell(futures: list[Future[Any]], sent: Future[Any]) -> None:
-    error = sent.exception()
-    if error is not None:
-        _fail(futures, error)
-        return
-    for future, answer in zip(futures, sent.result(), strict=True):
-        if isinstance(answer, Done):
-            future.set_result(answer)
-        else:
-            future.set_exception(from_refusal(answer))
-
-
-def _fail(futures: list[Future[Any]], error: BaseException) -> None:
-    for future in futures:
-        future.set_exception(error)
+            chunk.answers.set_exception(error)

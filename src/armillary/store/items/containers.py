@@ -16,12 +16,15 @@ from copy import copy
 from random import Random
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from armillary.encoding.documents import BODY_BYTES, check_id
+import orjson
+
+from armillary.encoding.documents import BODY_BYTES, DIGEST_SLICE, check_id
 from armillary.encoding.etags import matches
-from armillary.encoding.hashing import epk_key, locate
 from armillary.encoding.partition_key import KeyValues, check_key
 from armillary.engine.base import Command, Engine, Reader, SpaceGone
+from armillary.engine.replicas import Behind
 from armillary.errors import (
+    ContainerClosed,
     DbError,
     Fenced,
     NotFound,
@@ -32,9 +35,9 @@ from armillary.errors import (
 from armillary.limits import FROZEN_WAIT_MS
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients, at_strong, miss_ru
-from armillary.store.catalog.state import ContainerState, KeyPlace, key_json, load_state, make_key
+from armillary.store.catalog.state import ContainerState, Spot, load_state, make_key
 from armillary.store.items.batches import batch_key, batch_ops, check_batch
-from armillary.store.items.bulk import Bulk
+from armillary.store.items.bulk import Answer, Bulk
 from armillary.store.items.patch import modified_paths
 from armillary.store.items.preparation import (
     Operation,
@@ -45,23 +48,26 @@ from armillary.store.items.preparation import (
     required,
     seen_text,
 )
-from armillary.store.items.reading import Stored, point_read, read_many
+from armillary.store.items.reading import Placed, Stored, is_live, read_many
 from armillary.store.items.requests import Context, Done, Failed, Key
 from armillary.store.rows.fence import check_fence
-from armillary.store.rows.meta import unpack_meta
-from armillary.store.rows.secondary import id_part
+from armillary.store.rows.layout import DOC
+from armillary.store.rows.meta import FENCE_BYTES, unpack_meta
+from armillary.store.rows.secondary import ID_CUT_BYTES, cut_id, id_part
 from armillary.store.throughput.charges import ReadPrices
 from armillary.store.throughput.gate import Gate
-from armillary.store.throughput.meter import Meter
+from armillary.store.throughput.meter import Meter, Ticket
 from armillary.store.upkeep.pieces import Settings
 
-FROZEN_STEP_SECONDS = 0.005  # between two looks at a range that stands still
+FROZEN_STEP_SECONDS = 0.005  # between two looks at a frozen range
 # Of re-routing or looking again before giving up: as many as fit the wait for a frozen range.
 ROUNDS_MAX = round(FROZEN_WAIT_MS / 1000 / FROZEN_STEP_SECONDS)
 
 T = TypeVar("T")
 Cost: TypeAlias = Callable[[T, Coefficients], float]
 """What a read cost, by what it found, at the prices of the store."""
+Begun: TypeAlias = tuple[Future[Any], Ticket | None]
+"""A point read on its way."""
 Submit: TypeAlias = Callable[[int, Command], Future[Any]]
 
 
@@ -89,6 +95,7 @@ class ContainerStore:
         """What everything done through this store costs: on the wire, in budgets and statistics."""
         self.read_prices = ReadPrices(profile)
         self._strong: ContainerStore | None = None
+        self._elsewhere: dict[int, ContainerStore] = {}
         self._note_write = note_write
         self._wait = wait
         self.known_state: ContainerState | None = None
@@ -107,6 +114,19 @@ class ContainerStore:
         self._strong.known_state = self.known_state
         return self._strong
 
+    def at(self, engine: Engine) -> "ContainerStore":
+        """The same container as another copy of the data has it, for reads. Where it would have to
+        wait or to write it raises `Behind`."""
+        found = self._elsewhere.get(id(engine))
+        if found is None:
+            found = copy(self)
+            found.engine = engine
+            found._strong, found.known_state = None, None
+            found._elsewhere, found._wait = {}, _do_not_wait
+            found._note_write = lambda database, container: None
+            self._elsewhere[id(engine)] = found
+        return found
+
     # --- state ----------------------------------------------------------------------------------
 
     @property
@@ -120,7 +140,7 @@ class ContainerStore:
         self.known_state = load_state(self.engine, self.database, self.name)
         return self.known_state
 
-    def _catch_up(self, old: ContainerState, owner: Range) -> None:
+    def catch_up(self, old: ContainerState, owner: Range) -> None:
         """After a fence: the catalog is newer than us, or newer than the space, or the range stands
         still for a moment while it splits or merges."""
         new = self.refresh()
@@ -144,10 +164,24 @@ class ContainerStore:
         """Background work should have a look soon."""
         self._note_write(self.database, self.name)
 
+    def pause(self, seconds: float) -> None:
+        self._wait(seconds)
+
     def now_s(self) -> int:
         return self.engine.now_ms() // 1000
 
     def context(self, state: ContainerState, owner: Range) -> Context:
+        """What a write of a user needs to know."""
+        # By the catalog: it may be open again, and then the fence sends the caller round once more.
+        if state.record.closed and self.refresh().record.closed:
+            raise ContainerClosed(
+                f"The container {self.name} is closed for writing: its items have moved to "
+                f"{state.record.closed}."
+            )
+        return self.upkeep_context(state, owner)
+
+    def upkeep_context(self, state: ContainerState, owner: Range) -> Context:
+        """The same for expiry and indexing, which go on when users may no longer write."""
         self.note_write()
         return state.context(state.fences[owner.space], self.now_s(), self.logical_bytes_max)
 
@@ -160,7 +194,7 @@ class ContainerStore:
             except Stale:
                 continue
             except (Fenced, SpaceGone):
-                self._catch_up(state, owner)
+                self.catch_up(state, owner)
         raise RangeGone
 
     def retrying_key(
@@ -178,7 +212,7 @@ class ContainerStore:
             except Stale:
                 continue
             except (Fenced, SpaceGone):
-                self._catch_up(state, owner)
+                self.catch_up(state, owner)
         raise RangeGone
 
     def look(
@@ -250,12 +284,14 @@ class ContainerStore:
             return self._read(operation, required(given))
         return self._single(operation, given)
 
-    def start(self, operation: Operation, given: KeyValues | None) -> "Sent":
+    def start(
+        self, operation: Operation, given: KeyValues | None, ticket: Ticket | None = None
+    ) -> "Sent":
         """The same for one create, upsert, replace or delete, without waiting: `finish` it when its
-        future is done."""
+        future is done. `ticket`: of one that is admitted already."""
         state = self.state
         prepared = prepare(state, operation, given, self.random)
-        return self._submit(state, operation, prepared, self.submit_soon)
+        return self._submit(state, operation, prepared, self.engine.submit_soon, ticket)
 
     def finish(self, sent: "Sent") -> Done | None:
         """None: the world has moved and nothing has happened; `run` it."""
@@ -272,15 +308,8 @@ class ContainerStore:
             try:
                 return self._received(sent)
             except (Fenced, SpaceGone):
-                self._catch_up(state, sent.owner)
+                self.catch_up(state, sent.owner)
         raise RangeGone
-
-    @property
-    def submit_soon(self) -> Submit:
-        """How an event loop submits, which does not wait: many together, if the engine can."""
-        engine = self.engine
-        soon: Submit = getattr(engine, "submit_soon", engine.submit)
-        return soon
 
     def _submit(
         self,
@@ -288,16 +317,18 @@ class ContainerStore:
         operation: Operation,
         prepared: Prepared,
         submit: Submit | None = None,
+        ticket: Ticket | None = None,
     ) -> "Sent":
         epk, key = key_in(state, prepared.key)
         owner = state.table.find(epk)
-        gate = self._gate(state, owner, key.json, operation.kind)
-        gate.admit()
+        gate = Gate(self.meter, state, owner, key.json, operation.kind, self.profile, ticket)
+        if ticket is None:
+            gate.admit()
         data = (self.context(state, owner), key, [prepared.op])
         submit = submit or self.engine.submit
         return Sent(submit(owner.space, Command("items.write", data)), owner, gate)
 
-    def _received(self, sent: "Sent") -> Done:
+    def _received(self, sent: "Sent | Added") -> Done:
         try:
             done: Done = sent.future.result()
         except DbError as error:
@@ -331,65 +362,92 @@ class ContainerStore:
     # --- reads ----------------------------------------------------------------------------------
 
     def read(self, item_id: str, values: KeyValues) -> Stored:
-        return Stored(self.read_placed(item_id, values).value)
+        return Stored(self.read_placed(item_id, values)[0])
 
     def read_placed(
-        self,
-        item_id: str,
-        values: KeyValues,
-        place: KeyPlace | None = None,
-        *,
-        if_none_match: str | None = None,
-    ) -> "Placed":
-        """A point read, and where it was answered. `place`: of the same key, if it is known.
-        `if_none_match`: NotModified if the item is that version, at the price of a miss.
-        HOT: numbers in bench/store.py."""
-        part = id_part(check_id(item_id))
+        self, item_id: str, values: KeyValues, *, if_none_match: str | None = None
+    ) -> Placed:
+        """A point read, and where it was answered. `if_none_match`: NotModified if the item is
+        that version, at the price of a miss."""
+        raw = check_id(item_id).encode()
         for _ in range(ROUNDS_MAX):
             state = self.known_state or self.state
-            definition = state.definition
-            if place is not None and place.definition is definition.partition_key:
-                _, epk, digest, row, key = place
-            else:
-                epk, digest = locate(
-                    check_key(values, definition.partition_key), definition.partition_key
-                )
-                row, key = epk_key(epk, definition.partition_key), key_json(values)
-            owner = state.table.find(epk)
-            meter = self.meter
-            ticket = None if meter is None else meter.admit(state, owner, "read")
+            spot = state.spot(values)
             try:
-                meta, value = point_read(
-                    self.engine,
-                    owner.space,
-                    state.fences[owner.space],
-                    row,
-                    digest,
-                    item_id,
-                    part,
-                    definition.default_ttl,
-                )
+                return self.read_at(spot, raw, if_none_match=if_none_match)
             except (Fenced, SpaceGone):
-                self._catch_up(state, owner)
-                continue
-            except NotFound as error:
-                gate = Gate(meter, state, owner, key, "read", self.profile, ticket)
-                raise gate.failed(error) from None
-            if if_none_match is not None and matches(if_none_match, etag := Stored(value).etag):
-                gate = Gate(meter, state, owner, key, "read", self.profile, ticket)
-                ru = miss_ru(profile=self.profile)
-                gate.charge(ru, status=304)
-                raise NotModified(etag=etag, charge_ru=ru)
-            ru = self.read_prices[BODY_BYTES.unpack_from(value)[0]]
-            if meter is not None:
-                meter.charge(state, owner, key, ru, "read", 200, ticket)
-            return Placed(value, owner, meta, ru)
+                self.catch_up(state, spot[1])
         raise RangeGone
 
+    def read_at(
+        self, spot: Spot, raw: bytes, *, if_none_match: str | None = None, final: bool = True
+    ) -> Placed:
+        """The point read of every path: admitted, read in one snapshot, charged. `raw`: the id.
+        Raises Fenced or SpaceGone when the spot is no longer where it was. Not `final`: the caller
+        asks again if it fails, so a failure is neither counted nor charged.
+        HOT: numbers in bench/store.py and bench/http_cost.py."""
+        state, owner, prefix, _, _, _ = spot
+        meter = self.meter
+        ticket = None if meter is None else meter.admit_read(state, owner, note=final)
+        row = prefix + (b"\x00" + raw if len(raw) <= ID_CUT_BYTES else cut_id(raw))
+        found = self.engine.read_via(owner.space, row, DOC)
+        return self._read_end(spot, raw, ticket, found, if_none_match, final)
+
+    def begin_read_at(self, spot: Spot, raw: bytes) -> Begun | None:
+        """`read_at` for an event loop and an engine that waits for a database, not `final`. None:
+        it can't begin without waiting. `raw`: not a long id."""
+        state, owner, prefix = spot[:3]
+        ticket = None
+        if self.meter is not None:
+            ticket = self.meter.admit_here(state, owner, note=False)
+            if ticket is None:
+                return None
+        future = self.engine.read_via_soon(owner.space, prefix + b"\x00" + raw, DOC)
+        return None if future is None else (future, ticket)
+
+    def end_read_at(self, spot: Spot, raw: bytes, begun: Begun) -> Placed:
+        """When its future is done; raises what `read_at` raises."""
+        return self._read_end(spot, raw, begun[1], begun[0].result(), None, False)
+
+    def _read_end(
+        self,
+        spot: Spot,
+        raw: bytes,
+        ticket: Ticket | None,
+        found: tuple[bytes, bytes | None, bytes | None],
+        if_none_match: str | None,
+        final: bool,
+    ) -> Placed:
+        state, owner, _, digest, key, fence = spot
+        meta, _, value = found
+        meter = self.meter
+        if meta[:FENCE_BYTES] != fence:
+            check_fence(meta, fence)
+        default_ttl = state.definition.default_ttl
+        if (
+            value is None
+            or value[DIGEST_SLICE] != digest
+            or (default_ttl and not is_live(value, default_ttl, self.now_s()))
+            or (len(raw) > ID_CUT_BYTES and orjson.loads(Stored(value).text)["id"].encode() != raw)
+        ):
+            gate = Gate(meter, state, owner, key, "read", self.profile, ticket)
+            raise gate.failed(NotFound()) if final else NotFound
+        if if_none_match is not None and matches(if_none_match, etag := Stored(value).etag):
+            ru = miss_ru(profile=self.profile)
+            gate = Gate(meter, state, owner, key, "read", self.profile, ticket)
+            gate.charge(ru, status=304)
+            raise NotModified(etag=etag, charge_ru=ru)
+        ru = self.read_prices[BODY_BYTES.unpack_from(value)[0]]
+        if ticket is not None:
+            assert meter is not None
+            meter.charge_read(state, owner, key, ru, ticket)
+        return value, owner, meta, ru
+
     def _read(self, operation: Operation, given: KeyValues) -> Done:
-        found = self.read_placed(operation.id, given, if_none_match=operation.if_none_match)
-        stored = Stored(found.value)
-        return Done("read", stored.text, stored.etag, stored.lsn, charge_ru=found.charge_ru)
+        condition = operation.if_none_match
+        value, _, _, ru = self.read_placed(operation.id, given, if_none_match=condition)
+        stored = Stored(value)
+        return Done("read", stored.text, stored.etag, stored.lsn, charge_ru=ru)
 
     def read_many(self, wanted: Sequence[tuple[str, KeyValues]]) -> list[Stored | None]:
         """Items by (id, key), in the order asked for; one snapshot per physical partition."""
@@ -407,7 +465,7 @@ class ContainerStore:
                     found = self._read_owner(state, owner, [(k, wanted[i][0]) for i, k in asked])
                 except (Fenced, SpaceGone):
                     left += (index for index, _ in asked)
-                    self._catch_up(state, owner)
+                    self.catch_up(state, owner)
                     continue
                 for (index, _), stored in zip(asked, found, strict=True):
                     results[index] = stored
@@ -449,13 +507,17 @@ class ContainerStore:
         return self.retrying_key(given, attempt)
 
     def bulk(
-        self, operations: Iterable[tuple[Operation, KeyValues | None]]
+        self,
+        operations: Iterable[tuple[Operation, KeyValues | None]],
+        *,
+        wants_text: bool = True,
     ) -> list[Done | DbError]:
-        """Each operation for itself, in any order of completion; answers in the order given."""
+        """Each operation for itself, in any order of completion; answers in the order given.
+        Without `wants_text` they need not have the JSON of what was written."""
         asked: list[tuple[Operation, KeyValues | None]] = []
-        outcomes: list[DbError | Sent | None] = []
+        outcomes: list[DbError | Added | None] = []
         state = self.state
-        bulk = Bulk(self.engine, lambda owner: self.context(state, owner))
+        bulk = Bulk(self.engine, lambda owner: self.context(state, owner), wants_text)
         for operation, given in operations:
             asked.append((operation, given))
             outcomes.append(None)
@@ -467,7 +529,7 @@ class ContainerStore:
                 owner = state.table.find(epk)
                 gate = self._gate(state, owner, key.json, operation.kind)
                 gate.admit()
-                outcomes[-1] = Sent(bulk.add(owner, key, prepared.op), owner, gate)
+                outcomes[-1] = Added(bulk.add(owner, key, prepared.op), owner, gate)
             except DbError as error:
                 outcomes[-1] = error
         bulk.send()
@@ -477,7 +539,7 @@ class ContainerStore:
         self,
         operation: Operation,
         given: KeyValues | None,
-        outcome: "Sent | DbError | None",
+        outcome: "Added | DbError | None",
     ) -> Done | DbError:
         if isinstance(outcome, DbError):
             return outcome
@@ -490,13 +552,17 @@ class ContainerStore:
             return error
 
 
-class Placed(NamedTuple):
-    """A stored item, the range it was read in, and the meta row of the same snapshot."""
+def _do_not_wait(seconds: float) -> None:
+    raise Behind
 
-    value: bytes
+
+class Added(NamedTuple):
+    """A write that travels with others."""
+
+    future: Answer
     owner: Range
-    meta: bytes
-    charge_ru: float
+    gate: Gate
+    patched_paths: int = 0
 
 
 class Sent(NamedTuple):

@@ -18,6 +18,7 @@ from armillary.engine.base import Handler, Row, Writer
 from armillary.errors import (
     Conflict,
     DbError,
+    Fenced,
     NotFound,
     NotModified,
     PreconditionFailed,
@@ -34,13 +35,16 @@ from armillary.store.items.requests import (
     from_refusal,
     to_refusal,
 )
-from armillary.store.items.transaction import NOTHING_INDEXED, Found, Work, changed_leaves
+from armillary.store.items.transaction import Found, Work, changed_leaves
 from armillary.store.rows import layout
 
 WRITE: Final = "items.write"
 BULK: Final = "items.bulk"
 
-BulkData: TypeAlias = tuple[Context, Sequence[tuple[Key, Op]]]
+BulkData: TypeAlias = tuple[Context, Sequence[tuple[Key, Op]], bool]
+"""With whether the caller wants the items as they are stored."""
+BulkAnswer: TypeAlias = tuple[list[Done | None], dict[int, Refusal]]
+"""By position; those that were refused are None in the list."""
 
 
 def run_one(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> Done:
@@ -70,29 +74,57 @@ def run_batch(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> list[Done]
     return done
 
 
-def run_bulk(tx: Writer, data: BulkData) -> list[Done | Refusal]:
-    """Independent operations on any keys of the space: each happens or is refused by itself. What
-    they share (meta, logical partitions) is read and written once."""
-    context, pairs = data
-    work = Work(tx, context)
-    answers: list[Done | Refusal] = []
-    changed = 0
-    for key, op in pairs:
-        saved = work.save_key(key.epk_key)
+def run_writes(
+    tx: Writer, many: Sequence[tuple[Context, Key, Sequence[Op]]]
+) -> list[Done | DbError]:
+    """Single operations of one group. Meta, logical partitions and shapes are read and written
+    once for all of them."""
+    work: Work | None = None
+    answers: list[Done | DbError] = []
+    for context, key, (op,) in many:
         try:
-            with tx.nested():
-                answers.append(run_operation(work, key, op))
-        except DbError as error:
-            work.restore_key(key.epk_key, saved)
-            answers.append(to_refusal(error))
+            if work is None:
+                work = Work(tx, context)
+            else:
+                work.adopt(context)
+        except Fenced as error:
+            answers.append(error)
             continue
-        if op.kind != "read":
-            changed += 1
-            work.advance()
-    if changed:
-        work.lsn -= 1  # the last one is the LSN of the space
-        work.finish()
+        answers.append(_run_apart(work, key, op))
+    if work is not None:
+        work.finish_many()
     return answers
+
+
+def run_bulk(tx: Writer, data: BulkData) -> BulkAnswer:
+    """Independent operations on any keys of the space: each happens or is refused by itself."""
+    context, pairs, wants_text = data
+    work = Work(tx, context)
+    done: list[Done | None] = []
+    refused: dict[int, Refusal] = {}
+    for at, (key, op) in enumerate(pairs):
+        answer = _run_apart(work, key, op)
+        if isinstance(answer, DbError):
+            refused[at] = to_refusal(answer)
+            done.append(None)
+        else:
+            done.append(answer if wants_text else answer._replace(text=b""))
+    work.finish_many()
+    return done, refused
+
+
+def _run_apart(work: Work, key: Key, op: Op) -> Done | DbError:
+    """One of many that share their rows of totals: what a refused one changed is undone."""
+    saved = work.save_key(key.epk_key)
+    try:
+        with work.tx.nested():
+            done = run_operation(work, key, op)
+    except DbError as error:
+        work.restore_key(key.epk_key, saved)
+        return error
+    if op.kind != "read":
+        work.advance()
+    return done
 
 
 def run_operation(work: Work, key: Key, op: Op) -> Done:
@@ -173,15 +205,8 @@ def _insert(work: Work, key: Key, op: Op, expired: Found | None) -> Done:
         gone[expired.rid] = expired
     for rival in gone.values():
         work.remove_item(rival, work.indexed(rival), expired=True)
-    new, now = work.put_item(key, op, None, NOTHING_INDEXED)
-    return Done(
-        "created",
-        new.text,
-        _etag(new),
-        work.lsn,
-        new_bytes=new.header.body_bytes,
-        leaves_added=now.entries.leaves,
-    )
+    text, etag, leaves = work.add_item(key, op)
+    return Done("created", text, etag, work.lsn, new_bytes=len(op.text), leaves_added=leaves)
 
 
 def _overwrite(work: Work, key: Key, op: Op, live: Found) -> Done:
@@ -196,7 +221,7 @@ def _overwrite(work: Work, key: Key, op: Op, live: Found) -> Done:
     for rival in gone.values():
         work.remove_item(rival, work.indexed(rival), expired=True)
     was = work.indexed(live)
-    new, now = work.put_item(key, op, live, was)
+    new, now = work.replace_item(key, op, live, was)
     removed, added = changed_leaves(was.entries, now.entries)
     return Done(
         "replaced",
@@ -254,17 +279,28 @@ def _vias(data: tuple[Context, Key, Sequence[Op]]) -> list[Row]:
 
 
 def _bulk_keys(data: BulkData) -> list[bytes]:
-    context, pairs = data
+    context, pairs, _ = data
     return [wanted for key, op in pairs for wanted in _keys((context, key, [op]))]
 
 
 def _bulk_vias(data: BulkData) -> list[Row]:
-    context, pairs = data
+    context, pairs, _ = data
     return [wanted for key, op in pairs for wanted in _vias((context, key, [op]))]
 
 
+# --- what may run on a full store -----------------------------------------------------------------
+
+
+def _only_deletes(data: tuple[Context, Key, Sequence[Op]]) -> bool:
+    return all(op.kind == "delete" for op in data[2])
+
+
+def _bulk_only_deletes(data: BulkData) -> bool:
+    return all(op.kind == "delete" for _, op in data[1])
+
+
 HANDLERS: dict[str, Handler] = {
-    BULK: Handler(run_bulk, _bulk_keys, _bulk_vias),
-    WRITE: Handler(run_one, _keys, _vias),
-    "items.batch": Handler(run_batch, _keys, _vias),
+    BULK: Handler(run_bulk, _bulk_keys, _bulk_vias, _bulk_only_deletes),
+    WRITE: Handler(run_one, _keys, _vias, _only_deletes, run_writes),
+    "items.batch": Handler(run_batch, _keys, _vias, _only_deletes),
 }

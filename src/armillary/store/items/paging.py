@@ -195,7 +195,7 @@ def _feed_from(
 
     segments: list[Segment] = []
     while start < end:
-        # Whoever answers says how far its answer reaches: our picture of the ranges may be old.
+        # Each answer says how far it reaches: our picture of the ranges may be old.
         reach, found = store.look(start, read)
         segments.append(Segment(start, min(end, reach), found))
         start = reach

@@ -6,10 +6,11 @@ Patches are computed here too, on what the caller saw, and guarded by the LSN of
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import orjson
 
 from armillary.encoding.documents import (
@@ -22,6 +23,7 @@ from armillary.encoding.documents import (
 from armillary.encoding.partition_key import KeyValues, check_key, key_of, same_key
 from armillary.encoding.paths import extract, format_path
 from armillary.errors import BadInput, DbError, NotFound, PartitionKeyMismatch, PreconditionFailed
+from armillary.store.catalog.definitions import ContainerDefinition
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.entries import index_entries
 from armillary.store.items.patch import apply_patch
@@ -32,8 +34,7 @@ from armillary.values import JSON, UNDEFINED
 Predicate: TypeAlias = Callable[[dict[str, JSON]], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """One item operation as a caller asks for it."""
 
     kind: str
@@ -44,11 +45,13 @@ class Operation:
     if_match: str | None = None
     if_none_match: str | None = None
     patch: tuple[Mapping[str, JSON], ...] = ()
-    condition: Predicate | None = field(default=None, compare=False)
+    condition: Predicate | None = None
+    body_for: Callable[[ContainerDefinition], Body] | None = None
+    """Makes the body, in the form of the model, by the definition at hand, which may be newer than
+    the caller's: hidden members of the items of a MongoDB collection follow its indexes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     key: KeyValues
     op: Op
     item: dict[str, JSON] | None
@@ -84,9 +87,13 @@ def required(given: KeyValues | None) -> KeyValues:
 def _prepare_body(
     state: ContainerState, operation: Operation, given: KeyValues | None, random: Random
 ) -> Prepared:
-    if operation.body is None:
+    is_made = operation.body_for is not None
+    if operation.body_for is not None:
+        body = operation.body_for(state.definition)
+    elif operation.body is not None:
+        body = parse_body(operation.body)
+    else:
         raise BadInput(f"The {operation.kind} operation needs the item.")
-    body = parse_body(operation.body)
     if given is not None:
         given = check_key(given, state.definition.partition_key)
     synthetic = state.definition.synthetic_key
@@ -105,6 +112,8 @@ def _prepare_body(
                 f"its '{path}' to replace it, or create it."
             )
         body = parse_body(synthetic.apply(body.item, random, stored=stored))
+    if not is_made:
+        state.model.check_body(body.item)
     key = _key_of(body, state, given)
     target = operation.id if operation.kind == "replace" else body.id
     return Prepared(key, body_op(state, operation.kind, target, body, operation), body.item)
@@ -112,7 +121,7 @@ def _prepare_body(
 
 def _key_of(body: Body, state: ContainerState, given: KeyValues | None) -> KeyValues:
     definition = state.definition.partition_key
-    key = check_key(key_of(body.item, definition, state.model.key), definition)
+    key = key_of(body.item, definition, state.model.key)
     if given is not None and not same_key(given, key) and not same_key(given, _nulls(key)):
         raise PartitionKeyMismatch
     return key
@@ -132,7 +141,6 @@ def body_op(
     expect_lsn: int | None = None,
 ) -> Op:
     check_id(target)
-    state.model.check_body(body.item)
     return Op(
         kind,
         target,
@@ -180,6 +188,7 @@ def prepare_patch(state: ContainerState, operation: Operation, seen: Seen) -> tu
         if synthetic is not None:  # a part of the key may have changed
             item = synthetic.apply(item, stored=extract(plain, synthetic.path))
         body = parse_body(item)
+        state.model.check_body(body.item)
     except DbError as error:
         part = id_part(operation.id)
         refusal = to_refusal(error)

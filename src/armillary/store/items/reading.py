@@ -1,6 +1,6 @@
 """Reading items: one by its key and id, many at once, and page by page.
 
-    point read    id → rid → item in one round trip of the engine
+    point read    id → rid → item in one round trip of the engine (`ContainerStore.read_at`)
     read many     the same for a list, one snapshot per physical partition
     page          one logical partition in rid order (lr), or a whole range in rid order (doc)
 
@@ -10,6 +10,7 @@ Expired items are not there. An item of another key with the same hash is not th
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TypeAlias
 
 import orjson
 
@@ -23,17 +24,21 @@ from armillary.encoding.documents import (
     json_offset,
 )
 from armillary.encoding.etags import etag_text
-from armillary.engine.base import Engine, Reader
-from armillary.errors import NotFound
+from armillary.engine.base import Reader
 from armillary.limits import PAGE_BYTES_MAX
+from armillary.partition.ranges import Range
 from armillary.store.items.expiry import is_expired
 from armillary.store.items.requests import Key
 from armillary.store.rows import layout
-from armillary.store.rows.fence import check_fence
-from armillary.store.rows.meta import FENCE_BYTES
 from armillary.store.rows.secondary import is_cut
 
 CHUNK_ITEMS = 100  # looked up at once for a page
+
+
+def body_bytes(value: bytes) -> int:
+    """Of a stored item."""
+    found: int = BODY_BYTES.unpack_from(value)[0]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,37 +62,18 @@ class Stored:
     @property
     def body_bytes(self) -> int:
         """Of the user's body: what reading it is charged by."""
-        return int(BODY_BYTES.unpack_from(self.value)[0])
+        return body_bytes(self.value)
 
     @property
     def epk_key(self) -> bytes:
         return self.value[EPK_AT : EPK_AT + self.value[EPK_LENGTH_AT]]
 
 
-def point_read(
-    engine: Engine,
-    space: int,
-    fence: bytes,
-    epk_key: bytes,
-    digest: bytes,
-    item_id: str,
-    part: bytes,
-    default_ttl: int,
-) -> tuple[bytes, bytes]:
-    """(meta row, stored value) of one snapshot. HOT: once per point read; bench/store.py."""
-    meta, _, value = engine.read_via(space, layout.ID + epk_key + part, layout.DOC)
-    if meta[:FENCE_BYTES] != fence:
-        check_fence(meta, fence)
-    if value is None or value[DIGEST_SLICE] != digest:
-        raise NotFound
-    if default_ttl and not _is_live(value, default_ttl, engine.now_ms() // 1000):
-        raise NotFound
-    if is_cut(part) and orjson.loads(Stored(value).text)["id"] != item_id:
-        raise NotFound
-    return meta, value
+Placed: TypeAlias = tuple[bytes, Range, bytes, float]
+"""(stored item, the range it was read in, the meta row of the same snapshot, RU)"""
 
 
-def _is_live(value: bytes, default_ttl: int, now_s: int) -> bool:
+def is_live(value: bytes, default_ttl: int, now_s: int) -> bool:
     _, ts, ttl = MOMENT.unpack_from(value)
     return not is_expired(ts, ttl, default_ttl, now_s)
 
@@ -99,19 +85,30 @@ def read_many(
     now_s: int,
 ) -> list[Stored | None]:
     """The items of one space, in the order asked for; None where there is none."""
+    values = read_values(reader, wanted, default_ttl, now_s)
+    return [None if value is None else Stored(value) for value in values]
+
+
+def read_values(
+    reader: Reader,
+    wanted: Sequence[tuple[Key, str, bytes]],
+    default_ttl: int,
+    now_s: int,
+) -> list[bytes | None]:
+    """The same as they are stored. HOT: every end of every hop of a graph."""
     rids = reader.get_many([layout.ID + key.epk_key + part for key, _, part in wanted])
     found = [rid for rid in rids if rid is not None]
     values = dict(zip(found, reader.get_many([layout.DOC + rid for rid in found]), strict=True))
-    items: list[Stored | None] = []
+    items: list[bytes | None] = []
     for (key, item_id, part), rid in zip(wanted, rids, strict=True):
         value = None if rid is None else values[rid]
-        matches = (
-            value is not None
-            and value[DIGEST_SLICE] == key.digest
-            and _is_live(value, default_ttl, now_s)
-            and not (is_cut(part) and orjson.loads(Stored(value).text)["id"] != item_id)
-        )
-        items.append(Stored(value) if matches and value is not None else None)
+        if value is not None and (
+            value[DIGEST_SLICE] != key.digest
+            or (default_ttl and not is_live(value, default_ttl, now_s))
+            or (is_cut(part) and orjson.loads(Stored(value).text)["id"] != item_id)
+        ):
+            value = None
+        items.append(value)
     return items
 
 
@@ -136,7 +133,7 @@ def page_of_key(
         values = reader.get_many([layout.DOC + rid for rid in chunk])
         for rid, value in zip(chunk, values, strict=True):
             assert value is not None, "a rid without its item"
-            is_wanted = value[DIGEST_SLICE] == key.digest and _is_live(value, default_ttl, now_s)
+            is_wanted = value[DIGEST_SLICE] == key.digest and is_live(value, default_ttl, now_s)
             if is_wanted and not page.take(rid, value):
                 return page.cut()
     return Page(page.items, None)
@@ -155,7 +152,7 @@ def page_of_range(
     rows = reader.scan(layout.DOC + after_rid + b"\x00", layout.after(layout.DOC))
     page = _PageMaker(limit)
     for row, value in rows:
-        is_wanted = start <= Stored(value).epk_key < end and _is_live(value, default_ttl, now_s)
+        is_wanted = start <= Stored(value).epk_key < end and is_live(value, default_ttl, now_s)
         if is_wanted and not page.take(row[1:], value):
             return page.cut()
     return Page(page.items, None)

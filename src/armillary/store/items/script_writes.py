@@ -1,4 +1,4 @@
-"""The two commands of script transactions (`scripts/transaction.py`).
+"""The two commands of script transactions (`scripts/transactions/transaction.py`).
 
     scripts.reserve   rids and etags for items that scripts are going to write. A script sees them
                       in what it has written, long before it commits, so they can't change later
@@ -7,13 +7,17 @@
 What a run read is true when nothing in its logical partition has changed since its snapshot (the
 LSN in the `lp` row). If something has, it is still true when the run asked for items by id only,
 and each of them is as it was. Otherwise `Stale`: nothing happens, and the script runs again.
+
+Runs in a chain (`scripts/transactions/chain.py`) are stricter. One that saw uncommitted writes of
+the run before follows its commit directly, and one that may be followed accepts no other change at
+all, because its followers go on with the same snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
+from armillary.encoding.documents import unpack_header
 from armillary.engine.base import Handler, Reader, Row, Writer
 from armillary.errors import DbError, Fenced, Stale
 from armillary.store.items.operations import run_operation
@@ -23,6 +27,9 @@ from armillary.store.rows import layout
 from armillary.store.rows.fence import open_meta
 from armillary.store.rows.meta import COUNTER_BITS
 from armillary.store.rows.secondary import LogicalPartition, logical_key, unpack_logical
+
+RESERVE = "scripts.reserve"
+COMMIT = "scripts.commit"
 
 
 class Reserved(NamedTuple):
@@ -42,15 +49,27 @@ class Read(NamedTuple):
     lsn: int
 
 
+class Follows(NamedTuple):
+    """A commit, named by an item that it wrote and that nothing has written since."""
+
+    rid: bytes
+    etag: bytes
+
+
 class Commit(NamedTuple):
     context: Context
     key: Key
-    ops: Sequence[Op]
+    ops: list[Op]
+    """None: only whether what was read is true."""
     lsn: int
     """Of the last change in the logical partition, as the run saw it; 0 without any."""
-    reads: Sequence[Read]
+    reads: list[Read]
     scanned: bool
     """It asked for more than items by id, so any change may matter."""
+    after: Follows | None = None
+    """The run saw what this commit wrote, which must still be the last change."""
+    strict: bool = False
+    """Any change matters: of a run that others may follow, or that follows one."""
 
 
 def logical_lsn(row: LogicalPartition | None, key: Key) -> int:
@@ -92,9 +111,9 @@ def _commit(tx: Writer, commit: Commit) -> list[Done]:
 
 
 def _is_true(work: Work, commit: Commit) -> bool:
-    if logical_lsn(work.logical(commit.key.epk_key), commit.key) == commit.lsn:
+    if logical_lsn(work.logical(commit.key.epk_key), commit.key) == _expected_lsn(work, commit):
         return True
-    if commit.scanned:
+    if commit.strict or commit.scanned:
         return False
     for read in commit.reads:
         found = work.find(commit.key, read.id, read.id_part)
@@ -103,6 +122,16 @@ def _is_true(work: Work, commit: Commit) -> bool:
         if (0 if found is None else found.header.lsn) != read.lsn:
             return False
     return True
+
+
+def _expected_lsn(work: Work, commit: Commit) -> int:
+    if commit.after is None:
+        return commit.lsn
+    row = work.tx.get(layout.DOC + commit.after.rid)
+    if row is None:
+        return -1
+    header, _ = unpack_header(row)
+    return header.lsn if header.etag == commit.after.etag else -1
 
 
 def _is_free(work: Work, rid: bytes) -> bool:
@@ -117,6 +146,8 @@ def _is_free(work: Work, rid: bytes) -> bool:
 def _keys(commit: Commit) -> list[bytes]:
     key = commit.key
     keys = [layout.META, layout.LP + key.epk_key]
+    if commit.after is not None:
+        keys.append(layout.DOC + commit.after.rid)
     for op in commit.ops:
         if op.rid:
             keys.append(layout.DOC + op.rid)
@@ -134,6 +165,6 @@ def _vias(commit: Commit) -> list[Row]:
 
 
 HANDLERS: dict[str, Handler] = {
-    "scripts.reserve": Handler(_reserve, lambda data: [layout.META]),
-    "scripts.commit": Handler(_commit, _keys, _vias),
+    RESERVE: Handler(_reserve, lambda data: [layout.META]),
+    COMMIT: Handler(_commit, _keys, _vias),
 }

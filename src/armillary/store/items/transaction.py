@@ -1,29 +1,38 @@
 """One write transaction in one space: finding items, putting and removing them with all their rows.
 
-`Work` lives for one command. It collects the changes of totals and writes the logical partitions
-and
-`meta` once, in `finish`. It decides nothing: what an operation means is in `operations.py`.
+`Work` lives for one command. It collects the changes of totals and writes shapes, logical
+partitions and `meta` once, in `finish`. It decides nothing: what an operation means is in
+`operations.py`.
 
-    put_item      doc, id, lr, ix cx ux tx, log, shape    ┐ then, once: lp, meta
-    remove_item   the same rows backwards                 ┘
+    add_item      doc, id, lr, ix cx ux tx, log    ┐
+    replace_item  those that differ                ├ then, once: shapes, lp, meta
+    remove_item   the same rows backwards          ┘
 """
 
-from dataclasses import replace
+from copy import copy
 from typing import NamedTuple, TypeAlias
 
 import orjson
+from msgspec.structs import replace
 
-from armillary.encoding.documents import Header, finish_json, pack_header, unpack_header
+from armillary.encoding.documents import (
+    FORMAT_VERSION,
+    HEADER,
+    Header,
+    finish_json,
+    pack_header,
+    unpack_header,
+)
 from armillary.encoding.etags import etag_bytes, etag_text
 from armillary.encoding.framed_model import SHARED_END
 from armillary.encoding.rids import item_rid
 from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
 from armillary.engine.base import Writer
-from armillary.errors import ContainerFull, PartitionKeyCollision, PartitionKeyFull
+from armillary.errors import ContainerFull, Fenced, PartitionKeyCollision, PartitionKeyFull
 from armillary.store.feed.log import log_put, log_remove
 from armillary.store.index.entries import Entries, IndexPlan, stamp
+from armillary.store.index.kinds.registry import changed_indexes
 from armillary.store.index.plan_cache import entries_of, plan_of
-from armillary.store.index.special import changed_indexes
 from armillary.store.items.expiry import is_expired
 from armillary.store.items.requests import Context, Key, Op
 from armillary.store.rows import layout, shapes
@@ -34,7 +43,9 @@ from armillary.store.rows.secondary import (
     expiry_key,
     id_part,
     is_cut,
+    log_key,
     logical_key,
+    pack_created,
     unpack_logical,
 )
 
@@ -60,16 +71,24 @@ class Indexed(NamedTuple):
 NOTHING_INDEXED = Indexed(Entries([], [], [], 0, b"", frozenset(), []), {}, 0)
 
 
-class SavedKey(NamedTuple):
-    """What an operation may change of `Work`, as it was before."""
-
-    meta: Meta
-    logical: LogicalPartition | None
-    touched: bool
+#: What an operation may change of `Work`, as it was before: meta, its logical partition and
+#: whether that had changed, shapes.
+SavedKey: TypeAlias = tuple[Meta, LogicalPartition | None, bool, dict[bytes, shapes.Counted]]
 
 
 class Work:
-    __slots__ = ("_logical", "_touched", "context", "lsn", "meta", "ts", "tx")
+    __slots__ = (
+        "_logical",
+        "_shapes",
+        "_touched",
+        "_ts_entry",
+        "context",
+        "lsn",
+        "meta",
+        "plan",
+        "ts",
+        "tx",
+    )
 
     def __init__(self, tx: Writer, context: Context) -> None:
         self.tx = tx
@@ -78,8 +97,12 @@ class Work:
         self.lsn = self.meta.lsn + 1
         # Never backwards within a range, so that LSN order is also _ts order.
         self.ts = max(context.now_s, self.meta.ts)
+        self.plan = plan_of(context.policies, context.policy)
+        """Of the current policy."""
+        self._ts_entry = (0, b"")
         self._logical: dict[bytes, LogicalPartition | None] = {}
         self._touched: set[bytes] = set()
+        self._shapes: dict[bytes, shapes.Counted] = {}
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -122,13 +145,86 @@ class Work:
 
     # --- changing -------------------------------------------------------------------------------
 
-    def put_item(self, key: Key, op: Op, old: Found | None, was: Indexed) -> tuple[Found, Indexed]:
+    # HOT: every create, one flat function; numbers in bench/store.py. The rows are those that
+    # `indexed` and `log_put` make of the stored item: tests/property/test_store_model.py compares.
+    def add_item(self, key: Key, op: Op) -> tuple[bytes, str, int]:
+        """A new item; its key is known not to collide. (JSON, etag, indexed leaves)"""
+        meta, context, entries = self.meta, self.context, op.entries
+        assert entries is not None
+        epk_key, lsn, ts, ttl = key.epk_key, self.lsn, self.ts, op.ttl
+        rid = op.rid or meta.next_rid()
+        etag = op.etag
+        if not etag:
+            meta.etags += 1
+            etag = etag_bytes(meta.etags, meta.ordinal, ts)
+        shown = etag_text(etag)
+        name = item_rid(context.container, int.from_bytes(rid, "big"))
+        text = finish_json(op.text, name, f"{context.self_prefix}{name}/", shown, ts)
+        rows = {entry + rid: epk_key for entry in entries.ix}
+        plan = self.plan
+        if plan.ts_prefix is not None:
+            known_ts, ts_entry = self._ts_entry
+            if known_ts != ts:
+                ts_entry = plan.ts_prefix + plan.model.term(ts)
+                self._ts_entry = ts, ts_entry
+            rows[ts_entry + rid] = epk_key
+        if entries.cx:
+            for entry in stamp(entries.cx, entries.stamps, ts):
+                rows[entry + rid] = epk_key
+        for entry in entries.ux:
+            rows[layout.UX + epk_key + entry] = rid
+        if ttl > 0:
+            rows[expiry_key(ts + ttl, rid)] = b""
+        index_bytes = sum(map(len, rows))
+        for entry, data in entries.others:
+            rows[entry + rid] = data + epk_key
+            index_bytes += len(entry) + len(rid) + len(data)
+        size = len(text) + index_bytes
+        self._check_size(key, size)
+        head = HEADER.pack(
+            FORMAT_VERSION,
+            0,
+            lsn,
+            0,
+            ts,
+            ttl,
+            context.policy,
+            len(op.text),
+            etag,
+            key.digest,
+            len(epk_key),
+        )
+        rows[layout.DOC + rid] = b"".join((head, epk_key, text))
+        rows[layout.LR + epk_key + rid] = b""
+        rows[layout.ID + epk_key + op.new_id_part] = rid
+        rows[log_key(lsn, rid)] = pack_created(ts, epk_key)
+        self.tx.put_many(rows)
+        meta.items += 1
+        meta.body_bytes += len(text)
+        meta.index_bytes += index_bytes
+        logical = self._logical[epk_key]
+        if logical is None or not logical.items:
+            made = LogicalPartition(key.identity, key.json, 1, size, lsn)
+        else:
+            made = LogicalPartition(
+                logical.identity,
+                logical.key_json,
+                logical.items + 1,
+                logical.size_bytes + size,
+                lsn,
+            )
+        self._logical[epk_key] = made
+        self._touched.add(epk_key)
+        shape = entries.shape
+        if shape:
+            counted = self._shapes.get(shape)
+            self._shapes[shape] = (1 if counted is None else counted[0] + 1), entries.paths
+        return text, shown, entries.leaves
+
+    def replace_item(self, key: Key, op: Op, old: Found, was: Indexed) -> tuple[Found, Indexed]:
         tx, meta, context = self.tx, self.meta, self.context
         assert op.entries is not None
-        if old is not None:
-            rid = old.rid
-        else:
-            rid = op.rid or meta.next_rid()
+        rid = old.rid
         if op.etag:
             etag = op.etag
         else:
@@ -148,28 +244,15 @@ class Work:
         name = item_rid(context.container, int.from_bytes(rid, "big"))
         link = f"{context.self_prefix}{name}/"
         new = Found(rid, header, finish_json(op.text, name, link, etag_text(etag), self.ts))
-        now = index_rows(plan_of(context.policies, context.policy), op.entries, rid, header)
-        self._check_size(
-            key, len(new.text) + now.size_bytes - (len(old.text) + was.size_bytes if old else 0)
-        )
+        now = index_rows(self.plan, op.entries, rid, header)
+        self._check_size(key, len(new.text) + now.size_bytes - (len(old.text) + was.size_bytes))
 
-        tx.put(layout.DOC + rid, pack_header(header) + new.text)
-        if old is None:
-            tx.put(layout.LR + key.epk_key + rid, b"")
-        if old is None or op.new_id_part != op.id_part:
-            tx.put(layout.ID + key.epk_key + op.new_id_part, rid)
-        if old is not None and op.new_id_part != op.id_part:
+        rows = {layout.DOC + rid: pack_header(header) + new.text}
+        if op.new_id_part != op.id_part:
+            rows[layout.ID + key.epk_key + op.new_id_part] = rid
             tx.delete_many((layout.ID + key.epk_key + op.id_part,))
-        self._move_index_rows(was, now)
-        log_put(
-            tx,
-            self._keeps_versions,
-            meta,
-            rid,
-            header,
-            old.header if old else None,
-            old.text if old else b"",
-        )
+        self._move_index_rows(was, now, rows)
+        log_put(tx, self._keeps_versions, meta, rid, header, old.header, old.text)
         self._count(key, old, was, new, now)
         return new, now
 
@@ -184,7 +267,7 @@ class Work:
                 layout.LR + epk_key + old.rid,
             )
         )
-        self._move_index_rows(was, NOTHING_INDEXED)
+        self._move_index_rows(was, NOTHING_INDEXED, {})
         log_remove(
             tx,
             self._keeps_versions,
@@ -205,14 +288,16 @@ class Work:
         was = self.indexed(old)
         header = replace(old.header, policy_version=self.context.policy)
         now = index_rows(plan, entries_of(plan, old.text), old.rid, header)
-        self.tx.put(layout.DOC + old.rid, pack_header(header) + old.text)
-        self._move_index_rows(was, now)
+        self._move_index_rows(was, now, {layout.DOC + old.rid: pack_header(header) + old.text})
         self._count(None, old, was, old._replace(header=header), now, is_change=False)
 
     def finish(self, *, is_change: bool = True) -> None:
         """The rows that a transaction writes once. Nothing, when it only looked."""
         if not self._touched:
             return
+        for shape, (items, paths) in self._shapes.items():
+            shapes.count(self.tx, self.meta, shape, items, paths)
+        self._shapes = {}
         for epk_key in self._touched:
             logical = self._logical[epk_key]
             assert logical is not None
@@ -226,28 +311,47 @@ class Work:
 
     def saved(self) -> "Saved":
         """What `restore` brings back, when an operation failed after it had begun to write."""
-        return replace(self.meta), dict(self._logical), set(self._touched)
+        return copy(self.meta), dict(self._logical), set(self._touched), dict(self._shapes)
 
     def restore(self, saved: "Saved") -> None:
-        self.meta, self._logical, self._touched = saved
+        self.meta, self._logical, self._touched, self._shapes = saved
 
     # --- many operations, each for itself --------------------------------------------------------
 
+    def adopt(self, context: Context) -> None:
+        """The next operation is of another command of the same group. Raises Fenced."""
+        if context is self.context:
+            return
+        if context.fence != self.context.fence:
+            raise Fenced
+        if context.policies is not self.context.policies:
+            self.plan = plan_of(context.policies, context.policy)
+        self.context = context
+        self.ts = max(context.now_s, self.meta.ts)
+
     def save_key(self, epk_key: bytes) -> "SavedKey":
         """What the next operation, which is on this logical partition, may change here."""
-        return SavedKey(self.meta.copy(), self.logical(epk_key), epk_key in self._touched)
+        return (
+            copy(self.meta),
+            self.logical(epk_key),
+            epk_key in self._touched,
+            self._shapes.copy(),
+        )
 
     def restore_key(self, epk_key: bytes, saved: "SavedKey") -> None:
         """An operation was refused; its rows are undone by the scope it ran in."""
-        self.meta = saved.meta
-        self._logical[epk_key] = saved.logical
-        if not saved.touched:
+        self.meta, self._logical[epk_key], touched, self._shapes = saved
+        if not touched:
             self._touched.discard(epk_key)
 
     def advance(self) -> None:
         """The next operation is a change of its own, with the next LSN."""
         self._mark_change()
         self.lsn += 1
+
+    def finish_many(self) -> None:
+        """`finish`, when each change has been marked by `advance`."""
+        self.finish(is_change=False)
 
     # --- inside ---------------------------------------------------------------------------------
 
@@ -261,36 +365,45 @@ class Work:
     def _keeps_versions(self) -> bool:
         return bool(self.context.retention_s or self.meta.keep_log)
 
-    def _move_index_rows(self, was: Indexed, now: Indexed) -> None:
-        tx, before, after = self.tx, was.entries.shape, now.entries.shape
-        # Without asking whether they are there: of a row in runs that would be a search.
-        tx.delete_many(was.rows.keys() - now.rows.keys())
-        # A vector may change under its key; every other row is all in the key.
-        tx.put_many([(row, value) for row, value in now.rows.items() if was.rows.get(row) != value])
+    def _move_index_rows(self, was: Indexed, now: Indexed, rows: dict[bytes, bytes]) -> None:
+        """`rows`, which the item has besides, are put with them."""
+        if was.rows:
+            # Without asking whether they are there: of a row in runs that would be a search.
+            self.tx.delete_many(was.rows.keys() - now.rows.keys())
+            # A vector may change under its key; every other row is all in the key.
+            rows |= {row: value for row, value in now.rows.items() if was.rows.get(row) != value}
+        else:
+            rows |= now.rows
+        self.tx.put_many(rows)
+        before, after = was.entries.shape, now.entries.shape
         if before != after:
             if before:
-                shapes.count_out(tx, self.meta, before)
+                self._count_shape(before, -1, was.entries.paths)
             if after:
-                shapes.count_in(tx, self.meta, after, now.entries.paths)
+                self._count_shape(after, 1, now.entries.paths)
+
+    def _count_shape(self, shape: bytes, items: int, paths: frozenset[bytes]) -> None:
+        known = self._shapes.get(shape)
+        self._shapes[shape] = (items if known is None else known[0] + items), paths
 
     def _check_size(self, key: Key, growth_bytes: int) -> None:
         """The limit of one logical partition, and of a fixed container. A write that makes it
         smaller is always welcome."""
         if growth_bytes <= 0:
             return
-        logical = self.logical(key.epk_key)
         limit = self.context.logical_bytes_max
-        if (logical.size_bytes if logical else 0) + growth_bytes > limit:
-            raise PartitionKeyFull(
-                f"Partition key reached maximum size of {size_text(limit)}. "
-                "Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
-                key=key.json.decode(),
-            )
         held_bytes = self.meta.body_bytes + self.meta.index_bytes
         if self.context.fixed and held_bytes + growth_bytes > limit:
             raise ContainerFull(
                 f"The container reached its maximum size of {size_text(limit)}. It was created "
                 "as a fixed one and does not grow; copy it to one that does."
+            )
+        logical = self.logical(key.epk_key)
+        if (logical.size_bytes if logical else 0) + growth_bytes > limit:
+            raise PartitionKeyFull(
+                f"Partition key reached maximum size of {size_text(limit)}. "
+                "Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
+                key=key.json.decode(),
             )
 
     def _found(self, rid: bytes, value: bytes | None) -> Found:
@@ -325,15 +438,18 @@ class Work:
             assert key is not None
             logical = LogicalPartition(key.identity, key.json)
         self._touched.add(epk_key)
-        self._logical[epk_key] = replace(
-            logical,
-            items=logical.items + items,
-            size_bytes=logical.size_bytes + body + index,
-            lsn=max(logical.lsn, self.lsn) if is_change else logical.lsn,
+        self._logical[epk_key] = LogicalPartition(
+            logical.identity,
+            logical.key_json,
+            logical.items + items,
+            logical.size_bytes + body + index,
+            max(logical.lsn, self.lsn) if is_change else logical.lsn,
         )
 
 
-Saved: TypeAlias = tuple[Meta, dict[bytes, LogicalPartition | None], set[bytes]]
+Saved: TypeAlias = tuple[
+    Meta, dict[bytes, LogicalPartition | None], set[bytes], dict[bytes, shapes.Counted]
+]
 
 
 def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:

@@ -54,6 +54,14 @@ class RekeyRecord:
     left: list[Left] = field(default_factory=list)
     verified: bool = False
     version: int = 0
+    keyless: int = 0
+    """Items brought that have nothing at the path of the new key."""
+    closed: bool = False
+    """The source takes no more writes: the cut-over has begun."""
+    logical_partitions: int = 0
+    """Of the target, compared with the source one by one, once it is closed."""
+    different: int = 0
+    """Those of them that are not the same."""
 
 
 decode_rekey = decoder(RekeyRecord)

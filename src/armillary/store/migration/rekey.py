@@ -6,30 +6,35 @@
     compare  every item of the target: has the source still such an item,      │ something is
              and would it come here? If not, it goes                           ┘ found
     verify   the counts agree
+    close    with a cut-over: the source is closed for writing, in every process; then once more
+             follow and compare, and verify also compares a checksum per logical partition
     finish   the record of it all goes; the target is an ordinary container
 
-The source is only read. A key is immutable, so this is the way from a fixed container to one that
-grows, and from a key that turned out badly to a better one (partitioning 5). An item keeps its id;
-two items that differed only in the old key would become one: the first stays, the others are
-reported, as are items that the target refuses. A target item is known by the properties of the old
-key, which it still carries.
+The source is only read. Without a cut-over it stays open, and what is written to it after the last
+look is not in the target. With one it stays closed; if the two sides differ, it is opened again.
+
+A key is immutable, so this is the way from a fixed container to one that grows, and from a key that
+turned out badly to a better one (partitioning 5). An item keeps its id; two items that differed
+only in the old key would become one: the first stays, the others are reported, as are items that
+the target refuses. A target item is known by the properties of the old key, which it still carries.
 
 Every step saves how far it is, so a run that was killed goes on when it is asked for again. With an
 all-versions feed the source says when something was deleted; without one, the comparison finds it.
 Items get a new `_ts`, so a time to live starts again.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
 from armillary import steps
 from armillary.encoding.documents import parse_body
 from armillary.encoding.partition_key import KeyValues, coerce, key_of
-from armillary.errors import BadInput, Conflict, DbError, NotFound
+from armillary.errors import BadInput, Conflict, DbError, NotFound, Throttled
 from armillary.limits import REKEY_LEFT_MAX, REKEY_PAGE_ITEMS, REKEY_ROUNDS_MAX
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.definitions import parse_container
@@ -37,16 +42,27 @@ from armillary.store.catalog.records import ContainerRecord, Throughput
 from armillary.store.catalog.state import key_json
 from armillary.store.items import paging
 from armillary.store.items.containers import ContainerStore
-from armillary.store.items.positions import Kind, decode_position, encode_position, whole
+from armillary.store.items.positions import (
+    Kind,
+    Position,
+    decode_position,
+    encode_position,
+    whole,
+)
 from armillary.store.items.preparation import Operation
+from armillary.store.items.reading import Stored
 from armillary.store.items.requests import Done
 from armillary.store.migration import records as rekey_records
+from armillary.store.migration.checksums import checksums, differences
 from armillary.store.migration.records import Left, RekeyRecord
 from armillary.store.reports.statistics import partitions
 from armillary.store.upkeep.containers import sweep
 from armillary.values import JSON, UNDEFINED
 
 DONE: Final = "done"
+COUNTED: Final = ("verify", "finish")
+THROTTLED_MAX: Final = 10_000
+T = TypeVar("T")
 SYSTEM: Final = frozenset({"_rid", "_self", "_etag", "_ts", "_attachments", "_lsn"})
 Item = dict[str, Any]
 
@@ -56,12 +72,15 @@ class RekeyProgress:
     phase: str
     copied: int
     source_items: int
+    keyless: int = 0
+    """Copied items that have nothing at the path of the new key."""
 
 
 @dataclass(frozen=True, slots=True)
 class RekeyReport:
-    """`verified`: the target has every item of the source but those in `left`, by count, at a
-    moment when the change feed had nothing new."""
+    """`verified`: the target has every item of the source but those in `left`, at a moment when the
+    change feed had nothing new: by count, and after a cut-over by a checksum per logical partition.
+    `closed`: the source takes no more writes. `keyless`: items without the new key."""
 
     source_items: int
     target_items: int
@@ -70,6 +89,11 @@ class RekeyReport:
     removed: int
     left: tuple[Left, ...]
     verified: bool
+    closed: bool = False
+    keyless: int = 0
+    logical_partitions: int = 0
+    """Compared after a cut-over."""
+    different: int = 0
 
 
 def rekey(
@@ -79,18 +103,31 @@ def rekey(
     body: dict[str, JSON],
     *,
     throughput: Throughput | None = None,
+    cut_over: bool = False,
     progress: Callable[[RekeyProgress], None] = lambda progress: None,
 ) -> RekeyReport:
     """Copy container `source` into the new container that `body` defines: its id, its partition key
     or synthetic key, and whatever shall differ from the source. Asked for again after it was cut
-    short, it goes on."""
-    run = _Run(account, _begin(account, database, source, body), throughput)
+    short, it goes on. `cut_over`: close the source when the target has caught up."""
+    run = begin(account, database, source, body, throughput=throughput, cut_over=cut_over)
     while run.record.phase != DONE:
-        phase = run.record.phase
-        run.step()
-        steps.reached(f"rekey.{phase}")
-        progress(RekeyProgress(phase, run.record.copied, count_items(run.source)))
+        progress(run.advance())
     return run.report()
+
+
+def begin(
+    account: AccountStore,
+    database: str,
+    source: str,
+    body: dict[str, JSON],
+    *,
+    throughput: Throughput | None = None,
+    cut_over: bool = False,
+) -> "Run":
+    """The same in steps, for callers that do something between them. The catalog remembers
+    how far it is, so each step may be taken by another process."""
+    record = _begin(account, database, source, body)
+    return Run(account, record, throughput, cut_over or record.closed)
 
 
 def count_items(store: ContainerStore) -> int:
@@ -115,11 +152,16 @@ def _begin(account: AccountStore, database: str, source: str, body: dict[str, JS
             "by which items are told apart. Give it another path."
         )
     known = rekey_records.load(account.engine, database, definition.id)
+    if known is None and record.closed == definition.id:
+        # It was finished, but nobody has heard of it.
+        return RekeyRecord(
+            database, source, definition.id, record.rid, {}, DONE, verified=True, closed=True
+        )
     if known is not None and known.source_rid == record.rid and _goes_on(account, known):
         if known.definition != definition.document:
             raise Conflict("The container is being filled with another definition.")
         # What was counted before the pause says nothing about what happened in it.
-        counted = known.phase in ("verify", "finish")
+        counted = known.phase in COUNTED
         return replace(known, phase="follow", rounds=0) if counted else known
     fresh = RekeyRecord(database, source, definition.id, record.rid, definition.document)
     if _find(account, database, definition.id) is not None:
@@ -142,18 +184,37 @@ def _find(account: AccountStore, database: str, name: str) -> ContainerRecord | 
         return None
 
 
-class _Run:
+class Run:
     def __init__(
-        self, account: AccountStore, record: RekeyRecord, throughput: Throughput | None
+        self,
+        account: AccountStore,
+        record: RekeyRecord,
+        throughput: Throughput | None,
+        cut_over: bool,
     ) -> None:
         self.record = record
+        self._cut_over = cut_over
         self.source = account.container(record.database, record.source)
         self.target = account.container(record.database, record.target)
         self._account = account
         self._throughput = throughput
 
-    def step(self) -> None:
-        new = PHASES[self.record.phase](self)
+    @property
+    def may_pause(self) -> bool:
+        """Not while both sides are being counted: what was counted before a pause says nothing
+        about what happened in it."""
+        return self.record.phase not in COUNTED
+
+    def advance(self) -> RekeyProgress:
+        """One step: a page of items, or of changes."""
+        phase = self.record.phase
+        self._step()
+        steps.reached(f"rekey.{phase}")
+        record = self.record
+        return RekeyProgress(phase, record.copied, count_items(self.source), record.keyless)
+
+    def _step(self) -> None:
+        new = self._unthrottled(PHASES[self.record.phase])
         if new.phase == DONE:
             rekey_records.forget(self._account.engine, new)
             self.record = new
@@ -170,6 +231,10 @@ class _Run:
             record.removed,
             tuple(record.left),
             record.verified,
+            record.closed,
+            record.keyless,
+            record.logical_partitions,
+            record.different,
         )
 
     # --- phases ---------------------------------------------------------------------------------
@@ -193,7 +258,7 @@ class _Run:
         created, changed, left = self._bring(orjson.loads(one.text) for one in page.items)
         done = page.position is None
         return replace(
-            record,
+            self.record,
             phase="follow" if done else "copy",
             position=None if page.position is None else encode_position(page.position),
             copied=record.copied + created,
@@ -216,7 +281,7 @@ class _Run:
         created, changed, left = self._bring(items)
         short = record.short + 1 if len(page.items) < REKEY_PAGE_ITEMS // 2 else 0
         record = replace(
-            record,
+            self.record,
             short=short,
             feed=encode_position(page.position),
             changed=record.changed + created + changed,
@@ -226,7 +291,8 @@ class _Run:
         )
         # While the source is being written to there is always something new: then it is enough that
         # every range had little.
-        if not at_end and short <= len(self.source.state.table.ranges):
+        nearly = not record.closed and short > len(self.source.state.table.ranges)
+        if not at_end and not nearly:
             return record
         again = record.dirty and record.rounds < REKEY_ROUNDS_MAX
         phase = "compare" if again else "verify"
@@ -264,7 +330,50 @@ class _Run:
         verified = count_items(self.target) == expected
         if not verified and record.rounds < REKEY_ROUNDS_MAX:
             return replace(record, phase="follow", dirty=True)
+        if self._cut_over and not record.closed:
+            return replace(record, phase="close", rounds=0)
+        if record.closed:
+            record = self._compared()
+            verified = verified and not record.different
+            if not verified:
+                self._account.close_container(record.database, record.source, None)
         return replace(record, phase="finish", verified=verified)
+
+    def _close(self) -> RekeyRecord:
+        """The last writes are in the feed when this returns, and no more follow."""
+        record = self.record
+        self._account.close_container(record.database, record.source, record.target)
+        # A feed of latest versions has no deletes: a comparison finds those since the last one.
+        dirty = record.dirty or self._feed_kind == "latest"
+        return replace(record, phase="follow", closed=True, short=0, dirty=dirty)
+
+    def _compared(self) -> RekeyRecord:
+        left = {(one.id, orjson.dumps(one.key)) for one in self.record.left}
+
+        def of_source() -> Iterator[tuple[bytes, Item]]:
+            for item in self._items(self.source):
+                key, id = self._identity(item)
+                if (id, key_json(key)) not in left:
+                    mapped = parse_body(self._mapped(item)).item
+                    yield key_json(self._new_key(mapped)), mapped
+
+        def of_target() -> Iterator[tuple[bytes, Item]]:
+            for item in self._items(self.target):
+                yield key_json(self._new_key(item)), _plain(item)
+
+        wanted, there = checksums(of_source()), checksums(of_target())
+        return replace(
+            self.record, logical_partitions=len(there), different=differences(wanted, there)
+        )
+
+    def _items(self, store: ContainerStore) -> Iterator[Item]:
+        position: Position | None = None
+        while True:
+            page = self._unthrottled(partial(_page, store, position))
+            yield from (orjson.loads(one.text) for one in page.items)
+            position = page.position
+            if position is None:
+                return
 
     def _finish(self) -> RekeyRecord:
         return replace(self.record, phase=DONE)
@@ -276,7 +385,7 @@ class _Run:
         return "versions" if self.source.refresh().definition.retention_s else "latest"
 
     def _identity(self, item: Item) -> tuple[KeyValues, str]:
-        """(old key, id): what told the item apart in the source."""
+        """(old key, id): what identified the item in the source."""
         return _key_in(self.source, item), str(item["id"])
 
     def _mapped(self, item: Item) -> Item:
@@ -313,6 +422,9 @@ class _Run:
             if isinstance(answer, DbError) and not isinstance(answer, Conflict)
         )
         created = sum(isinstance(answer, Done) for _, answer in answers)
+        brought = (self._new_key(one) for one, answer in answers if isinstance(answer, Done))
+        keyless = sum(all(value is UNDEFINED for value in key) for key in brought)
+        self.record = replace(self.record, keyless=self.record.keyless + keyless)
         return created, changed, self._left(failed)
 
     def _replace(self, items: list[Item]) -> tuple[int, list[tuple[Item, DbError]]]:
@@ -335,7 +447,28 @@ class _Run:
     def _write(self, kind: str, items: Iterable[Item]) -> list[tuple[Item, Done | DbError]]:
         bodies = list(items)
         answers = self.target.bulk((Operation(kind, body=item), None) for item in bodies)
+        for _ in range(THROTTLED_MAX):
+            late = [n for n, one in enumerate(answers) if isinstance(one, Throttled)]
+            if not late:
+                break
+            self._wait_for(answers[late[0]])
+            again = self.target.bulk((Operation(kind, body=bodies[n]), None) for n in late)
+            for n, answer in zip(late, again, strict=True):
+                answers[n] = answer
         return list(zip(bodies, answers, strict=True))
+
+    def _unthrottled(self, work: Callable[["Run"], T]) -> T:
+        """Both containers have request units like any other, and this may take as long as it must:
+        the application comes first."""
+        for _ in range(THROTTLED_MAX):
+            try:
+                return work(self)
+            except Throttled as error:
+                self._wait_for(error)
+        return work(self)
+
+    def _wait_for(self, error: Any) -> None:
+        self.target.pause(max(1, error.facts.get("retry_after_ms") or 1) / 1000)
 
     def _left(self, failed: list[tuple[Item, DbError]]) -> list[Left]:
         known = {(one.id, orjson.dumps(one.key)): one for one in self.record.left}
@@ -368,17 +501,22 @@ class _Run:
         return removed
 
 
+def _page(store: ContainerStore, position: Position | None, run: Run) -> paging.Paged[Stored]:
+    return paging.read_items(store, position, REKEY_PAGE_ITEMS)
+
+
 def _plain(item: Item) -> Item:
     return {name: value for name, value in item.items() if name not in SYSTEM}
 
 
-PHASES: dict[str, Callable[[_Run], RekeyRecord]] = {
-    "create": _Run._create,
-    "copy": _Run._copy,
-    "follow": _Run._follow,
-    "compare": _Run._compare,
-    "verify": _Run._verify,
-    "finish": _Run._finish,
+PHASES: dict[str, Callable[[Run], RekeyRecord]] = {
+    "create": Run._create,
+    "copy": Run._copy,
+    "follow": Run._follow,
+    "compare": Run._compare,
+    "verify": Run._verify,
+    "close": Run._close,
+    "finish": Run._finish,
 }
 
 

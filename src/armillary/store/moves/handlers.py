@@ -7,7 +7,7 @@
 A copy is fuzzy: it is taken in many short snapshots while writers go on, so an item may arrive in
 any version, twice, or after its own delete was replayed. Installing is idempotent by (rid, LSN):
 only a newer version counts. An id or a unique key that has passed from one item to another
-meanwhile belongs to whoever took it last, so a row is deleted only by its owner.
+meanwhile belongs to the item that took it last, so a row is deleted only by its owner.
 """
 
 from typing import NamedTuple
@@ -81,7 +81,7 @@ def claim(tx: Writer, data: tuple[bytes, int, int, int, int]) -> tuple[int, int,
     meta = _parent(tx, container, ordinal)
     if meta.move > epoch:
         raise Stale
-    # Nobody may have told the space of the newest settings yet.
+    # The space may not have the newest settings yet.
     adopt_settings(tx, Settings(container, ordinal, meta.epoch, settings, policy))
     meta = _parent(tx, container, ordinal)
     meta.move, meta.keep_log, meta.state = epoch, 1, State.OPEN
@@ -147,10 +147,12 @@ class ChildWork(Work):
             before = layout.ID + header.epk + id_part(orjson.loads(old.text)["id"])
             if before != name:
                 self._delete_own(before, piece.rid)
-        self.tx.put(layout.DOC + piece.rid, piece.value)
-        self.tx.put(layout.LR + header.epk + piece.rid, b"")
-        self.tx.put(name, piece.rid)
-        self._move_index_rows(was, now)
+        rows = {
+            layout.DOC + piece.rid: piece.value,
+            layout.LR + header.epk + piece.rid: b"",
+            name: piece.rid,
+        }
+        self._move_index_rows(was, now, rows)
         old_header, old_text = (old.header, old.text) if old else (None, b"")
         keep = self._keeps_versions
         log_put(self.tx, keep, self.meta, piece.rid, header, old_header, old_text)
@@ -169,7 +171,7 @@ class ChildWork(Work):
         self.tx.delete(layout.DOC + piece.rid)
         self.tx.delete(layout.LR + epk + piece.rid)
         self._delete_own(layout.ID + epk + id_part(orjson.loads(old.text)["id"]), piece.rid)
-        self._move_index_rows(was, NOTHING_INDEXED)
+        self._move_index_rows(was, NOTHING_INDEXED, {})
         log_remove(
             self.tx,
             self._keeps_versions,
@@ -184,7 +186,7 @@ class ChildWork(Work):
         )
         self._count(None, old, was, None, NOTHING_INDEXED)
 
-    def _move_index_rows(self, was: Indexed, now: Indexed) -> None:
+    def _move_index_rows(self, was: Indexed, now: Indexed, rows: dict[bytes, bytes]) -> None:
         """As in `Work`, except that a unique key may have passed to another item meanwhile."""
         passed = {
             row: rid
@@ -192,7 +194,7 @@ class ChildWork(Work):
             if row[:1] == layout.UX and row not in now.rows and self.tx.get(row) != rid
         }
         kept = {row: rid for row, rid in was.rows.items() if row not in passed}
-        super()._move_index_rows(was._replace(rows=kept), now)
+        super()._move_index_rows(was._replace(rows=kept), now, rows)
 
     def _delete_own(self, row: bytes, rid: bytes) -> None:
         if self.tx.get(row) == rid:

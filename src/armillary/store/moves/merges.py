@@ -12,15 +12,16 @@ anything in: its merges are run, and forgotten if the process dies between two o
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from armillary.engine.base import CATALOG_SPACE, Command
+from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, Locked, NotFound, Stale
 from armillary.partition.provisioning.merging import MergePlan, plan_merge
 from armillary.partition.provisioning.partitions import LIMITS, PartitionLimits
 from armillary.store.catalog.records import find_database
 from armillary.store.items.containers import ContainerStore
-from armillary.store.moves.runner import DONE, Move, begin_merge
+from armillary.store.moves.runner import begin_merge
 from armillary.store.throughput.offers import OfferRecord, ScalingRecord, find_offer
 from armillary.store.throughput.provisioned import (
     May,
@@ -33,9 +34,6 @@ from armillary.store.throughput.provisioned import (
 )
 
 MESSAGE: Final = "PartitionCoalescer Merge operation for Container"
-
-#: Steps before which a merge can still be called off: nobody stands still yet.
-EARLY: Final = frozenset({"claim", "build", "copy", "load", "history", "replay", "freeze"})
 
 
 def what_if(store: ContainerStore, *, of: PartitionLimits = LIMITS) -> MergePlan:
@@ -105,7 +103,7 @@ def run_merges(store: ContainerStore, *, may: May = lambda: True) -> OfferRecord
         except NotFound:
             pass  # done before, by a runner that did not live to say so; or one of them has split
         else:
-            if not _run(store, move, record, may):
+            if not move.run(may, partial(_is_off, store, record)):
                 return _call_off(store, record)
         try:
             record = update_pending(store.engine, record, _one_done)
@@ -123,31 +121,6 @@ def _offer(store: ContainerStore) -> tuple[OfferRecord | None, bool]:
             return own, True
         database = find_database(reader, store.database)
         return (None if database is None else find_offer(reader, database.rid)), False
-
-
-def _run(store: ContainerStore, move: Move, record: OfferRecord, may: May) -> bool:
-    """False: it was called off on the way, and everything is as before."""
-    while move.next != DONE:
-        if move.next in EARLY and _is_off(store, record):
-            cancel(move)
-            return False
-        move.step()
-        may()
-    return True
-
-
-def cancel(move: Move) -> None:
-    """Give a move up before its parents stand still. They are told first: should we die between the
-    two, the move is taken over and ends, instead of leaving parents that keep every change."""
-    engine, state = move.engine, move.state
-    for parent in move.parents:
-        data = (state.container, parent.ordinal, move.epoch)
-        engine.run(parent.space, Command("move.release", data))
-    engine.run(CATALOG_SPACE, Command("catalog.cancel_move", (move.target, move.epoch)))
-    spaces = [child.space for child in move.children]
-    for space in spaces:
-        engine.drop_space(space)
-    engine.run(CATALOG_SPACE, Command("catalog.forget_spaces", spaces))
 
 
 def _is_off(store: ContainerStore, record: OfferRecord) -> bool:

@@ -1,7 +1,7 @@
 """Splits and merges in the catalog: beginning one, taking one over, and the switch.
 
-Every change is a compare-and-set on the move's epoch. Whoever takes a move over bumps the epoch
-first, so the runner before it, however late it wakes up, can't switch any more.
+Every change is a compare-and-set on the move's epoch. A runner that takes a move over bumps the
+epoch first, so the runner before it, however late it wakes up, can't switch any more.
 
     begin      parents stay owners; children get spaces and range ids
     take over  a new epoch, new spaces; the old ones are dropped
@@ -129,7 +129,10 @@ def switch(tx: Writer, data: tuple[Target, int, int]) -> bytes:
     own_spaces(tx, [child.space for child in move.children])
     leave = [one for one in record.ranges if one.ordinal in move.parents]
     doom_spaces(tx, [one.space for one in leave])
-    former = (*record.former, *(FormerRange(one.ordinal, one.space) for one in leave))
+    former = (
+        *record.former,
+        *(FormerRange(one.ordinal, one.space, one.start, one.end, now_ms) for one in leave),
+    )
     stay = [one for one in record.ranges if one.ordinal not in move.parents]
     past = PastMove(move.parents, tuple(one.ordinal for one in move.children), now_ms)
     record = replace(

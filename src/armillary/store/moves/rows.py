@@ -5,7 +5,7 @@
                                            totals, shapes             put last
 
 Each row is put next to the one before it. Put item by item, every index entry would touch a page of
-its own: a split of 40 MB wrote 10.6 GB instead of 0.23, and whoever wrote beside it waited. What is
+its own: a split of 40 MB wrote 10.6 GB instead of 0.23, and writers alongside it waited. What is
 made of an item is made of one stored version of it; that others may have changed it since is the
 business of the replay.
 """
@@ -13,10 +13,10 @@ business of the replay.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import orjson
+from msgspec.structs import replace
 
 from armillary import limits
 from armillary.encoding.documents import unpack_header
@@ -80,7 +80,7 @@ class ChildRows:
         return layout.DOC + rid, piece.value
 
     def _count_shape(self, shape: bytes, paths: frozenset[bytes]) -> None:
-        """As `shapes.count_in` does in a space."""
+        """As `shapes.count` does in a space."""
         known = self._shapes.get(shape)
         if known is not None:
             self._shapes[shape] = Shape(known.items + 1, known.paths)
@@ -109,7 +109,7 @@ class ChildRows:
 
 def _unique(rows: SortedRows) -> Iterator[Row]:
     """An id or a unique key that has passed from one item to another while items were copied
-    belongs to whoever took it last; what is known of a logical partition adds up."""
+    belongs to the item that took it last; what is known of a logical partition adds up."""
     held: Row | None = None
     for key, _, value in rows:
         if held is not None and held[0] == key:

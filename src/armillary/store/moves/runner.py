@@ -7,7 +7,7 @@
     load      their index entries and other rows, sorted                 │
     history   old versions, for the all-versions feed                    │ writers go on
     replay    what changed since L0, until little is left                ┘
-    freeze    parents stand still for a moment
+    freeze    parents are frozen for a moment
     drain     the last changes; if they are too many for a moment, writers go on and replay again
     finish    children open, their LSNs continue
     switch    one catalog transaction: from here on the children are the owners
@@ -16,8 +16,8 @@
 A crash before `switch` leaves the parents as they were; after it the children are complete.
 `resume` takes over what a dead runner left: it bumps the epoch and begins again at `claim`. Each
 step is a method and says which comes next, so that a test can interleave them with writers and stop
-between any two. What is read from a parent for each piece is in `move_pieces.py`, what is made of
-it for a child in `move_rows.py`, and how far that is in `move_filling.py`.
+between any two. What is read from a parent for each piece is in `pieces.py`, what is made of
+it for a child in `rows.py`, and how far that is in `filling.py`.
 
 While others write, the runner rests after each piece for as long as the piece took: at least half
 of the writer's time is theirs.
@@ -58,6 +58,8 @@ from armillary.store.rows.meta import Meta, State
 from armillary.store.rows.secondary import unpack_log
 
 DONE = "done"
+#: Steps before which a move can still be given up: no range is frozen yet.
+EARLY = frozenset({"claim", "build", "copy", "load", "history", "replay", "freeze"})
 COMMITS_KEPT = 3  # of which the middle one says what a commit takes
 
 T = TypeVar("T")
@@ -160,14 +162,30 @@ class Move:
         self._thaws = 0
         self.copied_items = 0
 
-    def run(self) -> None:
+    def run(self, beside: Callable[[], object] = bool, is_off: Callable[[], bool] = bool) -> bool:
+        """To its end. `beside` is called after each step, to keep a lease; a lease that is lost
+        does not end the move: it has an epoch of its own, and a beat that tells others to wait.
+        `is_off` is asked while it can still be given up; then this is False, and all is as
+        before."""
         while self.next != DONE:
+            if self.next in EARLY and is_off():
+                self.cancel()
+                return False
             self.step()
-            self.rest()
+            beside()
+            if self.rest_ms:
+                time.sleep(self.rest_ms / 1000)
+        return True
 
-    def rest(self) -> None:
-        if self.rest_ms:
-            time.sleep(self.rest_ms / 1000)
+    def cancel(self) -> None:
+        """Give the move up before its parents are frozen. They are changed first: should we die
+        between the two, the move is taken over and ends, instead of leaving parents that keep
+        every change."""
+        for parent in self.parents:
+            data = (self.state.container, parent.ordinal, self.epoch)
+            self._run(parent.space, "move.release", data)
+        self._run(CATALOG_SPACE, "catalog.cancel_move", (self.target, self.epoch))
+        self._drop_spaces(self.children)
 
     def step(self) -> None:
         """One step. Raises Stale when another runner has taken over, NotFound when the container
@@ -300,13 +318,16 @@ class Move:
         return "drop"
 
     def _drop(self) -> str:
-        spaces = [parent.space for parent in self.parents]
-        for space in spaces:
-            self.engine.drop_space(space)
-        self._run(CATALOG_SPACE, "catalog.forget_spaces", spaces)
+        self._drop_spaces(self.parents)
         return DONE
 
     # --- inside ---------------------------------------------------------------------------------
+
+    def _drop_spaces(self, ranges: list[Range]) -> None:
+        spaces = [one.space for one in ranges]
+        for space in spaces:
+            self.engine.drop_space(space)
+        self._run(CATALOG_SPACE, "catalog.forget_spaces", spaces)
 
     def _begin_again(self) -> str:
         """The settings have changed: new children, under a new epoch."""

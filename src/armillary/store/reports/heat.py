@@ -2,8 +2,9 @@
 consumed in the last minutes, what is being moved, and where the heaviest keys are.
 
 It has everything of `partition_report`, and what changes from second to second beside it. Places
-are numbers from 0 to 1, so that whoever draws need not know how keys are hashed. The consumption is
-in bins of some seconds; whoever has seen the earlier ones asks for those since a second only.
+are numbers from 0 to 1, so that a page that draws them need not know how keys are hashed. The
+consumption is in bins of some seconds; a reader that has seen the earlier ones asks for those since
+a second only.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from armillary.partition.provisioning.partitions import PartitionLimits
 from armillary.partition.usage.consumption import PartitionHeat
 from armillary.partition.usage.counters import THROTTLED
 from armillary.store.catalog.state import ContainerState
+from armillary.store.catalog.tables import api_of
 from armillary.store.items.containers import ContainerStore
 from armillary.store.reports import statistics
 from armillary.store.reports.partitions import (
@@ -93,7 +95,7 @@ class HeatReport:
 def heat_report(
     store: ContainerStore, limits: PartitionLimits, *, since_s: int = 0, with_keys: bool = True
 ) -> HeatReport:
-    """`since_s`: only the bins that begin there or later. Only whole bins are told."""
+    """`since_s`: only the bins that begin there or later. Only whole bins are reported."""
     state, spread = statistics.spread(store)
     heat = {} if store.meter is None else store.meter.heat(state)
     now_s = store.engine.now_ms() // 1000
@@ -117,7 +119,7 @@ def heat_report(
     return HeatReport(
         database=store.database,
         container=store.name,
-        partition_key=tuple(map(format_path, key.paths)),
+        partition_key=_shown_paths(state),
         throughput=provisioned_ru(store),
         limits=limits,
         now_s=now_s,
@@ -127,6 +129,13 @@ def heat_report(
         past=_past(state),
         keys=tuple(_placed(keys, state)),
     )
+
+
+def _shown_paths(state: ContainerState) -> tuple[str, ...]:
+    """As people know them: the key of a table is its PartitionKey."""
+    if api_of(state.record) == "table":
+        return ("/PartitionKey",)
+    return tuple(map(format_path, state.definition.partition_key.paths))
 
 
 def _refused(heat: PartitionHeat) -> int:

@@ -168,5 +168,5 @@ def _bytes_of(store: ContainerStore, key: list[JSON]) -> int:
     values: KeyValues = coerce(key)
     try:
         return store.look_at_key(values, read)
-    except DbError:  # part of a key (a query over its beginning), or a range that stands still
+    except DbError:  # part of a key (a query over its beginning), or a frozen range
         return 0

@@ -3,8 +3,8 @@
     counters   request units by key, refusals, the dearest request, what queries had to ask
     meta       bytes of each physical partition
 
-Keys and queries are those of the last five to ten minutes (of everything, where statistics were
-told to keep them), consumption that of the last hour, requests since the processes that are counted
+Keys and queries are those of the last five to ten minutes (of everything, where statistics
+keep them), consumption that of the last hour, requests since the processes that are counted
 began.
 """
 

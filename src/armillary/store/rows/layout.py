@@ -15,7 +15,7 @@ change of a key's form takes the next version. docs/formats.md shows every form 
     log   lsn, rid              → operation  change feed
     sh    shape                 → how many items have exactly this set of paths
     floor start of a part       → its end, and the LSN up to which its old versions are forgotten
-    sx    path, cell, rid       → epk        spatial index                (store/index/special.py)
+    sx    path, cell, rid       → epk        spatial index                (store/index/kinds/)
     fx    path, token, rid      → epk        full-text index
     vx    path, rid             → the vector, epk
 

@@ -9,9 +9,10 @@ invalidates caches.
 """
 
 import struct
-from dataclasses import dataclass, fields
 from enum import IntEnum
 from operator import attrgetter
+
+import msgspec
 
 META_FORM = 1
 FENCE = struct.Struct(">BB8sIII")
@@ -31,8 +32,7 @@ class State(IntEnum):
     """A child that is being filled. No catalog row routes to it yet."""
 
 
-@dataclass(slots=True)
-class Meta:
+class Meta(msgspec.Struct):
     """Mutable on purpose: one lives for the length of one command. From `lsn` to `move` the fields
     stand in the order of `COUNTERS`."""
 
@@ -81,17 +81,13 @@ class Meta:
             )
         )
 
-    def copy(self) -> "Meta":
-        return Meta(*_all(self))
-
     def next_rid(self) -> bytes:
         """Unique in the container for ever; ascending within the range."""
         self.rids += 1
         return (self.ordinal << COUNTER_BITS | self.rids).to_bytes(8, "big")
 
 
-_all = attrgetter(*(field.name for field in fields(Meta)))
-_counters = attrgetter(*(field.name for field in fields(Meta)[7:]))
+_counters = attrgetter(*Meta.__struct_fields__[7:])
 
 
 def unpack_meta(row: bytes) -> Meta:

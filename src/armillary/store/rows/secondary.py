@@ -1,12 +1,14 @@
 """The small rows of a space beside `meta` and the items: logical partitions, shapes, the log.
 
-Each has a form of its own: a dataclass, `pack` and `unpack`, and the function that makes its key.
+Each has a form of its own: a struct, `pack` and `unpack`, and the function that makes its key.
 """
 
 import struct
-from dataclasses import dataclass, replace
 from enum import IntEnum, IntFlag
 from hashlib import blake2b
+
+import msgspec
+from msgspec.structs import replace
 
 from armillary.store.rows import layout
 
@@ -24,6 +26,10 @@ def id_part(item_id: str) -> bytes:
     raw = item_id.encode()
     if len(raw) <= ID_CUT_BYTES:
         return b"\x00" + raw
+    return cut_id(raw)
+
+
+def cut_id(raw: bytes) -> bytes:
     return b"\x01" + raw[:96] + blake2b(raw, digest_size=16).digest()
 
 
@@ -34,8 +40,7 @@ def is_cut(part: bytes) -> bool:
 # --- logical partitions ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class LogicalPartition:
+class LogicalPartition(msgspec.Struct, frozen=True):
     """One full key value: its identity (the hash alone is not), its size, its last change."""
 
     identity: bytes
@@ -84,8 +89,7 @@ class LogFlag(IntFlag):
     """The delete was made by time to live."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(msgspec.Struct, frozen=True):
     """A change. The newest change of a live item has no payload: the item itself is the payload."""
 
     change: Change
@@ -120,6 +124,11 @@ def unpack_log(row: bytes) -> LogEntry:
     at = _LOG.size
     epk, payload = row[at : at + length], row[at + length :]
     return LogEntry(Change(change), previous_lsn, ts, epk, LogFlag(flags), payload)
+
+
+def pack_created(ts: int, epk: bytes) -> bytes:
+    """`LogEntry(Change.CREATE, 0, ts, epk).pack()`, of which each create makes one."""
+    return _LOG.pack(1, 0, 0, ts, len(epk)) + epk
 
 
 def log_key(lsn: int, rid: bytes) -> bytes:

@@ -7,32 +7,45 @@ added while any item is in there. So every item of a shape is either in its row 
 never in both.
 """
 
+from typing import TypeAlias
+
 from armillary import limits
 from armillary.engine.base import Reader, Writer
 from armillary.store.rows import layout
 from armillary.store.rows.meta import Meta
 from armillary.store.rows.secondary import pack_shape, unpack_shape
 
+#: How many items more or fewer of a shape, and its paths.
+Counted: TypeAlias = tuple[int, frozenset[bytes]]
+
 OVERFLOW = layout.SHAPE + b"\xff" * 8
 
 
-def count_in(tx: Writer, meta: Meta, shape: bytes, paths: frozenset[bytes]) -> None:
+def count(tx: Writer, meta: Meta, shape: bytes, items: int, paths: frozenset[bytes]) -> None:
+    """So many items more of a shape; below zero, fewer."""
+    if items > 0:
+        _count_in(tx, meta, shape, items, paths)
+    elif items < 0:
+        _count_out(tx, meta, shape, -items)
+
+
+def _count_in(tx: Writer, meta: Meta, shape: bytes, more: int, paths: frozenset[bytes]) -> None:
     key = layout.SHAPE + shape
     row = tx.get(key)
     if row is not None:
         items, known = unpack_shape(row)
-        tx.put(key, pack_shape(items + 1, known))
+        tx.put(key, pack_shape(items + more, known))
         return
     overflow = tx.get(OVERFLOW)
     if overflow is None and meta.shapes < limits.SHAPES_MAX:
         meta.shapes += 1
-        tx.put(key, pack_shape(1, b"".join(sorted(paths))))
+        tx.put(key, pack_shape(more, b"".join(sorted(paths))))
         return
     items = unpack_shape(overflow)[0] if overflow is not None else 0
-    tx.put(OVERFLOW, pack_shape(items + 1, b""))
+    tx.put(OVERFLOW, pack_shape(items + more, b""))
 
 
-def count_out(tx: Writer, meta: Meta, shape: bytes) -> None:
+def _count_out(tx: Writer, meta: Meta, shape: bytes, fewer: int) -> None:
     key = layout.SHAPE + shape
     row = tx.get(key)
     if row is None:
@@ -40,8 +53,8 @@ def count_out(tx: Writer, meta: Meta, shape: bytes) -> None:
         row = tx.get(key)
     assert row is not None, "an item without its shape"
     items, paths = unpack_shape(row)
-    if items > 1:
-        tx.put(key, pack_shape(items - 1, paths))
+    if items > fewer:
+        tx.put(key, pack_shape(items - fewer, paths))
         return
     tx.delete(key)
     if key != OVERFLOW:

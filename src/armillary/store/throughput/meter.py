@@ -14,6 +14,7 @@ Between `admit` and `charge` a request holds a `Ticket`, so that the second of t
 clock nor look for the budget again.
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -42,6 +43,7 @@ ALLOWANCES_MAX = 10_000  # remembered at once
 FLUSH_MS = 5_000
 QUERY_TEXT_KEPT = 400  # characters of a query in the statistics
 OFFER_SECONDS = 1  # how long what was provisioned is believed
+KNOWN_SECONDS = 3  # the same by an event loop, which can't look
 
 #: The second and the catalog version in which an allowance was looked up, and what this process
 #: holds of it. None: unlimited; nothing.
@@ -52,6 +54,8 @@ Ticket: TypeAlias = tuple[int, float, Known | None]
 _UNLIMITED: Final[Known] = (0, 0, None, None)
 #: The budget of the account's metadata. Neither a space nor a shared budget has this number.
 METADATA: Final = Allowance(1 << 61, METADATA_RU)
+
+log = logging.getLogger("armillary.throughput")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,10 @@ class Meter:
         self._recorder = self._statistics.recorder
         self._record_read = self._recorder.record_read
         self._enforce = enforce
+        #: How an event loop admits; None: in a thread, by `admit`.
+        self.admit_here: Callable[..., Ticket | None] = (
+            self.admit_soon if ledger.waits else self.admit_read
+        )
         self._burst = burst
         self._serverless = serverless
         self._metadata = metadata and enforce != "off"
@@ -95,6 +103,7 @@ class Meter:
         self._provisions: dict[str, _Provision] = {}
         self._allowances: dict[int, Known] = {}
         self._flushed_ms = engine.now_ms()
+        self._told: set[str] = set()
 
     # HOT: admit and charge run once per request; numbers in bench/split.py.
 
@@ -119,15 +128,39 @@ class Meter:
         if allowance is not None:
             wait_ms = self._ledger.admit(allowance, now_ms, low=low)
             if wait_ms is not None:
-                self._refuse(owner, operation, wait_ms, now_ms, note)
+                self._refuse(state, owner, operation, wait_ms, now_ms, note)
         return now_ms, self._stopwatch(), known
 
     def _refuse(
-        self, owner: Range, operation: str, wait_ms: int, now_ms: int, note: bool
+        self,
+        state: ContainerState,
+        owner: Range,
+        operation: str,
+        wait_ms: int,
+        now_ms: int,
+        note: bool,
     ) -> NoReturn:
+        if state.record.rid not in self._told:
+            self._tell(state)
         if note:
             self._recorder.record(owner.space, b"", 0.0, 429, 0.0, operation, now_ms)
         raise Throttled(retry_after_ms=wait_ms)
+
+    def _tell(self, state: ContainerState) -> None:
+        """Once for each container: the first 429 needs an explanation."""
+        if len(self._told) >= ALLOWANCES_MAX:
+            self._told.clear()
+        self._told.add(state.record.rid)
+        with self._engine.read(CATALOG_SPACE) as reader:
+            offer = find_offer(reader, state.record.rid)
+        name = f"{state.record.database}/{state.record.id}"
+        has = "the throughput of its database" if offer is None else f"{offer.ru:,} RU/s"
+        log.warning(
+            "%s has used up %s and refuses requests (429): scale it (armillary containers scale), "
+            "or serve with --enforce off; logged once",
+            name,
+            has,
+        )
 
     def charge(
         self,
@@ -146,11 +179,14 @@ class Meter:
             now_ms, began, known = ticket
             latency_ms = (self._stopwatch() - began) * 1000.0
             if latency_ms >= 0.5:
-                now_ms = self._now_ms()  # the second in which it ended; a clock may stand still
+                now_ms = self._now_ms()  # the second in which it ended; a clock may be stopped
         if known is not _UNLIMITED and self._enforce != "off":
-            # The one of the ticket, unless the throughput was changed meanwhile.
-            if known is None or self._allowances.get(owner.space) is not known:
-                known = self._known_at_last(state, owner, now_ms, known)
+            # The one of the ticket, unless the throughput was changed meanwhile. Who was admitted
+            # asks nobody again: it may be an event loop, and the work is done.
+            if known is not None:
+                known = self._allowances.get(owner.space) or known
+            else:
+                known = self._known_at_last(state, owner, now_ms)
             if known[2] is not None:
                 self._ledger.charge(known[2], ru, now_ms)
         self._recorder.record(owner.space, key, ru, status, latency_ms, operation, now_ms)
@@ -174,9 +210,34 @@ class Meter:
                 elif allowance is not None:
                     wait_ms = self._ledger.admit(allowance, now_ms)
                     if wait_ms is not None:
-                        self._refuse(owner, operation, wait_ms, now_ms, note)
+                        self._refuse(state, owner, operation, wait_ms, now_ms, note)
                 return now_ms, self._stopwatch(), known
         return self.admit(state, owner, operation, note=note)
+
+    def serve_loop(self) -> None:
+        """An event loop is going to admit: see to it that it rarely has to ask."""
+        self._ledger.renew_ahead(self._now_ms)
+
+    def admit_soon(
+        self, state: ContainerState, owner: Range, operation: str = "read", *, note: bool = True
+    ) -> Ticket | None:
+        """`admit` for an event loop where the ledger is a database: None when that would have to be
+        asked, or the catalog; then `admit` in a thread, which refuses where it must."""
+        now_ms = self._now_ms()
+        if self._enforce == "off":
+            return now_ms, self._stopwatch(), _UNLIMITED
+        known = self._allowances.get(owner.space)
+        if known is None:
+            return None
+        looked_second, version, allowance, held = known
+        second = now_ms // 1000
+        if second - looked_second > KNOWN_SECONDS or version != state.record.version:
+            return None
+        if allowance is not None:
+            if held is None or held.left <= 0.0 or held.second != second:
+                return None
+            held.high_second = second
+        return now_ms, self._stopwatch(), known
 
     def charge_read(
         self, state: ContainerState, owner: Range, key: bytes, ru: float, ticket: Ticket
@@ -224,14 +285,12 @@ class Meter:
             self._allowances[owner.space] = known
         return known
 
-    def _known_at_last(
-        self, state: ContainerState, owner: Range, now_ms: int, ticket: Known | None
-    ) -> Known:
+    def _known_at_last(self, state: ContainerState, owner: Range, now_ms: int) -> Known:
         """For who comes after a commit: without the catalog, what was known before it."""
         try:
             return self._known(state, owner, now_ms)
         except DbError:
-            return self._allowances.get(owner.space) or ticket or _UNLIMITED
+            return self._allowances.get(owner.space) or _UNLIMITED
 
     def _allowance(self, state: ContainerState, owner: Range, now_ms: int) -> Allowance | None:
         if self._serverless:

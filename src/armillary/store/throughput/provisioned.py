@@ -42,7 +42,7 @@ from armillary.partition.provisioning.partitions import (
 )
 from armillary.partition.provisioning.scaling import Split, plan_change
 from armillary.store.items.containers import ROUNDS_MAX, ContainerStore
-from armillary.store.moves.runner import DONE, Move, begin_split
+from armillary.store.moves.runner import begin_split
 from armillary.store.reports.statistics import partitions
 from armillary.store.throughput.offers import (
     OfferRecord,
@@ -275,17 +275,8 @@ def _split(
         if not owner.start < at < owner.end:
             return False
         move = begin_split(store, ordinal, at, ranges_max=ranges_max)
-    run_move(move, may)
+    move.run(may)
     return True
-
-
-def run_move(move: Move, may: May) -> None:
-    """To its end, also when the lease was lost on the way: a move has an epoch of its own, and a
-    beat that tells others to wait for it."""
-    while move.next != DONE:
-        move.step()
-        may()
-        move.rest()
 
 
 def _ask(

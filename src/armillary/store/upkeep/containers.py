@@ -103,7 +103,7 @@ def _piece(
         return Progress(0, False)
 
     def attempt(state: ContainerState, owner: Range) -> Progress:
-        data = (store.context(state, owner), position, CHUNK_ITEMS)
+        data = (store.upkeep_context(state, owner), position, CHUNK_ITEMS)
         return Progress(*store.engine.run(owner.space, Command(name, data)))
 
     return store.retrying(epk, attempt)

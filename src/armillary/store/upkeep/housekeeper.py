@@ -31,7 +31,6 @@ from armillary.store.rows.meta import State, unpack_meta
 from armillary.store.throughput.autoscale import bill_container, bill_database
 from armillary.store.throughput.provisioned import (
     raise_for_storage,
-    run_move,
     run_scaling,
     stored_bytes,
 )
@@ -94,7 +93,7 @@ class Housekeeper:
             if only is not None or self._watch.elected():
                 keep_house(self._account, only, self._watch)
         except DbError as error:
-            # A full disk or a lost database: whoever writes hears of it; we try again later.
+            # A full disk or a lost database: writers get the error; we try again later.
             log.warning("housekeeping stopped early: %s", error)
         except Exception:
             # Our bug. Without this thread nothing would ever split or expire again.
@@ -181,13 +180,13 @@ def take_over(store: ContainerStore, leases: Round) -> None:
     moves = store.refresh().record.moves
     if any(one.beat_ms + MOVE_SILENT_MS <= now_ms for one in moves) and leases.may("takeover"):
         for move in resume(store):
-            run_move(move, leases.gate("takeover"))
+            move.run(leases.gate("takeover"))
         moves = store.refresh().record.moves
     leases.left = leases.left or bool(moves)
 
 
 def stands_still(store: ContainerStore) -> bool:
-    """Whether a range is frozen. Whoever looked at it now would wait, perhaps for this process."""
+    """Whether a range is frozen. A look at it now would wait, perhaps for this process."""
     state = store.refresh()
     moving = {ordinal for move in state.record.moves for ordinal in move.parents}
     for owner in state.table.ranges:
@@ -220,7 +219,7 @@ def split_full(account: AccountStore, store: ContainerStore, leases: Round) -> N
             if not leases.may("scaling"):
                 return
             try:
-                run_move(begin_split(store, ordinal), leases.gate("scaling"))
+                begin_split(store, ordinal).run(leases.gate("scaling"))
             except NotSplittable:
                 passed.add(ordinal)
                 account.unsplittable[_space(store, ordinal)] = sizes[ordinal]

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from armillary.encoding.records import decoder
-from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer
+from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer, always
 from armillary.limits import LEASE_MS
 from armillary.partition import leases
 from armillary.partition.leases import Lease
@@ -95,7 +95,11 @@ def release(tx: Writer, data: tuple[str, list[tuple[str, int]]]) -> None:
             tx.put(lease_key(job), msgspec.json.encode(free))
 
 
-HANDLERS: dict[str, Handler] = {"leases.take": Handler(take), "leases.release": Handler(release)}
+#: Without a lease nothing is swept, so they are taken on a full store too.
+HANDLERS: dict[str, Handler] = {
+    "leases.take": Handler(take, frees=always),
+    "leases.release": Handler(release, frees=always),
+}
 
 
 # --- a round of work ------------------------------------------------------------------------------

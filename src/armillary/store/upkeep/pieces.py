@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from armillary.encoding.documents import MOMENT
-from armillary.engine.base import Handler, Reader, Writer
+from armillary.engine.base import Handler, Reader, Writer, always
 from armillary.limits import LSN_LEAP
 from armillary.store.items.expiry import TTL_NONE, TTL_OFF
 from armillary.store.items.requests import Context, Key
@@ -176,7 +176,7 @@ class Settings(NamedTuple):
 
 
 def adopt_settings(tx: Writer, data: Settings) -> bool:
-    """Move a space's fence to newer container settings. Whoever meets the old fence does it."""
+    """Move a space's fence to newer container settings. The first to meet the old fence does it."""
     data = Settings(*data)
     row = tx.get(layout.META)
     assert row is not None
@@ -208,9 +208,9 @@ def leap(tx: Writer, data: None) -> int:
 
 HANDLERS: dict[str, Handler] = {
     "items.leap": Handler(leap),
-    "items.sweep": Handler(sweep_expired),
-    "items.delete_by_key": Handler(delete_by_key),
-    "items.trim_log": Handler(trim_log),
+    "items.sweep": Handler(sweep_expired, frees=always),
+    "items.delete_by_key": Handler(delete_by_key, frees=always),
+    "items.trim_log": Handler(trim_log, frees=always),
     "items.reindex": Handler(reindex),
     "items.adopt_settings": Handler(adopt_settings),
 }

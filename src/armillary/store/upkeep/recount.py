@@ -10,6 +10,7 @@ import orjson
 
 from armillary.encoding.documents import unpack_header
 from armillary.engine.base import Reader
+from armillary.store.index.kinds.registry import KINDS
 from armillary.store.index.plan_cache import entries_of, plan_of
 from armillary.store.items.transaction import index_rows
 from armillary.store.rows import layout
@@ -31,9 +32,7 @@ DERIVED = (
     layout.CX,
     layout.UX,
     layout.TX,
-    layout.SX,
-    layout.FX,
-    layout.VX,
+    *(kind.prefix for kind in KINDS),
 )
 
 

@@ -12,7 +12,7 @@ many servers there are. Engines without round trips do not need this, and do not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from armillary.engine.base import CATALOG_SPACE, Command, Engine
@@ -33,13 +33,12 @@ class Watch:
     def __init__(self, engine: Engine, owner: str) -> None:
         self._engine = engine
         self._owner = f"{owner}-watch"
-        self._fences: Callable[[], Mapping[int, bytes]] | None = getattr(engine, "fences", None)
         self._epoch = 0
         self._seen: dict[Name, tuple[Signature, int]] = {}
 
     def elected(self) -> bool:
         """Whether this process looks at everything. It stays so until it is silent for long."""
-        if self._fences is None:
+        if not self._engine.fences_together:
             return True
         now_ms = self._engine.now_ms()
         if not self._epoch:
@@ -57,9 +56,9 @@ class Watch:
     def due(self, records: Iterable[ContainerRecord]) -> set[Name]:
         """Those to look at now; they count as looked at."""
         found = {(record.database, record.id): record for record in records}
-        if self._fences is None:
+        if not self._engine.fences_together:
             return set(found)
-        now_ms, fences = self._engine.now_ms(), self._fences()
+        now_ms, fences = self._engine.now_ms(), self._engine.fences()
         due: set[Name] = set()
         for name, record in found.items():
             signature = (record, tuple(fences.get(one.space) for one in record.ranges))

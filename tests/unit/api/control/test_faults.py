@@ -50,7 +50,7 @@ def test_each_effect_has_its_status(
 
 
 def test_point_reads_meet_faults_too(api: Api) -> None:
-    """They have a short way of their own, which must not be taken meanwhile."""
+    """They have a fast path of their own, which must not be taken meanwhile."""
     assert create(api, "1").status == 201
     headers = pk("a") | {"x-ms-activity-id": "x"}
     assert api.ask("GET", f"{DOCS}/1", headers=headers).status == 200

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 from tests.support.server_process import ServerProcess
-from tests.support.signed_http import SignedClient
 
 from armillary.api.control.metrics import FAMILIES
 from armillary.api.control.routes import ROUTES
 from armillary.api.core.faults import OPERATIONS
 
 PAGE = (Path(__file__).parents[4] / "docs" / "controls.md").read_text("utf-8")
-BLOCK = re.compile(r"```(sh|json)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```(toml|sh|json)\n(.*?)```", re.DOTALL)
 
 
 def shape(value: Any) -> Any:
@@ -32,21 +31,16 @@ def shape(value: Any) -> Any:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_examples_answer_as_shown(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path / "data", real=True)
+    blocks = BLOCK.findall(PAGE)
+    config = tmp_path / "armillary.toml"
+    config.write_text(blocks.pop(0)[1], "utf-8")
+    items, serve, *others = blocks.pop(0)[1].splitlines()
+    assert serve == "armillary serve &"
+    subprocess.run(["sh", "-ec", items], cwd=tmp_path, check=True, timeout=120)
+    server = ServerProcess(tmp_path / "data", real=True, options=["--config", str(config)])
     try:
         server.wait_until_ready()
-        signed = SignedClient(server.port)
-        assert signed.ask("POST", "/dbs", {"id": "shop"}).status == 201
-        for name in ("orders", "empty"):
-            key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
-            definition = {"id": name, "partitionKey": key}
-            assert signed.ask("POST", "/dbs/shop/colls", definition).status == 201
-        for number in range(20):
-            item = {"id": str(number), "pk": f"customer {number}"}
-            assert signed.create("dbs/shop/colls/orders", item).status == 201
-        signed.close()
-        blocks = BLOCK.findall(PAGE)
-        first = blocks.pop(0)[1].replace("localhost:8081", f"localhost:{server.port}")
+        first = "\n".join(others).replace("localhost:8081", f"localhost:{server.port}") + "\n"
         shown = 0
         for (kind, script), (next_kind, answer) in zip(blocks[::2], blocks[1::2], strict=True):
             assert (kind, next_kind) == ("sh", "json")

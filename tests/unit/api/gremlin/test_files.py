@@ -6,10 +6,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.gremlin_graphs import evaluate
+import pytest
+from tests.support.gremlin_graphs import MODERN, evaluate
 from typer.testing import CliRunner
 
 import armillary
+from armillary.account import Account
+from armillary.api.gremlin.graph.file_writing import edges_file
 from armillary.api.gremlin.graph.files import GraphFile
 from armillary.api.gremlin.graph.store import StoreGraph
 from armillary.cli import app
@@ -60,3 +63,54 @@ def test_graphson_lines_know_the_ends_of_their_edges(tmp_path: Path) -> None:
     assert not isinstance(city, BadInput)
     assert city["country"] == "SE"
     assert isinstance(wrong, BadInput)
+
+
+@pytest.mark.parametrize("name", ["graph.json", "graph.json.gz", "graph.csv", "graph.csv.gz"])
+def test_a_graph_goes_out_and_comes_back(tmp_path: Path, name: str) -> None:
+    """Every element with its values; only the ids of property values are new."""
+    first, second = (str(tmp_path / one) for one in ("first", "second"))
+    for data in (first, second):
+        with armillary.open(data) as account:
+            account.create_database("d").create_container("g", "/pk", physical_partitions=2)
+    scripts = [*MODERN, "g.V('1').property('half', 0.5).property('alive', true)"]
+    if ".csv" not in name:
+        scripts.append("g.V('1').property(list, 'name', 'Marko A.', 'since', 2001)")
+    with armillary.open(first) as account:
+        graph = StoreGraph(account.store.container("d", "g"), "pk", lambda: "x")
+        for text in scripts:
+            evaluate(graph, text)
+        before = contents(account)
+    run = CliRunner()
+    file = tmp_path / name
+    done = run.invoke(app, ["export", str(file), "--graph", "--data", first])
+    assert done.exit_code == 0, done.output
+    options = ["--graph", "--data", second, "--types", "pk=text"]
+    for one in (file, edges_file(file)) if ".csv" in name else (file,):
+        done = run.invoke(app, ["import", str(one), *options])
+        assert done.exit_code == 0, done.output
+    with armillary.open(second) as account:
+        assert contents(account) == before
+    assert not [*tmp_path.glob(".*"), *tmp_path.glob("*.part")]
+
+
+def contents(account: Account) -> list[str]:
+    graph = StoreGraph(account.store.container("d", "g"), "pk", lambda: "x")
+    vertices = evaluate(graph, "g.V().project('i','l','p').by(id).by(label).by(valueMap())")
+    meta = evaluate(graph, "g.V().properties().properties().value()")
+    edges = evaluate(
+        graph,
+        "g.E().project('i','l','a','b','p').by(id).by(label).by(outV().id()).by(inV().id()).by(valueMap())",
+    )
+    return sorted(map(repr, [*vertices, *edges])) + sorted(map(repr, meta))
+
+
+def test_what_a_table_has_no_place_for_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    data, file = str(tmp_path / "data"), tmp_path / "graph.csv"
+    with armillary.open(data) as account:
+        account.create_database("d").create_container("g", "/pk")
+        graph = StoreGraph(account.store.container("d", "g"), "pk", lambda: "x")
+        evaluate(graph, MODERN[0] + ".property(list, 'name', 'again')")
+    done = CliRunner().invoke(app, ["export", str(file), "--graph", "--data", data])
+    assert done.exit_code != 0
+    assert "several values" in done.output
+    assert not [one for one in (file, edges_file(file)) if one.exists()]

@@ -11,7 +11,7 @@ from tests.support.gremlin_graphs import MODERN, evaluate
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.gremlin.graph.store import StoreGraph
 from armillary.api.http.messages import Request
-from armillary.portal.graph_view import colours, crossing, graph_svg
+from armillary.portal.widgets.graph_view import colours, crossing, graph_svg
 from armillary.testing import Cosmos
 
 VERTICES = [

@@ -9,6 +9,7 @@ from bson import Int64
 from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.regex import Regex
+from tests.support.mongo import Wire
 
 from armillary.api.mongo.aggregate.pipeline import compile_pipeline
 from armillary.api.mongo.errors import MongoError
@@ -275,3 +276,22 @@ def test_strict_refuses_native_stages() -> None:
         with pytest.raises(MongoError) as caught:
             compile_pipeline(pipeline, strict, None)  # type: ignore[arg-type]
         assert caught.value.code == 40324
+
+
+def test_new_fields_come_in_the_order_of_their_names() -> None:
+    """As MongoDB since 5.0: whatever the order in the update, and numbers by value."""
+    wire = Wire()
+    wire.run({"insert": "c", "documents": [{"_id": 1}]})
+    update = {"$set": {"z": 1, "l.10": 1, "l.2": 1}, "$inc": {"b": 2}, "$rename": {"q": "y"}}
+    wire.run({"update": "c", "updates": [{"q": {"_id": 1}, "u": update}]})
+    (found,) = wire.run({"find": "c"})["cursor"]["firstBatch"]
+    assert list(found) == ["_id", "b", "l", "z"]
+    assert list(found["l"]) == ["2", "10"]
+
+
+@pytest.mark.parametrize("value", [".", ".."])
+def test_dots_are_ids(value: str) -> None:
+    wire = Wire()
+    assert wire.run({"insert": "c", "documents": [{"_id": value}]})["n"] == 1
+    found = wire.run({"find": "c", "filter": {"_id": value}})["cursor"]["firstBatch"]
+    assert found == [{"_id": value}]

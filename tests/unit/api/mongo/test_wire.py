@@ -7,12 +7,14 @@ import zlib
 from typing import Any
 
 import pytest
+from bson import Decimal128, Int64, Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.mongo import Wire, message
 
 from armillary.api.mongo.wire.frames import OP_COMPRESSED, OP_MSG, OP_QUERY, FrameReader, pack
-from armillary.encoding.bson_values import decode, encode
+from armillary.api.mongo.wire.messages import single_batch
+from armillary.encoding.bson.values import decode, encode
 
 
 @given(bodies=st.lists(st.binary(max_size=40), max_size=5), cut=st.integers(1, 7))
@@ -120,3 +122,23 @@ def test_a_damaged_message_never_raises(data: bytes, at: int, bit: int) -> None:
     good = bytearray(message({"find": "c", "filter": {"a": 1}, "$db": "db"}))
     good[at % len(good)] ^= 1 << bit
     Wire().send(bytes(good) + data)
+
+
+def test_a_limit_and_a_skip_beyond_any_list_are_answered() -> None:
+    wire = Wire()
+    wire.run({"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]})
+    most = Int64(2**63 - 1)
+    asked = {"find": "c", "sort": {"_id": 1}, "skip": most, "limit": most}
+    assert wire.run(asked)["cursor"]["firstBatch"] == []
+    found = wire.run(asked | {"skip": 1})["cursor"]["firstBatch"]
+    assert [one["_id"] for one in found] == [2]
+    assert wire.run(asked | {"limit": Decimal128("9E+30"), "skip": 0})["ok"] in (0.0, 1.0)
+
+
+@given(st.binary(max_size=30), st.text(max_size=10).filter(lambda text: "\0" not in text))
+def test_the_reply_to_a_point_find_is_the_encoded_one(data: bytes, name: str) -> None:
+    document = {"_id": 1, "data": data}
+    cursor = {"firstBatch": [document], "id": Int64(0), "ns": f"db.{name}"}
+    more = {"operationTime": Timestamp(5, 1)}
+    wanted = encode({"cursor": cursor, "ok": 1.0, **more})
+    assert single_batch(encode(document), f"db.{name}".encode(), encode(more)[4:-1]) == wanted

@@ -65,14 +65,19 @@ def test_what_begins_now_is_told_that_the_range_is_gone(filled: Api) -> None:
     assert filled.ask("GET", DOCS, None, feed).status == 410
 
 
-def test_a_range_that_was_merged_is_gone(filled: Api) -> None:
-    """What became of it reaches further than it did, so its rows would be mixed with others."""
+@pytest.mark.parametrize("text", [ORDERED, PLAIN])
+def test_who_is_in_the_middle_of_a_range_that_merges_goes_on(filled: Api, text: str) -> None:
+    """What became of it reaches further than it did: only its own rows are given."""
     store = filled.service.gateway.container("d", "c")
     begin_split(store, 0).run()
-    _, token = page(filled, PLAIN, 1)
+    first, token = page(filled, text, 1)
+    mine = first + rest(filled, text, 1, token)
     begin_merge(store, [1, 2]).run()
     store.refresh()
-    assert page(filled, PLAIN, 1, token) == ([], "gone")
+    found = first + rest(filled, text, 1, token)
+    assert sorted(found) == sorted(mine)
+    assert len(mine) < COUNT
+    assert page(filled, text, 1) == ([], "gone"), "what begins now"
 
 
 def test_a_range_that_never_was_is_gone(filled: Api) -> None:

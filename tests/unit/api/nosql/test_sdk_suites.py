@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from tests.support.nosql import Api, document, pk
+from tests.support.nosql import api as opened
 
 from armillary.api.core.settings import GatewaySettings
 from armillary.api.nosql.metadata.account import document as account_document
@@ -74,6 +76,32 @@ def test_a_delete_in_the_feed_of_all_versions_has_an_empty_current(api: Api) -> 
     assert rows[-1]["current"] == {}
 
 
+def test_all_versions_from_the_beginning_have_the_text_of_the_service(api: Api) -> None:
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    policy = {"retentionDuration": 5}
+    body = {"id": "v", "partitionKey": key, "changeFeedPolicy": policy}
+    assert api.ask("POST", "/dbs/d/colls", body).status == 201
+    found = api.ask("GET", "/dbs/d/colls/v/docs", headers={"a-im": "Full-Fidelity Feed"})
+    assert found.status == 400
+    text = "You must read the change feed from within the retention period."
+    assert text in document(found)["message"]
+
+
+def test_a_miss_in_a_range_without_writes_adds_nothing_to_a_session(api: Api) -> None:
+    """The JavaScript SDK merges the token of a 404 into its session."""
+    key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
+    many = {"x-ms-offer-throughput": "25100"}
+    assert api.ask("POST", "/dbs/d/colls", {"id": "s", "partitionKey": key}, many).status == 201
+    docs = "/dbs/d/colls/s/docs"
+    written = api.item({"id": "1", "pk": "k"}, docs).headers["x-ms-session-token"]
+    tokens = set()
+    for n in range(20):
+        missed = api.ask("GET", f"{docs}/1", headers=pk(n))
+        assert missed.status == 404
+        tokens.add(missed.headers.get("x-ms-session-token"))
+    assert tokens == {None, written}
+
+
 def test_a_hierarchical_key_with_a_missing_level_as_the_python_sdk_sends_it(api: Api) -> None:
     body = {
         "id": "h",
@@ -109,7 +137,8 @@ def test_a_bulk_body_has_the_limit_of_a_request(api: Api) -> None:
     ]
     found = api.ask("POST", DOCS, entries, BULK)
     assert found.status == 413
-    assert "Request size is too large" in document(found)["message"]
+    text = 'Message: {"Errors":["Request size is too large"]}\r\n'
+    assert text in document(found)["message"]
 
 
 def test_policies_that_the_service_takes_and_refuses(api: Api) -> None:
@@ -121,12 +150,42 @@ def test_policies_that_the_service_takes_and_refuses(api: Api) -> None:
     box = {"xmin": 0, "ymin": 0, "xmax": 9, "ymax": 9}
     index = {"path": "/p/*", "types": ["Point"], "boundingBox": box}
     body = {"id": "g", "partitionKey": key, "indexingPolicy": {"spatialIndexes": [index]}}
-    assert api.ask("POST", "/dbs/d/colls", body).status == 400
+    refused = api.ask("POST", "/dbs/d/colls", body)
+    assert refused.status == 400
+    assert "Geography" in document(refused)["message"]
+    for paths, reason in (
+        (["/id ds"], "Partition key paths must contain only valid characters and not contain a"),
+        (["id", "/id2"], "The partition key component definition path 'id' could not be accepted"),
+    ):
+        kind = "Hash" if len(paths) == 1 else "MultiHash"
+        bad = {"id": "p", "partitionKey": {"paths": paths, "kind": kind, "version": 2}}
+        refused = api.ask("POST", "/dbs/d/colls", bad)
+        assert (refused.status, reason in document(refused)["message"]) == (400, True)
+
+
+def test_a_continuation_of_a_query_is_an_object_of_json(api: Api) -> None:
+    """The JavaScript SDK parses it to tell it from a token of its own."""
+    for n in range(5):
+        api.item({"id": str(n), "pk": "a"})
+    query = {"x-ms-documentdb-isquery": "True", "content-type": "application/query+json"}
+    query |= pk("a") | {"x-ms-max-item-count": "2"}
+    found, token = [], None
+    while token != "":
+        headers = query | ({} if token is None else {"x-ms-continuation": token})
+        page = api.ask("POST", DOCS, {"query": "SELECT VALUE c.id FROM c"}, headers)
+        found += document(page)["Documents"]
+        token = page.headers.get("x-ms-continuation", "")
+        assert token == "" or json.loads(token)["token"]
+    assert found == [str(n) for n in range(5)]
+    for bad in ("{}", "{", '{"token":1}'):
+        again = api.ask("POST", DOCS, {"query": "SELECT 1"}, query | {"x-ms-continuation": bad})
+        assert again.status == 400
 
 
 def test_the_advertised_addresses_are_regions() -> None:
     addresses = ("http://localhost:8081/", "http://127.0.0.1:8081/")
-    told = account_document(GatewaySettings(advertise=addresses), "http://other:1/")
+    with opened(GatewaySettings(advertise=addresses)) as made:
+        told = account_document(made.gateway, "http://other:1/")
     readable: Any = told["readableLocations"]
     assert [one["databaseAccountEndpoint"] for one in readable] == list(addresses)
     assert len({one["name"] for one in readable}) == 2

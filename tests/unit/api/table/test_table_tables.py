@@ -5,12 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.table import STORAGE, TableApi, entity_path, error_of, table_api
+from tests.support.table import (
+    STORAGE,
+    TableApi,
+    entity_path,
+    error_of,
+    shared_key,
+    table_api,
+)
 
+from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Request
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput
@@ -84,7 +93,7 @@ def test_lists_have_filters_and_pages(api: TableApi) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a", "my_table", "啊齄丂狛狜", "=-{}!@", "a" * 254, "1", "Tables2"]
+    "name", ["a", "my_table", "啊齄丂狛狜", "=-{}!@", "a" * 254, "1", "1bad", "Tables2"]
 )
 def test_names_of_cosmos(api: TableApi, name: str) -> None:
     assert create(api, name).status == 201
@@ -104,6 +113,9 @@ def test_names_of_cosmos(api: TableApi, name: str) -> None:
         ("a#", "InvalidInput"),
         ("a?", "InvalidInput"),
         ("a ", "InvalidInput"),
+        ("Tables", "InvalidInput"),  # no request could name its entities
+        ("$batch", "InvalidInput"),
+        ("$settings", "InvalidInput"),
         (None, "InvalidInput"),
         (5, "InvalidInput"),
     ],
@@ -324,3 +336,64 @@ def test_a_write_that_breaks_the_form_is_refused(api: TableApi, item: dict[str, 
     with pytest.raises(BadInput):
         store.run(Operation("create", body=item), None)
     assert api.query("t") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Age eqq 5", "character 5: unexpected 'eqq'; eq, ne, gt, ge, lt, le is expected"),
+        ("Age = 5", "character 5: comparisons are written eq, ne, gt, ge, lt, le"),
+        ("a eq 1 && b", "character 8: conditions are joined by and, or"),
+        ("a eq 'x", "character 6: this text has no closing quote"),
+        ("a and (b eq 1", "character 7: this parenthesis is not closed"),
+        ("a eq", "character 5: a property or a value is missing"),
+        ("a eq 1 b", "character 8: unexpected 'b'; and, or, or the end is expected"),
+        ("a eq guid'x'", "character 6: \"guid'x'\" is not a value"),
+        ("1 eq 1", "character 1: one side of a comparison is a property"),
+    ],
+)
+def test_a_bad_filter_says_where_and_what(
+    api: TableApi, storage: TableApi, text: str, hint: str
+) -> None:
+    for one, sentence in (
+        (api, "Request url is invalid."),  # the service's whole answer; SDKs look for it
+        (storage, "One of the request inputs is not valid."),
+    ):
+        one.ask("POST", "/Tables", {"TableName": "hints"})
+        response = one.ask("GET", f"/hints()?$filter={quote(text)}")
+        assert error_of(response) == (400, "InvalidInput")
+        told = json.loads(response.body)["odata.error"]["message"]["value"]
+        assert told.startswith(f"{sentence} $filter, {hint}.\n")
+
+
+def test_a_bad_property_is_named(api: TableApi) -> None:
+    create(api, "t")
+    body = {"PartitionKey": "p", "RowKey": "r", "b": "!", "b@odata.type": "Edm.Binary"}
+    response = api.ask("POST", "/t", body)
+    told = json.loads(response.body)["odata.error"]["message"]["value"]
+    assert told.startswith("One of the input values is invalid. The property 'b': base64 is exp")
+
+
+def test_a_continuation_of_another_filter_is_refused(api: TableApi) -> None:
+    create(api, "t")
+    for number in range(4):
+        body = {"PartitionKey": "p", "RowKey": str(number), "n": number}
+        assert api.ask("POST", "/t", body).status == 201
+    first = api.ask("GET", "/t()?$top=2&$filter=n%20ge%200")
+    token = quote(first.headers["x-ms-continuation-NextPartitionKey"])
+    rest = f"&NextPartitionKey={token}&NextRowKey=NA"
+    assert api.ask("GET", f"/t()?$top=2&$filter=n%20ge%200{rest}").status == 200
+    other = api.ask("GET", f"/t()?$top=2&$filter=n%20ge%201{rest}")
+    assert error_of(other) == (400, "InvalidInput")
+
+
+def test_large_bodies_of_strangers_are_not_read(api: TableApi) -> None:
+    """A signature is over the headers, so the server asks before it takes the body."""
+    create(api, "t")
+    headers = {"host": "localhost:8902", "content-length": "1000000"}
+    refusal = api.service.screen(Request("POST", "/t", headers))
+    assert refusal is not None
+    assert refusal.status == 401
+    signed = headers | {"x-ms-date": api.date()}
+    signed["authorization"] = shared_key(EMULATOR_KEY, "localhost", "POST", "/t", signed)
+    assert api.service.screen(Request("POST", "/t", signed)) is None

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,59 @@ def test_an_error_survives_a_trip_between_processes(kind: type[BadQuery]) -> Non
 def test_a_lone_surrogate_in_the_text_can_be_quoted() -> None:
     error = syntax_error("SELECT '\ud800' FROM", 7, 10)
     assert error.payload["errors"][0]["message"] == "Syntax error, incorrect syntax near ''?''."
+
+
+# --- as recorded in the baselines of the .NET SDK -----------------------------------------------
+
+
+def codes(text: str) -> list[Any]:
+    with pytest.raises(BadQuery) as caught:
+        bind(parse(text))
+    return [one.code for one in caught.value.errors]
+
+
+JOINS = " ".join(f"JOIN t{n} IN c.tags" for n in range(12))
+
+
+def test_a_fusion_of_one_score_is_no_score() -> None:
+    assert codes('SELECT * FROM c ORDER BY RANK RRF(FullTextScore(c.t, "x"))') == ["SC2221"]
+
+
+def test_a_page_in_a_subquery_is_told_before_the_number_of_joins() -> None:
+    inner = "(SELECT VALUE y FROM y IN c.tags OFFSET 0 LIMIT 1)"
+    assert codes(f"SELECT VALUE x FROM c {JOINS} JOIN x IN {inner}") == ["SC2204"]
+    assert codes(f"SELECT VALUE 1 FROM c {JOINS}") == [None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT VALUE v FROM c JOIN (SELECT DISTINCT VALUE t FROM t IN c.tags) AS v ORDER BY v",
+        "SELECT VALUE v FROM c JOIN (SELECT DISTINCT t.a FROM t IN c.tags) AS v ORDER BY v.a",
+    ],
+)
+def test_an_order_by_a_joined_subquery_is_refused_as_correlated(text: str) -> None:
+    with pytest.raises(RefusedQuery, match="Order-by over correlated collections"):
+        bind(parse(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_path"),
+    [
+        ('SELECT VALUE r FROM (SELECT VALUE {"f": c.a} FROM c) AS r ORDER BY r["f"]', True),
+        ('SELECT VALUE r FROM (SELECT VALUE {"f": {"g": c.a.b}} FROM c) AS r ORDER BY r.f.g', True),
+        ("SELECT VALUE r FROM (SELECT c.a AS f FROM c) AS r ORDER BY r.f", False),
+        ("SELECT VALUE r FROM (SELECT VALUE c FROM c) AS r ORDER BY r.a", True),
+        ("SELECT VALUE r FROM (SELECT VALUE c FROM c) AS r ORDER BY r", False),
+        ('SELECT VALUE r FROM (SELECT VALUE {"f": c.a + 1} FROM c) AS r ORDER BY r.f', False),
+        ('SELECT VALUE r FROM (SELECT VALUE {"f": c.a} FROM c) AS r ORDER BY r.g', False),
+        ("SELECT VALUE r FROM (SELECT DISTINCT c.a FROM c) AS r ORDER BY r.a", False),
+    ],
+)
+def test_an_order_by_a_member_of_a_built_object_is_one_by_its_path(
+    text: str, is_path: bool
+) -> None:
+    if is_path:
+        bind(parse(text))
+    else:
+        assert codes(text) == [2206]

@@ -17,6 +17,7 @@ import orjson
 
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import Document
+from armillary.encoding.documents import json_offset
 from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import Coefficients, query_ru
@@ -24,7 +25,7 @@ from armillary.query.access.term_ranges import equal_to
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.paths import path_hash
 from armillary.store.items.containers import ContainerStore
-from armillary.store.items.reading import Stored
+from armillary.store.items.reading import body_bytes
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
 
@@ -34,8 +35,10 @@ RID_BYTES: Final = 8
 
 
 class _Found(NamedTuple):
-    items: list[Stored] | None
-    """None: not here."""
+    items: list[bytes] | None
+    """As they are stored. None: not here."""
+    size: int
+    """Of their bodies, in bytes."""
     end: bytes
     """Of the range that was read: a split may have made it shorter."""
 
@@ -62,25 +65,21 @@ def indexed_edges(
         began = perf_counter()
 
         def read(state: ContainerState, owner: Range, reader: Reader) -> _Found:
-            return _Found(_read(reader, spans), owner.end)
+            items = _read(reader, spans)
+            return _Found(items, sum(map(body_bytes, items or ())), owner.end)
 
-        items, at = store.look(at, read, cost=_cost, operation="query")
-        if items is None:
+        page = store.look(at, read, cost=_cost, operation="query")
+        if page.items is None:
             return None
-        sizes = [one.body_bytes for one in items]
-        costs.note(
-            1,
-            len(items),
-            sum(sizes),
-            perf_counter() - began,
-            _cost(_Found(items, at), store.profile),
-        )
-        found += [orjson.loads(one.text) for one in items]
+        at = page.end
+        ru = _cost(page, store.profile)
+        costs.note(1, len(page.items), page.size, perf_counter() - began, ru)
+        found += [orjson.loads(one[json_offset(one) :]) for one in page.items]
     costs.queries += 1
     return found
 
 
-def _read(reader: Reader, spans: Sequence[tuple[bytes, bytes]]) -> list[Stored] | None:
+def _read(reader: Reader, spans: Sequence[tuple[bytes, bytes]]) -> list[bytes] | None:
     if unpack_meta(reader.meta).stale_items:
         return None
     rids: set[bytes] = set()
@@ -90,10 +89,8 @@ def _read(reader: Reader, spans: Sequence[tuple[bytes, bytes]]) -> list[Stored] 
         if len(rids) > ENTRIES_MAX:
             return None
     values = reader.get_many([layout.DOC + rid for rid in sorted(rids)])
-    return [Stored(value) for value in values if value is not None]
+    return [value for value in values if value is not None]
 
 
 def _cost(found: _Found, profile: Coefficients) -> float:
-    items = found.items or ()
-    size = sum(one.body_bytes for one in items)
-    return query_ru(1, len(items), size, size, profile=profile)
+    return query_ru(1, len(found.items or ()), found.size, found.size, profile=profile)

@@ -55,6 +55,12 @@ class Graph(Protocol):
         """The edges of each vertex that leave it, or arrive at it."""
         ...
 
+    def ends(
+        self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
+    ) -> list[list[Ref]]:
+        """The other ends of those edges."""
+        ...
+
     def find(self, refs: Sequence[Ref]) -> list[Vertex | None]:
         """Vertices by key and id, in the order asked for."""
         ...

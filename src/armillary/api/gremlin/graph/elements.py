@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
+import orjson
+
 from armillary.values import JSON
 
 EDGE: Final = "_isEdge"
+EDGE_WORDS: Final = b'"_isEdge":true'
 OUT_ID: Final = "_vertexId"
 OUT_LABEL: Final = "_vertexLabel"
 IN_ID: Final = "_sink"
@@ -64,15 +67,41 @@ class VertexProperty:
 
 
 class Vertex:
-    __slots__ = ("document", "id", "label", "partition", "partition_name")
+    """A vertex that a hop arrives at is known by its key and id before its document is parsed; most
+    of them are only passed on the way to others."""
+
+    __slots__ = ("_document", "_text", "id", "partition", "partition_name")
 
     def __init__(self, document: Document, partition_name: str) -> None:
-        self.document = document
+        self._document: Document | None = document
+        self._text = b""
         self.id = str(document["id"])
-        label = document.get("label", "vertex")
-        self.label = label if isinstance(label, str) else str(label)
         self.partition_name = partition_name
         self.partition: JSON = document.get(partition_name)
+
+    @classmethod
+    def stored(cls, text: bytes, ref: Ref, partition_name: str) -> Vertex:
+        """`text`: the document of `ref` as it is stored."""
+        made = cls.__new__(cls)
+        made._document = None
+        made._text = text
+        made.partition, made.id = ref
+        made.partition_name = partition_name
+        return made
+
+    @property
+    def document(self) -> Document:
+        if self._document is None:
+            self._document = orjson.loads(self._text)
+        return self._document
+
+    @document.setter
+    def document(self, new: Document) -> None:
+        self._document = new
+
+    @property
+    def label(self) -> str:
+        return str(self.document.get("label", "vertex"))
 
     @property
     def key(self) -> tuple[str, JSON, str]:
@@ -165,3 +194,8 @@ Owner = Vertex | Edge | VertexProperty
 
 def is_edge(document: Document) -> bool:
     return document.get(EDGE) is True
+
+
+def is_edge_text(text: bytes) -> bool:
+    """The same of a stored document, which is parsed only if the words are somewhere in it."""
+    return EDGE_WORDS in text and is_edge(orjson.loads(text))

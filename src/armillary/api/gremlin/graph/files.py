@@ -1,8 +1,8 @@
 """Graphs in files as documents of a container: for `armillary import --graph`.
 
     CSV        ~id, ~label and a column for each property: vertices
-               ~id, ~label, ~from, ~to, properties: edges; ~fromKey and ~toKey, or the file of the
-               vertices, say in which partitions their ends are
+               ~id, ~label, ~from, ~to, properties: edges. ~fromKey and ~toKey (with ~fromLabel and
+               ~toLabel), or the file of the vertices, say in which partitions their ends are
     GraphSON   one vertex with its outgoing edges on each line (TinkerPop's adjacency list)
 
 A broken row does not end the reading: in its place comes what is wrong with it.
@@ -20,24 +20,16 @@ from typing import IO, Any, Final, cast
 import orjson
 
 from armillary.api.gremlin.errors import ScriptError
-from armillary.api.gremlin.graph.elements import (
-    EDGE,
-    IN_ID,
-    IN_LABEL,
-    IN_PARTITION,
-    META,
-    OUT_ID,
-    OUT_LABEL,
-    RESERVED,
-    VALUE,
-    Document,
-)
+from armillary.api.gremlin.graph import elements
+from armillary.api.gremlin.graph.elements import Document
 from armillary.api.gremlin.wire.graphson import untagged
 from armillary.declare.item_files import read_entries
 from armillary.errors import BadInput
 from armillary.values import JSON
 
-OWN: Final = frozenset({"~id", "~label", "~from", "~to", "~fromKey", "~toKey"})
+OWN: Final = frozenset({
+    "~id", "~label", "~from", "~to", "~fromKey", "~toKey", "~fromLabel", "~toLabel",
+})  # fmt: skip
 PLAIN: Final = "ttl"
 
 
@@ -52,10 +44,17 @@ class Known:
 class GraphFile:
     """A file as documents for a graph whose partition key is `key`."""
 
-    def __init__(self, key: str, vertices: Path | None = None) -> None:
-        """`vertices`: a CSV file with the vertices that edges lie between."""
+    def __init__(
+        self,
+        key: str,
+        vertices: Path | None = None,
+        types: Mapping[str, str] | None = None,
+    ) -> None:
+        """`vertices`: a CSV file with the vertices that edges lie between. `types`: of columns,
+        where cells mislead."""
         self._key = key
         self._vertices = vertices
+        self._types = types
         self._known: dict[str, Known] | None = None
 
     def documents(self, source: Path) -> Iterator[Document | BadInput]:
@@ -63,10 +62,23 @@ class GraphFile:
             return self._csv(source)
         return self._graphson(source)
 
+    @staticmethod
+    def count(source: Path) -> int:
+        """About how many elements it has, for a progress bar."""
+        lines = edges = 0
+        try:
+            with _open(source) as file:
+                for line in file:
+                    lines += 1
+                    edges += line.count(b'"inV"')
+        except (OSError, EOFError):
+            return 0  # reading it will say what is wrong
+        return lines + edges - (1 if ".csv" in source.suffixes else 0)
+
     # --- CSV --------------------------------------------------------------------------------------
 
     def _csv(self, source: Path) -> Iterator[Document | BadInput]:
-        for number, row in enumerate(read_entries(source), 1):
+        for number, row in enumerate(read_entries(source, self._types), 1):
             try:
                 if isinstance(row, BadInput):
                     raise row
@@ -94,18 +106,28 @@ class GraphFile:
             for name, value in row.items()
             if name not in OWN and name not in ("id", "label")
         }
-        ends = [
-            Known(row[name], "") if name in row else self._find(id)
-            for id, name in ((source, "~fromKey"), (target, "~toKey"))
-        ]
+        ends = [self._end(row, source, "~from"), self._end(row, target, "~to")]
         id = str(row.get("~id", row.get("id", f"{source}-{number}")))
         label = str(row.get("~label", row.get("label", "edge")))
         return self._edge_document(id, label, (source, ends[0]), (target, ends[1]), properties)
 
-    def _find(self, id: str) -> Known:
+    def _end(self, row: Mapping[str, Any], id: str, side: str) -> Known:
+        """What the row itself says of an end; for the rest the file of the vertices."""
+        partition, label = row.get(f"{side}Key"), row.get(f"{side}Label")
+        if partition is None:
+            return self._find(id)
+        if label is None:
+            known = self._vertices_known().get(id)
+            label = "vertex" if known is None else known.label
+        return Known(partition, str(label))
+
+    def _vertices_known(self) -> dict[str, Known]:
         if self._known is None:
             self._known = {} if self._vertices is None else self._read_vertices(self._vertices)
-        found = self._known.get(id)
+        return self._known
+
+    def _find(self, id: str) -> Known:
+        found = self._vertices_known().get(id)
         if found is None:
             raise BadInput(
                 f"Nothing says in which partition the vertex {id} is: give ~fromKey and ~toKey, or "
@@ -116,7 +138,7 @@ class GraphFile:
     def _read_vertices(self, source: Path) -> dict[str, Known]:
         return {
             _id(row): Known(row.get(self._key), str(row.get("~label", "vertex")))
-            for row in read_entries(source)
+            for row in read_entries(source, self._types)
             if not isinstance(row, BadInput)
         }
 
@@ -126,10 +148,10 @@ class GraphFile:
         """Twice through the file: an edge may lead to a vertex that comes later."""
         self._known = {
             str(vertex["id"]): Known(self._partition(vertex), str(vertex.get("label", "vertex")))
-            for vertex in _lines(source)
+            for vertex in read_lines(source)
             if not isinstance(vertex, BadInput)
         }
-        for vertex in _lines(source):
+        for vertex in read_lines(source):
             if isinstance(vertex, BadInput):
                 yield vertex
                 continue
@@ -169,13 +191,17 @@ class GraphFile:
     def _put(
         self, document: Document, name: str, values: list[tuple[Any, Mapping[str, Any] | None]]
     ) -> None:
-        if name in RESERVED:
+        if name in elements.RESERVED:
             raise BadInput(f"The property name '{name}' is reserved.")
         if name == PLAIN:
             document[name] = values[0][0]
             return
         document[name] = [
-            {"id": _new_id(), VALUE: value, **({META: dict(meta)} if meta else {})}
+            {
+                "id": _new_id(),
+                elements.VALUE: value,
+                **({elements.META: dict(meta)} if meta else {}),
+            }
             for value, meta in values
             if value is not None
         ]
@@ -188,19 +214,19 @@ class GraphFile:
         target: tuple[str, Known],
         properties: Mapping[str, Any],
     ) -> Document:
-        wrong = (RESERVED | {self._key}) & properties.keys()
+        wrong = (elements.RESERVED | {self._key}) & properties.keys()
         if wrong:
             raise BadInput(f"The property name '{min(wrong)}' is reserved.")
         return {
             "id": id,
             "label": label,
             **properties,
-            EDGE: True,
-            OUT_ID: source[0],
-            OUT_LABEL: source[1].label,
-            IN_ID: target[0],
-            IN_LABEL: target[1].label,
-            IN_PARTITION: target[1].partition,
+            elements.EDGE: True,
+            elements.OUT_ID: source[0],
+            elements.OUT_LABEL: source[1].label,
+            elements.IN_ID: target[0],
+            elements.IN_LABEL: target[1].label,
+            elements.IN_PARTITION: target[1].partition,
             self._key: source[1].partition,
         }
 
@@ -216,7 +242,8 @@ def _open(source: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(source)) if source.suffix == ".gz" else source.open("rb")
 
 
-def _lines(source: Path) -> Iterator[dict[str, Any] | BadInput]:
+def read_lines(source: Path) -> Iterator[dict[str, Any] | BadInput]:
+    """The vertices of a GraphSON file."""
     try:
         with _open(source) as file:
             for line in file:

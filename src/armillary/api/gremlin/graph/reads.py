@@ -7,15 +7,13 @@ query        everything that passes a filter, page by page; in one logical parti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Any
-
-import orjson
+from typing import Any, Final, NamedTuple
 
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import Document, Ref
-from armillary.encoding.documents import check_id
+from armillary.encoding.documents import json_offset
 from armillary.engine.base import Reader
 from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
@@ -24,10 +22,12 @@ from armillary.partition.request_units import Coefficients, feed_ru, miss_ru, re
 from armillary.query.run.sql import plan_of, run_plan
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
-from armillary.store.items.reading import Stored, read_many
+from armillary.store.items.reading import body_bytes, read_values
 from armillary.store.items.requests import Key
 from armillary.store.rows.secondary import id_part
 from armillary.values import JSON, UNDEFINED
+
+KEYS_KEPT_MAX: Final = 4096  # places of key values; some hundred bytes each
 
 
 def key_values(partition: JSON) -> tuple[Any, ...]:
@@ -35,31 +35,71 @@ def key_values(partition: JSON) -> tuple[Any, ...]:
     return (UNDEFINED,) if partition is None else (partition,)
 
 
-def multi_read(store: ContainerStore, wanted: Sequence[Ref], costs: Costs) -> list[Document | None]:
-    """Documents by (partition key, id), in the order asked for. One alone is a point read."""
+class KeyPlaces:
+    """Where key values are in one container: each is hashed once. Shared between traversals and
+    threads, for one version of the container at a time."""
+
+    def __init__(self) -> None:
+        self._known: tuple[ContainerState | None, dict[Any, KeyPlace]] = (None, {})
+
+    def of(self, state: ContainerState) -> dict[Any, KeyPlace]:
+        """Those that are known already, by `key_name`; `place` adds to them."""
+        known_of, known = self._known
+        if known_of is not state or len(known) > KEYS_KEPT_MAX:
+            known = {}
+            self._known = (state, known)
+        return known
+
+
+KeyPlace = tuple[Range, Key]
+"""The physical partition, and the logical one."""
+
+
+def key_name(partition: JSON) -> Any:
+    """true and 1 are two keys."""
+    return partition if type(partition) is str else (type(partition), partition)
+
+
+def place(state: ContainerState, partition: JSON, known: dict[Any, KeyPlace]) -> KeyPlace:
+    name = key_name(partition)
+    found = known.get(name)
+    if found is None:
+        epk, key = key_in(state, key_values(partition))
+        found = known[name] = (state.table.find(epk), key)
+    return found
+
+
+def multi_read(
+    store: ContainerStore, wanted: Sequence[Ref], costs: Costs, places: KeyPlaces
+) -> list[bytes | None]:
+    """Documents, as JSON, by (partition key, id), in the order asked for. One alone is a point
+    read. HOT: the ends of every hop."""
     if len(wanted) == 1:
-        return [_point_read(store, wanted[0], costs)]
-    found: list[Document | None] = [None] * len(wanted)
-    places: dict[Any, list[int]] = {}
-    for at, (partition, id) in enumerate(wanted):
-        places.setdefault((type(partition), partition, id), []).append(at)
-    left = [(partition, id) for (_, partition, id) in places if _is_id(id)]
+        return [point_read(store, wanted[0], costs)]
+    found: dict[Ref, bytes] = {}
+    names = [_ref_name(ref) for ref in wanted]
+    left: Collection[Ref] = dict.fromkeys(names)
     for _ in range(ROUNDS_MAX):
         if not left:
-            return found
-        left = _round(store, left, places, found, costs)
+            return [found.get(name) for name in names]
+        left = _round(store, left, found, costs, places)
     raise RangeGone
 
 
-def _is_id(id: str) -> bool:
-    try:
-        check_id(id)
-    except BadInput:
-        return False
-    return True
+class _Other(NamedTuple):
+    """A key that is no text, in the name of a ref."""
+
+    type: type
+    value: JSON
 
 
-def _point_read(store: ContainerStore, wanted: Ref, costs: Costs) -> Document | None:
+def _ref_name(ref: Ref) -> Ref:
+    """Refs that name one document are equal, others are not."""
+    partition = ref[0]
+    return ref if type(partition) is str else (_Other(type(partition), partition), ref[1])
+
+
+def point_read(store: ContainerStore, wanted: Ref, costs: Costs) -> bytes | None:
     partition, id = wanted
     began = perf_counter()
     costs.reads += 1
@@ -72,85 +112,98 @@ def _point_read(store: ContainerStore, wanted: Ref, costs: Costs) -> Document | 
         return None
     size = stored.body_bytes
     costs.note(1, 1, size, perf_counter() - began, read_ru(size, profile=store.profile))
-    document: Document = orjson.loads(stored.text)
-    return document
+    return stored.text
 
 
 def _round(
     store: ContainerStore,
-    left: list[Ref],
-    places: Mapping[Any, list[int]],
-    found: list[Document | None],
+    left: Collection[Ref],
+    found: dict[Ref, bytes],
     costs: Costs,
+    places: KeyPlaces,
 ) -> list[Ref]:
     """Each physical partition once; what had moved meanwhile is left for the next round."""
-    state = store.state
-    keys = _Keys(state)
-    by_owner: dict[Range, list[Ref]] = {}
-    for ref in left:
-        by_owner.setdefault(keys.of(ref[0])[0], []).append(ref)
     later: list[Ref] = []
-    for owner, refs in by_owner.items():
-        later += _owner_read(store, owner, keys, refs, places, found, costs)
+    for part in _by_owner(store.state, left, places).values():
+        later += _owner_read(store, part, found, costs, places)
     return later
 
 
-class _Keys:
-    """Where the keys of one read are, each computed once."""
+class _Part(NamedTuple):
+    """What one physical partition is asked for."""
 
-    def __init__(self, state: ContainerState) -> None:
-        self.state = state
-        self._known: dict[Any, tuple[Range, Key]] = {}
+    owner: Range
+    refs: list[Ref]
+    wanted: list[tuple[Key, str, bytes]]
 
-    def of(self, partition: JSON) -> tuple[Range, Key]:
-        which = partition if type(partition) is str else (type(partition), partition)
-        known = self._known.get(which)
-        if known is None:
-            epk, key = key_in(self.state, key_values(partition))
-            known = self._known[which] = (self.state.table.find(epk), key)
-        return known
+
+def _by_owner(
+    state: ContainerState, refs: Collection[Ref], places: KeyPlaces
+) -> dict[bytes, _Part]:
+    """By the start of each range."""
+    known = places.of(state)
+    found: dict[bytes, _Part] = {}
+    for ref in refs:
+        partition, id = ref
+        if type(partition) is _Other:
+            partition = partition.value
+        owner, key = place(state, partition, known)
+        part = found.get(owner.start)
+        if part is None:
+            part = found[owner.start] = _Part(owner, [], [])
+        try:
+            part.wanted.append((key, id, id_part(id)))
+        except UnicodeEncodeError:
+            continue  # half a character: no item has such an id
+        part.refs.append(ref)
+    return found
 
 
 def _owner_read(
     store: ContainerStore,
-    owner: Range,
-    keys: _Keys,
-    refs: list[Ref],
-    places: Mapping[Any, list[int]],
-    found: list[Document | None],
+    part: _Part,
+    found: dict[Ref, bytes],
     costs: Costs,
+    places: KeyPlaces,
 ) -> list[Ref]:
     began = perf_counter()
-    moved: list[Ref] = []
+    placed_in = store.state
+    asked = part
 
-    def read(state: ContainerState, range: Range, reader: Reader) -> list[Stored | None]:
-        moved.clear()
-        mine: list[tuple[Key, str, bytes]] = []
-        asked.clear()
-        known = keys if state is keys.state else _Keys(state)
-        for ref in refs:
-            holder, key = known.of(ref[0])
-            if holder == range:
-                asked.append(ref)
-                mine.append((key, ref[1], id_part(ref[1])))
-            else:
-                moved.append(ref)
-        return read_many(reader, mine, state.definition.default_ttl, store.now_s())
+    def read(state: ContainerState, range: Range, reader: Reader) -> _Read:
+        nonlocal asked
+        asked = part
+        if state is not placed_in:
+            again = _by_owner(state, part.refs, places)
+            asked = again.get(range.start, _Part(range, [], []))
+        ttl = state.definition.default_ttl
+        stored = read_values(reader, asked.wanted, ttl, store.now_s())
+        return _Read(stored, [0 if one is None else body_bytes(one) for one in stored])
 
-    asked: list[Ref] = []
-    stored = store.look(owner.start, read, cost=_cost, operation="read")
-    for (partition, id), one in zip(asked, stored, strict=True):
-        if one is not None:
-            for at in places[type(partition), partition, id]:
-                found[at] = orjson.loads(one.text)
-    there = [one.body_bytes for one in stored if one is not None]
-    costs.reads += len(asked)
-    costs.note(1, len(there), sum(there), perf_counter() - began, _cost(stored, store.profile))
-    return moved
+    stored, sizes = store.look(part.owner.start, read, cost=_cost, operation="read")
+    count = 0
+    for ref, value in zip(asked.refs, stored, strict=True):
+        if value is not None:
+            found[ref] = value[json_offset(value) :]
+            count += 1
+    costs.reads += len(asked.refs)
+    ru = feed_ru(sizes, profile=store.profile)
+    costs.note(1, count, sum(sizes), perf_counter() - began, ru)
+    if asked is part:
+        return []
+    done = set(asked.refs)
+    return [ref for ref in part.refs if ref not in done]
 
 
-def _cost(stored: list[Stored | None], profile: Coefficients) -> float:
-    return feed_ru([0 if one is None else one.body_bytes for one in stored], profile=profile)
+class _Read(NamedTuple):
+    items: list[bytes | None]
+    """As they are stored."""
+    sizes: list[int]
+    """Of their bodies; 0 for those that are not there."""
+
+
+def _cost(read: _Read, profile: Coefficients) -> float:
+    return feed_ru(read.sizes, profile=profile)
 
 
 def query(

@@ -12,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+import orjson
+
 from armillary.api.gremlin.graph.adjacency import indexed_edges
 from armillary.api.gremlin.graph.base import Ask, NewProperty, Side
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import (
     IN_ID,
+    IN_PARTITION,
     OUT_ID,
     Document,
     Edge,
@@ -25,13 +28,21 @@ from armillary.api.gremlin.graph.elements import (
     Vertex,
     VertexProperty,
     is_edge,
+    is_edge_text,
 )
 from armillary.api.gremlin.graph.questions import IS_EDGE, IS_VERTEX, Question, fixed_values
-from armillary.api.gremlin.graph.reads import key_values, multi_read, query
+from armillary.api.gremlin.graph.reads import (
+    KeyPlaces,
+    key_name,
+    key_values,
+    multi_read,
+    place,
+    query,
+)
 from armillary.api.gremlin.graph.writes import Writer
 from armillary.api.gremlin.machine.values import equal, hash_key
-from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
-from armillary.store.items.containers import ContainerStore, key_in
+from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON
 
 FIRST_PAGE: Final = 100
@@ -48,9 +59,12 @@ class StoreGraph:
         new_id: Callable[[], str],
         *,
         guarded: bool = False,
+        places: KeyPlaces | None = None,
     ) -> None:
-        """`guarded`: the traversal compares etags, so that writes must meet what was read."""
+        """`guarded`: the traversal compares etags, so that writes must meet what was read.
+        `places`: of keys, when other traversals of the container share them."""
         self._store = store
+        self._places = places or KeyPlaces()
         self._partition_name = partition_name
         self.costs = Costs()
         self.writer = Writer(store, partition_name, new_id, self.costs, guarded)
@@ -84,8 +98,8 @@ class StoreGraph:
                 names = []
         if pairs:
             distinct = list({(hash_key(a), b): (a, b) for a, b in pairs}.values())
-            found = multi_read(self._store, distinct, self.costs)
-            yield [one for one in found if one is not None]
+            found = multi_read(self._store, distinct, self.costs, self._places)
+            yield [orjson.loads(one) for one in found if one is not None]
         if names or not ids:
             yield from self._search(ask, names, partitions, edges=edges)
 
@@ -128,36 +142,57 @@ class StoreGraph:
     def adjacent(
         self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
     ) -> list[list[Edge]]:
+        name = self._partition_name
+        found: list[list[Edge]] = [[] for _ in vertices]
+        for document, _, numbers in self._joined(vertices, side, labels):
+            edge = Edge(document, name)
+            for at in numbers:
+                found[at].append(edge)
+        return found
+
+    def ends(
+        self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
+    ) -> list[list[Ref]]:
+        found: list[list[Ref]] = [[] for _ in vertices]
+        for _, ref, numbers in self._joined(vertices, side, labels):
+            for at in numbers:
+                found[at].append(ref)
+        return found
+
+    def _joined(
+        self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
+    ) -> Iterator[tuple[Document, Ref, list[int]]]:
+        """(edge, its other end, which of the vertices it belongs to). HOT: every edge."""
         places: dict[Any, list[int]] = {}
         for at, one in enumerate(vertices):
-            places.setdefault((hash_key(one.partition), one.id), []).append(at)
-        found: list[list[Edge]] = [[] for _ in vertices]
-        pages = self._leaving if side == "out" else self._arriving
+            places.setdefault((key_name(one.partition), one.id), []).append(at)
+        leaving = side == "out"
         name = self._partition_name
-        for documents in pages(vertices, labels):
+        for documents in (self._leaving if leaving else self._arriving)(vertices, labels):
             for document in documents:
-                edge = Edge(document, name)
-                partition, id = edge.out_ref if side == "out" else edge.in_ref
-                for at in places.get((hash_key(partition), id), ()):
-                    found[at].append(edge)
-        return found
+                partition = document.get(name)
+                out = (partition, str(document.get(OUT_ID)))
+                arriving = (document.get(IN_PARTITION, partition), str(document.get(IN_ID)))
+                own, other = (out, arriving) if leaving else (arriving, out)
+                if type(own[0]) is str:
+                    numbers = places.get(own)
+                else:
+                    numbers = places.get((key_name(own[0]), own[1]))
+                if numbers is not None:
+                    yield document, other, numbers
 
     def _leaving(
         self, vertices: Sequence[Vertex], labels: Sequence[str]
     ) -> Iterator[list[Document]]:
         """From each physical partition that owns some of the vertices."""
         state = self._store.state
-        owners: dict[Any, Range] = {}
-        by_owner: dict[Range, set[str]] = {}
+        known = self._places.of(state)
+        by_owner: dict[tuple[bytes, bytes], set[str]] = {}
         for one in vertices:
-            which = hash_key(one.partition)
-            owner = owners.get(which)
-            if owner is None:
-                owner = state.table.find(key_in(state, key_values(one.partition))[0])
-                owners[which] = owner
-            by_owner.setdefault(owner, set()).add(one.id)
-        for owner, ids in by_owner.items():
-            yield from self._edges_in(owner.start, owner.end, OUT_ID, ids, labels)
+            owner, _ = place(state, one.partition, known)
+            by_owner.setdefault((owner.start, owner.end), set()).add(one.id)
+        for (start, end), ids in by_owner.items():
+            yield from self._edges_in(start, end, OUT_ID, ids, labels)
 
     def _arriving(
         self, vertices: Sequence[Vertex], labels: Sequence[str]
@@ -192,8 +227,11 @@ class StoreGraph:
         if not refs:
             return []
         name = self._partition_name
-        found = multi_read(self._store, refs, self.costs)
-        return [None if one is None or is_edge(one) else Vertex(one, name) for one in found]
+        found = multi_read(self._store, refs, self.costs, self._places)
+        return [
+            None if text is None or is_edge_text(text) else Vertex.stored(text, ref, name)
+            for ref, text in zip(refs, found, strict=True)
+        ]
 
     # --- writing ----------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from armillary.api.gremlin.graph.elements import (
     Vertex,
     VertexProperty,
 )
-from armillary.api.gremlin.graph.reads import key_values, multi_read
+from armillary.api.gremlin.graph.reads import key_values, point_read
 from armillary.api.gremlin.machine.values import equal
 from armillary.errors import DbError, NotFound, PreconditionFailed
 from armillary.store.items.containers import ContainerStore
@@ -226,10 +226,10 @@ class Writer:
                     raise
             else:
                 return
-            (found,) = multi_read(self._store, [(element.partition, element.id)], self.costs)
+            found = point_read(self._store, (element.partition, element.id), self.costs)
             if found is None:
                 raise NotFound
-            current = found
+            current = orjson.loads(found)
         raise PreconditionFailed
 
     # --- deleting ---------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ class Run:
     system: frozenset[str] = frozenset()
     """System properties that are visible."""
     partitions: tuple[Any, ...] | None = None
+    write_partition: Any = None
+    """Of PartitionStrategy: the key of new vertices that name none."""
     side_effects: dict[str, Any] = field(default_factory=dict)
     note: Callable[[Step, int, float], None] | None = None
     """For executionProfile: a step, how many results, and the seconds it took."""

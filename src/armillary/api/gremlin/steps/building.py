@@ -12,17 +12,9 @@ from typing import Any, Final
 
 from armillary.api.gremlin.errors import Position, ScriptError, no_method, no_symbol
 from armillary.api.gremlin.graph.base import Condition
+from armillary.api.gremlin.language import nodes
 from armillary.api.gremlin.language.names import BARE
-from armillary.api.gremlin.language.nodes import (
-    Binding,
-    Call,
-    Chain,
-    Enum,
-    ListOf,
-    MapOf,
-    Predicate,
-    Strategy,
-)
+from armillary.api.gremlin.language.nodes import Call, Chain
 from armillary.api.gremlin.machine.predicates import P
 from armillary.api.gremlin.machine.running import Step
 from armillary.api.gremlin.machine.values import Map
@@ -35,7 +27,7 @@ from armillary.api.gremlin.steps.repeat import RepeatStep
 from armillary.api.gremlin.steps.table import MODULATORS, STEPS
 from armillary.api.gremlin.steps.writes import AddEdgeStep, PropertyStep, Writing
 
-REPEAT_WORDS: Final = frozenset({"times", "until", "emit"})
+REPEAT_WORDS: Final = frozenset({"repeat", "times", "until", "emit"})
 PAIRS: Final = frozenset({"inside", "outside", "between"})
 SETTINGS: Final = {
     "PartitionStrategy": frozenset({"partitionKey", "readPartitions", "writePartition"}),
@@ -53,6 +45,8 @@ class Program:
     system: frozenset[str] = frozenset()
     partition_name: str | None = None
     partitions: tuple[Any, ...] | None = None
+    write_partition: Any = None
+    """The key of new vertices that name none."""
     writes: bool = False
 
 
@@ -90,7 +84,7 @@ class Builder:
             raise ScriptError("AddE should follow by a Vertex", "binding", call.at)
 
     def _configure(self, program: Program, strategy: Any) -> None:
-        if not isinstance(strategy, Strategy):
+        if not isinstance(strategy, nodes.Strategy):
             raise no_symbol(
                 str(getattr(strategy, "name", strategy)), getattr(strategy, "at", Position(1, 1))
             )
@@ -105,6 +99,8 @@ class Builder:
                     program.partition_name = str(values[0]) if values else None
                 case "readPartitions":
                     program.partitions = tuple(values)
+                case "writePartition":
+                    program.write_partition = values[0] if values else None
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -123,8 +119,8 @@ class Builder:
         steps: list[Step] = []
         for call in calls:
             self._add(steps, call)
-        if steps and isinstance(steps[-1], RepeatStep) and steps[-1].body is None:
-            raise ScriptError("The repeat()-traversal was not defined", "syntax", calls[-1].at)
+        if any(isinstance(one, RepeatStep) and one.body is None for one in steps):
+            raise ScriptError("The repeat()-traversal was not defined.", "syntax", calls[-1].at)
         return with_conditions(steps)
 
     def _infix(self, calls: Sequence[Call], start: int) -> list[Step] | None:
@@ -146,14 +142,10 @@ class Builder:
         last = steps[-1] if steps else None
         args = self.args(call)
         if name in REPEAT_WORDS:
-            if not isinstance(last, RepeatStep):
+            if not isinstance(last, RepeatStep) or not last.takes(name):
                 last = RepeatStep()
                 steps.append(last)
             last.modulate(args)
-        elif name == "repeat" and isinstance(last, RepeatStep) and last.body is None:
-            if len(args.values) != 1:
-                raise args.bad()
-            last.body = args.child(args.values[0])
         elif name == "property" and isinstance(last, Writing | PropertyStep):
             last.property(args)
         elif name in MODULATORS:
@@ -185,23 +177,23 @@ class Builder:
 
     def argument(self, node: Any) -> Any:
         match node:
-            case Binding(name, at):
+            case nodes.Binding(name, at):
                 if name in self.bindings:
                     return from_json(self.bindings[name])
                 if name not in BARE:
                     raise no_symbol(name, at)
                 return BARE[name]
-            case ListOf(items):
+            case nodes.ListOf(items):
                 return [self.argument(one) for one in items]
-            case MapOf(entries):
+            case nodes.MapOf(entries):
                 return Map((self.argument(key), self.argument(value)) for key, value in entries)
-            case Predicate():
+            case nodes.Predicate():
                 return self.test(node)
-            case Enum("Pick", name) if self.strict:
+            case nodes.Enum("Pick", name) if self.strict:
                 raise no_symbol(name, Position(1, 1))
         return node
 
-    def test(self, node: Predicate) -> P:
+    def test(self, node: nodes.Predicate) -> P:
         values = [self.argument(one) for one in node.args]
         if node.name in ("and", "or", "negate"):
             if not all(isinstance(one, P) for one in values):

@@ -13,14 +13,7 @@ from armillary.api.gremlin.machine.predicates import P, eq
 from armillary.api.gremlin.machine.running import Run, Step, run_each
 from armillary.api.gremlin.machine.traverser import Traverser, each, places
 from armillary.api.gremlin.machine.values import hash_key
-from armillary.api.gremlin.steps.base import (
-    Args,
-    Modulated,
-    PathPart,
-    Spec,
-    Steps,
-    cycled,
-)
+from armillary.api.gremlin.steps.base import Args, Modulated, PathPart, Spec, Steps, cycled
 from armillary.api.gremlin.steps.moves import id_text
 
 

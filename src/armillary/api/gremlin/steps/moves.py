@@ -97,19 +97,20 @@ class AlongStep(Step):
                 raise ScriptError(f"{self.name}() needs a vertex, not {type_name(one.object)}.")
             vertices.append(one.object)
         graph, tracked = run.graph, run.tracked
-        edges = [graph.adjacent(vertices, side, self.edge_labels) for side in self.sides]
         if self.to_edges:
+            edges = [graph.adjacent(vertices, side, self.edge_labels) for side in self.sides]
             return [
                 one.at(edge, tracked)
                 for number, one in enumerate(traversers)
                 for each in edges
                 for edge in each[number]
             ]
+        ends = [graph.ends(vertices, side, self.edge_labels) for side in self.sides]
         pairs = [
-            (one, edge.in_ref if side == "out" else edge.out_ref)
+            (one, ref)
             for number, one in enumerate(traversers)
-            for side, each in zip(self.sides, edges, strict=True)
-            for edge in each[number]
+            for each in ends
+            for ref in each[number]
         ]
         return _arrived(pairs, run)
 

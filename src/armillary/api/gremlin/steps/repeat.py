@@ -48,15 +48,22 @@ class RepeatStep(Step):
     def stateful(self) -> bool:  # type: ignore[override]
         return has_state(self.body or ())
 
+    def takes(self, name: str) -> bool:
+        """Whether a word belongs to this repeat(); if not, it begins the next one."""
+        if name == "repeat":
+            return self.body is None
+        return (self.emit if name == "emit" else self.until) is None
+
     def modulate(self, args: Args) -> None:
         before = self.body is None
+        if args.name == "repeat":
+            if len(args.values) != 1:
+                raise args.bad()
+            self.body = args.child(args.values[0])
+            return
         if args.name == "emit":
-            if self.emit is not None:
-                raise ScriptError("The repeat() has an emit() already.", "syntax", args.at)
             self.emit, self.emit_first = self._condition(args), before
             return
-        if self.until is not None:
-            raise ScriptError("The repeat() has an until() already.", "syntax", args.at)
         if args.name == "times":
             if len(args.values) != 1 or args.integer(args.values[0]) < 0:
                 raise args.bad()
@@ -90,7 +97,6 @@ class _Looping(Stage):
     """Keeps everything when the body has a barrier: each level goes through it as one."""
 
     def __init__(self, step: RepeatStep, run: Run) -> None:
-        assert step.body is not None
         self._step = step
         self._run = run
         self._kept: list[Traverser] = []
@@ -166,9 +172,7 @@ def too_many() -> ScriptError:
 
 def _repeat(args: Args) -> Step:
     step = RepeatStep()
-    if len(args.values) != 1:
-        raise args.bad()
-    step.body = args.child(args.values[0])
+    step.modulate(args)
     return step
 
 

@@ -4,6 +4,7 @@ effect, or a place of the path, in this order, which is that of TinkerPop 3.4.""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 from armillary.api.gremlin.errors import ScriptError
@@ -45,6 +46,13 @@ def scope_value(one: Traverser, label: str, run: Run, pop: str = "last") -> Any:
                 return found[0] if len(found) == 1 else found
         return found[-1]
     return MISSING
+
+
+def needed_value(one: Traverser, label: str, run: Run, step: str) -> Any:
+    found = scope_value(one, label, run)
+    if found is MISSING:
+        raise ScriptError(f"Neither the map, sideEffects, nor path has a {label}-key: {step}")
+    return found
 
 
 class SelectStep(Modulated):
@@ -113,43 +121,28 @@ class WhereTestStep(Modulated):
         return [one for one in traversers if self._passes(one, run)]
 
     def _passes(self, one: Traverser, run: Run) -> bool:
-        turn = iter(range(1, 1_000))
+        bys = self.bys
+        turn = count(1)
         left = one.object if self.label is None else self._value(one, self.label, run)
-        if left is MISSING:
-            return False
-        left = cycled(self.bys, 0).of_objects([left], run)[0] if self.bys else left
-        missing = False
 
         def right(label: Any) -> Any:
-            nonlocal missing
             found = self._value(one, label, run)
             at = next(turn)
-            if found is MISSING:
-                missing = True
-                return None
-            if self.bys and not isinstance(found, list):
-                return cycled(self.bys, at).of_objects([found], run)[0]
-            if self.bys:
-                return cycled(self.bys, at).of_objects(found, run)
-            return found
+            return cycled(bys, at).of_objects([found], run)[0] if bys else found
 
-        test = self.test.with_values(right)
-        return not missing and test(left)
+        if bys:
+            (left,) = cycled(bys, 0).of_objects([left], run)
+        return self.test.with_values(right)(left)
 
     @staticmethod
     def _value(one: Traverser, label: Any, run: Run) -> Any:
         if not isinstance(label, str):
             raise ScriptError("The values of a predicate in where() are labels of steps.")
-        found = scope_value(one, label, run)
-        if found is MISSING:
-            raise ScriptError(
-                f"Neither the map, sideEffects, nor path has a {label}-key: where({label})"
-            )
-        return found
+        return needed_value(one, label, run, f"where({label})")
 
 
-class StartLabelStep(Step):
-    """The beginning of where(__.as('a')…): at the labelled value."""
+class LabelStep(Step):
+    """as() at an end of where(__.as('a')…as('b')): a label that is looked up, not set."""
 
     name = "as"
 
@@ -160,43 +153,27 @@ class StartLabelStep(Step):
     def looks_back(self) -> bool:
         return True
 
+
+class StartLabelStep(LabelStep):
+    """The beginning: at the labelled value. The trail stays: labels of the outer traversal are
+    compared at the end."""
+
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
-        found = []
-        for one in traversers:
-            value = scope_value(one, self.label, run)
-            if value is MISSING:
-                raise ScriptError(
-                    f"Neither the map, sideEffects, nor path has a {self.label}-key: where"
-                )
-            # The trail stays: labels of the outer traversal are compared at the end.
-            moved = one.at(value, run.tracked)
-            found.append(moved)
-        return found
+        return [
+            one.at(needed_value(one, self.label, run, "where"), run.tracked) for one in traversers
+        ]
 
 
-class EndLabelStep(Step):
-    """Its end: where(…as('b')) keeps what arrives at the labelled value."""
-
-    name = "as"
-
-    def __init__(self, label: str) -> None:
-        self.label = label
-
-    @property
-    def looks_back(self) -> bool:
-        return True
+class EndLabelStep(LabelStep):
+    """The end: keeps what arrives at the labelled value."""
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         found = []
         for one in traversers:
-            value = _before(one, self.label, run)
+            value = scope_value(Traverser(None, one.trail), self.label, run)
             if value is not MISSING and equal(one.object, value):
                 found.append(one)
         return found
-
-
-def _before(one: Traverser, label: str, run: Run) -> Any:
-    return scope_value(Traverser(None, one.trail), label, run)
 
 
 class WhereChildStep(ChildFilterStep):

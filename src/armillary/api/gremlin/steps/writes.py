@@ -73,8 +73,12 @@ class AddVertexStep(Writing):
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         found = []
+        name, key = run.graph.partition_name, run.write_partition
+        needs_key = key is not None and all(one.name != name for one in self.properties)
         for one in each(traversers):
             properties = resolved(self.properties, one, run)
+            if needs_key:
+                properties.append(NewProperty(name, key))
             vertex = run.graph.add_vertex(self.label_of(one, run), self.id, properties)
             is_start = one.object is None and one.trail is not None and one.trail[0] is None
             found.append(start(vertex, run.tracked) if is_start else one.at(vertex, run.tracked))

@@ -44,6 +44,17 @@ def challenge(mime: str, id: str) -> bytes:
     return response(mime, id, CHALLENGE, attributes, None, CHALLENGE_TEXT)
 
 
+def nothing_used(activity: str) -> dict[str, Any]:
+    """The attributes of a request that did not run."""
+    names = (
+        "x-ms-request-charge",
+        "x-ms-total-request-charge",
+        "x-ms-server-time-ms",
+        "x-ms-total-server-time-ms",
+    )
+    return {**dict.fromkeys(names, 0.0), "x-ms-activity-id": activity}
+
+
 def failure(
     mime: str, id: str, error: Exception, activity: str, attributes: dict[str, Any]
 ) -> tuple[bytes, int]:

@@ -24,7 +24,7 @@ from armillary.api.mongo.expressions.values import (
     to_double,
 )
 from armillary.api.mongo.language import MISSING
-from armillary.encoding.bson_values import is_number, sort_key, type_name
+from armillary.encoding.bson.values import is_number, sort_key, type_name
 
 
 class Accumulator(Protocol):

@@ -10,7 +10,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.compiled import Marker, check_path, compile_expression
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.projection import compile_projection
-from armillary.encoding.bson_values import type_name
+from armillary.encoding.bson.values import type_name
 
 Map = Callable[[dict[str, Any]], Any]
 """None: the document is left out."""

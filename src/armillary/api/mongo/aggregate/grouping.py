@@ -12,7 +12,7 @@ from armillary.api.mongo.expressions.compiled import compile_expression
 from armillary.api.mongo.expressions.operators import Expression
 from armillary.api.mongo.expressions.values import whole
 from armillary.api.mongo.language import MISSING, Language
-from armillary.encoding.bson_values import sort_key, type_name
+from armillary.encoding.bson.values import sort_key, type_name
 
 ROW_BYTES = 64  # what a group or a kept reference is counted as, beside its values
 
@@ -70,7 +70,7 @@ def group(argument: Any, language: Language) -> Any:
         raise MongoError(15955, "a group specification must include an _id")
     key_of = compile_expression(argument["_id"], language)
     fields = Fields("$group", {k: v for k, v in argument.items() if k != "_id"}, language)
-    budget = language.budget
+    budget, fold = language.budget, language.fold
 
     def run(rows: Iterable[Any]) -> Iterator[Any]:
         groups: dict[Any, tuple[Any, list[Accumulator]]] = {}
@@ -78,7 +78,7 @@ def group(argument: Any, language: Language) -> Any:
             budget.spend()
             variables = {"ROOT": document, "CURRENT": document}
             value = key_of(document, variables)
-            key = (5,) if value is MISSING else sort_key(value)
+            key = (5,) if value is MISSING else sort_key(value if fold is None else fold(value))
             found = groups.get(key)
             if found is None:
                 budget.hold(ROW_BYTES + rough_bytes(value))

@@ -16,7 +16,7 @@ from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.match.geo import EARTH_METRES, Near, plain
 from armillary.api.mongo.match.paths import candidates
-from armillary.encoding.bson_values import number_of, sort_key
+from armillary.encoding.bson.values import number_of, sort_key
 
 if TYPE_CHECKING:
     from armillary.api.mongo.aggregate.pipeline import World

@@ -26,6 +26,7 @@ NATIVE: Final = frozenset(
         "$densify",
         "$fill",
         "$setWindowFields",
+        "$listLocalSessions",
     }
 )
 LAST_ONLY: Final = ("$out", "$merge")
@@ -47,7 +48,6 @@ UNSUPPORTED: Final = (
     "$setWindowFields",
     "$search",
     "$listSessions",
-    "$listLocalSessions",
     "$currentOp",
 )
 NOT_IN_FACET: Final = (

@@ -17,7 +17,7 @@ from armillary.api.mongo.expressions.values import get_path, whole
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.sorting import parse_sort, sort_function
-from armillary.encoding.bson_values import type_name
+from armillary.encoding.bson.values import type_name
 
 Rows: TypeAlias = Iterable[dict[str, Any]]
 Stage: TypeAlias = Callable[[Rows], Iterator[dict[str, Any]]]
@@ -88,7 +88,7 @@ def sort(argument: Any, language: Language, most: int | None = None) -> Stage:
     spec = parse_sort(argument)
     if not spec:
         raise MongoError(15976, "$sort stage must have at least one sort key")
-    key = sort_function(spec)
+    key = sort_function(spec, language.fold)
     budget = language.budget
 
     def run(rows: Rows) -> Iterator[dict[str, Any]]:

@@ -10,15 +10,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from armillary.api.mongo.aggregate.pipeline import check_pipeline, compile_pipeline
-from armillary.api.mongo.aggregate.stages import Rows
+from armillary.api.mongo.aggregate.stages import Rows, count_of
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.commands import changes
-from armillary.api.mongo.commands.reading import collation_free, rows_reply
+from armillary.api.mongo.commands.reading import rows_reply
 from armillary.api.mongo.data.collections import check_collection_name
 from armillary.api.mongo.data.reads import rows_of
 from armillary.api.mongo.errors import MongoError, failed_to_parse, wrong_type
 from armillary.api.mongo.language import Language
-from armillary.encoding.bson_values import Document, encode, type_name
+from armillary.api.mongo.match.compiled import compile_filter
+from armillary.api.mongo.sorting import parse_sort
+from armillary.encoding.bson.values import Document, encode, type_name
 from armillary.limits import MONGO_FIRST_BATCH
 
 AGGREGATE_FIELDS = (
@@ -43,7 +45,7 @@ class CallWorld:
 
     def replace_collection(self, database: str, name: str, rows: Rows) -> None:
         """The rows are collected first: the pipeline may read what it replaces."""
-        from armillary.api.mongo.commands.writing import prepared
+        from armillary.api.mongo.commands.inserting import prepared
         from armillary.api.mongo.data.writes import insert_all
 
         database = database or self._call.database
@@ -86,7 +88,6 @@ def aggregate(call: Call) -> Document:
     if not isinstance(cursor, dict):
         raise wrong_type("aggregate.cursor", type_name(cursor), "object")
     size = _batch_size(cursor)
-    collation_free(call)
     language = call.language()
     stages = check_pipeline(pipeline, language)
     concern = call.command.get("readConcern")
@@ -115,12 +116,26 @@ def aggregate(call: Call) -> Document:
 
 
 def source_rows(call: Call, pipeline: list[Any]) -> Iterator[Document]:
-    collection = call.collection()
+    collection = call.hinted_collection()
     if collection is None:
         return iter(())
     first = pipeline[0] if pipeline else {}
-    query = first.get("$match") if isinstance(first, dict) else None
-    return (row.document for row in call.rows(collection, query if isinstance(query, dict) else {}))
+    found = first.get("$match") if isinstance(first, dict) else None
+    query = found if isinstance(found, dict) else {}
+    sort, limit = _leading_order(pipeline[1:] if query else pipeline)
+    if sort is not None:
+        test = compile_filter(query, call.language())
+        rows = call.first(collection, query, test, parse_sort(sort), limit)
+        if rows is not None:
+            return iter(rows)  # the stages that chose them change nothing of them
+    return (row.document for row in call.rows(collection, query))
+
+
+def _leading_order(pipeline: list[Any]) -> tuple[Document | None, int]:
+    """The sort that a pipeline begins with, and how many rows the limit behind it leaves."""
+    if len(pipeline) < 2 or "$sort" not in pipeline[0] or "$limit" not in pipeline[1]:
+        return None, 0
+    return pipeline[0]["$sort"], count_of("$limit", pipeline[1]["$limit"], 1, 5107201)
 
 
 def _encoded(rows: Iterable[Document], call: Call) -> list[bytes]:
@@ -153,10 +168,14 @@ def _of_database(
 ) -> Document:
     """`aggregate: 1`: pipelines that bring their own documents."""
     namespace = f"{call.database}.$cmd.aggregate"
-    if stages and stages[0][0] == "$documents":
+    first, argument = stages[0] if stages else ("", None)
+    if first in ("$documents", "$listLocalSessions"):
         from armillary.api.mongo.expressions.compiled import compile_expression, evaluate
 
-        rows = evaluate(compile_expression(stages[0][1], language), {})
+        if first == "$documents":
+            rows = evaluate(compile_expression(argument, language), {})
+        else:  # of a session nothing is kept: known is the one that asks
+            rows = [{"_id": call.command.get("lsid"), "lastUse": language.now}]
         run = compile_pipeline(pipeline[1:], language, world)
         return rows_reply(call, namespace, _encoded(run(rows), call), size)
     raise MongoError(

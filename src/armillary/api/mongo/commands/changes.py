@@ -8,10 +8,12 @@ of its logical partition. In strict mode the pipeline must be the one Azure Cosm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
+from bson.datetime_ms import DatetimeMS
 from bson.int64 import Int64
 from bson.timestamp import Timestamp
 
@@ -21,12 +23,14 @@ from armillary.api.mongo.data import cursors
 from armillary.api.mongo.data.collections import Collection, walk
 from armillary.api.mongo.data.cursors import CursorState
 from armillary.api.mongo.errors import MongoError, bad_value
-from armillary.encoding.bson_stored import RECORD, from_item
-from armillary.encoding.bson_values import Document, encode, is_number, number_of
+from armillary.encoding.bson.stored import RECORD, from_item
+from armillary.encoding.bson.values import Document, encode, is_number, number_of
 from armillary.errors import BadInput
 from armillary.limits import MONGO_REPLY_BYTES_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.store.feed.reading import FeedEntry
 from armillary.store.items import paging
+from armillary.store.items.containers import key_in
 from armillary.store.items.positions import Position, Segment, decode_position, encode_position
 
 AWAIT_MS: Final = 1000
@@ -177,17 +181,14 @@ def _look(call: Call, collection: Collection, cursor: CursorState, size: int) ->
         page, at_end = paging.read_feed(collection.store, position, min(size, 100))
         assert page.position is not None
         position = page.position
-        events = [
-            made
-            for entry in page.items
-            if (made := _event(collection, entry, position)) is not None
-        ]
+        events = list(_events(collection, page.items, position))
         for one in stages(events):
             if "_id" not in one:
                 raise MongoError(
                     280,
                     "Encountered an event whose _id field, which contains the resume token, was "
                     "modified by the pipeline.",
+                    labels=("NonResumableChangeStreamError",),
                 )
             data = encode(one)
             held += len(data)
@@ -198,11 +199,37 @@ def _look(call: Call, collection: Collection, cursor: CursorState, size: int) ->
     return found
 
 
-def _event(collection: Collection, entry: Any, position: Position) -> Document | None:
-    item = orjson.loads(entry.text)
-    if str(item.get("id", "")).startswith(RECORD):
-        return None
-    document = from_item(item)
+def _events(
+    collection: Collection, entries: Sequence[FeedEntry], position: Position
+) -> Iterator[Document]:
+    """The events of a page that ends at a position. Each has the token of its own place, so that a
+    client that stops in the middle of a page loses nothing. Documents of one batch share a place:
+    behind all but the last of them the batch comes again."""
+    last = len(entries) - 1
+    for at, entry in enumerate(entries):
+        item = orjson.loads(entry.text)
+        if str(item.get("id", "")).startswith(RECORD):
+            continue
+        document = from_item(item)
+        place = position
+        if at < last:
+            is_shared = entries[at + 1].lsn == entry.lsn
+            place = _moved(collection, document, position, entry.lsn - is_shared)
+        yield _event(collection, entry, document, place)
+
+
+def _moved(collection: Collection, document: Document, position: Position, lsn: int) -> Position:
+    """The position with the segment of a document at an LSN."""
+    epk, _ = key_in(collection.store.state, collection.key_of(document))
+    segments = (
+        replace(one, at=lsn) if one.start <= epk < one.end else one for one in position.segments
+    )
+    return replace(position, segments=tuple(segments))
+
+
+def _event(
+    collection: Collection, entry: FeedEntry, document: Document, position: Position
+) -> Document:
     key: Document = {"_id": document["_id"]}
     if collection.shard is not None:
         key[".".join(collection.shard)] = walk(document, collection.shard)
@@ -211,6 +238,7 @@ def _event(collection: Collection, entry: Any, position: Position) -> Document |
         "_id": token_of(collection, position),
         "operationType": kind,
         "clusterTime": Timestamp(entry.ts, 1),
+        "wallTime": DatetimeMS(entry.ts * 1000),
         "fullDocument": document,
         "ns": {"db": collection.database, "coll": collection.name},
         "documentKey": key,

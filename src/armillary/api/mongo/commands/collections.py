@@ -14,17 +14,19 @@ from armillary.api.mongo.call import Call
 from armillary.api.mongo.commands.indexes import checked_index, listed_index
 from armillary.api.mongo.commands.reading import rows_reply
 from armillary.api.mongo.data.collections import (
-    ID_INDEX,
     Collection,
     check_collection_name,
     check_database_name,
 )
 from armillary.api.mongo.data.reads import read_page, target_of
 from armillary.api.mongo.errors import MongoError, bad_value, failed_to_parse, wrong_type
+from armillary.api.mongo.expressions.values import whole
 from armillary.api.mongo.match.compiled import compile_filter
-from armillary.encoding.bson_values import Document, encode, is_number, number_of, type_name
+from armillary.encoding.bson.stored import from_stored
+from armillary.encoding.bson.values import Document, encode, is_number, number_of, type_name
 from armillary.errors import NotFound
 from armillary.limits import MONGO_FIRST_BATCH
+from armillary.store.catalog.collections import ID_INDEX
 from armillary.store.catalog.records import Throughput
 from armillary.store.throughput.offers import OfferRecord
 from armillary.store.throughput.provisioned import change_throughput, read_offer
@@ -109,7 +111,7 @@ def list_collections(call: Call) -> Document:
     found: list[bytes] = []
     for record in call.service.collections.records(call.database):
         own = record.definition.get("mongo") or {}
-        options = own.get("options", {})
+        options = from_stored(own.get("options", {}))
         identity = own.get("uuid") or str(uuid.uuid5(uuid.NAMESPACE_OID, record.rid))
         row: Document = {
             "name": record.id,
@@ -198,12 +200,12 @@ def _throughput(command: Document) -> Throughput | None:
     if manual is not None:
         if not is_number(manual):
             raise wrong_type("customAction.offerThroughput", type_name(manual), "int")
-        return "manual", int(number_of(manual))
+        return "manual", whole(manual, bad_value("offerThroughput must be a whole number"))
     if scaled is not None:
         most = scaled.get("maxThroughput") if isinstance(scaled, dict) else None
         if not is_number(most):
             raise bad_value("autoScaleSettings needs a maxThroughput")
-        return "autoscale", int(number_of(most))
+        return "autoscale", whole(most, bad_value("maxThroughput must be a whole number"))
     return None
 
 

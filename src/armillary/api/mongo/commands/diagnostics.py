@@ -14,7 +14,7 @@ from armillary.api.mongo.call import Call
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.reads import rows_of
 from armillary.api.mongo.errors import MongoError
-from armillary.encoding.bson_values import Document, same
+from armillary.encoding.bson.values import Document, same
 from armillary.errors import DbError
 from armillary.store.reports import statistics
 

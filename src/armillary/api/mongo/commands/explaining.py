@@ -8,9 +8,10 @@ from typing import Any
 
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.data.collections import Collection
+from armillary.api.mongo.data.hints import hinted
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.match.compiled import compile_filter, is_condition
-from armillary.encoding.bson_values import Document, encode
+from armillary.encoding.bson.values import Document, encode
 
 
 def explain(call: Call) -> Document:
@@ -30,11 +31,12 @@ def explain(call: Call) -> Document:
     collection = inner[name]
     if not isinstance(collection, str):
         raise MongoError(73, "collection name has invalid type")
-    return _explained(call, collection, query or {})
+    return _explained(call, inner, query or {})
 
 
 def explain_aggregate(call: Call) -> Document:
-    return _explained(call, call.collection_name(), _first_match(call.command["pipeline"]))
+    call.collection_name()  # raises what is wrong with it
+    return _explained(call, call.command, _first_match(call.command["pipeline"]))
 
 
 def _first_match(pipeline: list[Any]) -> Document:
@@ -43,11 +45,15 @@ def _first_match(pipeline: list[Any]) -> Document:
     return found if isinstance(found, dict) else {}
 
 
-def _explained(call: Call, name: str, query: Document) -> Document:
+def _explained(call: Call, inner: Document, query: Document) -> Document:
+    name = inner[next(iter(inner))]
     started = time.perf_counter()
     test = compile_filter(query, call.language())
     compiled_ms = (time.perf_counter() - started) * 1000
     collection = call.service.collections.find(call.database, name)
+    hint = inner.get("hint")
+    if collection is not None and hint is not None:
+        hinted(collection, hint)
     read = matched = read_bytes = out_bytes = 0
     if collection is not None:
         for row in call.rows(collection, query):

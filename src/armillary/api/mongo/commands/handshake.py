@@ -12,7 +12,7 @@ from armillary.api.mongo import login
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.wire.messages import COMPRESSORS
-from armillary.encoding.bson_values import Document
+from armillary.encoding.bson.values import Document
 from armillary.limits import MONGO_MESSAGE_BYTES_MAX, MONGO_WRITE_BATCH_MAX
 from armillary.version import VERSION
 
@@ -68,7 +68,7 @@ def hello(call: Call) -> Document:
         reply["saslSupportedMechs"] = list(login.MECHANISMS)
     speculative = command.get("speculativeAuthenticate")
     if isinstance(speculative, dict) and "saslStart" in speculative:
-        with suppress(MongoError):  # the client begins again by itself, and is told then
+        with suppress(MongoError):  # the client begins again by itself, and gets the error then
             reply["speculativeAuthenticate"] = _start(call, speculative)
     return reply
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.commands.reading import rows_reply
-from armillary.api.mongo.data.collections import ID_INDEX, Collection, check_collection_name
+from armillary.api.mongo.data.collections import Collection, check_collection_name
 from armillary.api.mongo.errors import MongoError, missing_field, wrong_type
-from armillary.encoding.bson_values import Document, encode, is_number, number_of, same, type_name
+from armillary.api.mongo.language import PLAIN
+from armillary.api.mongo.match.compiled import compile_filter
+from armillary.encoding.bson.values import Document, encode, is_number, number_of, same, type_name
 from armillary.limits import MONGO_COMPOUND_FIELDS_MAX, MONGO_FIRST_BATCH, MONGO_INDEXES_MAX
+from armillary.store.catalog.collections import ID_INDEX
 
 KNOWN: Final = frozenset(
     [
@@ -59,9 +63,14 @@ def listed_index(index: Document) -> Document:
     return {"v": 2, **{name: value for name, value in index.items() if name != "v"}}
 
 
+def _direction(order: Any) -> Any:
+    number = number_of(order)
+    return int(number) if math.isfinite(number) else number
+
+
 def default_name(key: Document) -> str:
     return "_".join(
-        f"{name}_{order if isinstance(order, str) else int(number_of(order))}"
+        f"{name}_{order if isinstance(order, str) else _direction(order)}"
         for name, order in key.items()
     )
 
@@ -120,6 +129,11 @@ def checked_index(source: Any, *, strict: bool = False) -> Document:
             raise MongoError(
                 197, "The field 'expireAfterSeconds' is not valid for an _id index specification"
             )
+    partial = source.get("partialFilterExpression")
+    if partial is not None:
+        if not isinstance(partial, dict):
+            raise MongoError(67, "partialFilterExpression for an index must be a document")
+        compile_filter(partial, PLAIN)  # raises what is wrong with it
     name = source.get("name", default_name(key))
     if not isinstance(name, str):
         raise wrong_type("createIndexes.indexes.name", type_name(name), "string")
@@ -129,6 +143,8 @@ def checked_index(source: Any, *, strict: bool = False) -> Document:
         raise MongoError(2, "The index name '*' is not valid.")
     made: Document = {"v": 2, "key": key, "name": name}
     made |= {one: source[one] for one in KEPT if source.get(one) not in (None, False)}
+    if "background" in source:
+        made["background"] = source["background"]
     if list(key) == ["_id"]:
         made = dict(ID_INDEX)
     return made

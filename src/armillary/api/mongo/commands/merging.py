@@ -17,7 +17,7 @@ from armillary.api.mongo.expressions.compiled import compile_expression
 from armillary.api.mongo.expressions.values import get_path
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.match.compiled import compile_filter
-from armillary.encoding.bson_values import Document, encode
+from armillary.encoding.bson.values import Document, encode
 from armillary.errors import Conflict
 
 MATCHED: Final = ("merge", "replace", "keepExisting", "fail")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -11,9 +12,11 @@ from bson.int64 import Int64
 
 from armillary.api.mongo.aggregate.stages import sort as sort_stage
 from armillary.api.mongo.call import Call
+from armillary.api.mongo.collation import askable
 from armillary.api.mongo.data import cursors
 from armillary.api.mongo.data.collections import Collection, check_collection_name
 from armillary.api.mongo.data.cursors import CursorState
+from armillary.api.mongo.data.hints import bounds_of
 from armillary.api.mongo.data.reads import PAGE_ITEMS, Target, read_page, target_of
 from armillary.api.mongo.errors import MongoError, bad_value, wrong_type
 from armillary.api.mongo.language import MISSING, Language
@@ -23,7 +26,7 @@ from armillary.api.mongo.match.operators import Filter
 from armillary.api.mongo.match.paths import leaves
 from armillary.api.mongo.projection import Project, compile_projection
 from armillary.api.mongo.sorting import parse_sort
-from armillary.encoding.bson_values import Document, encode, sort_key, type_name
+from armillary.encoding.bson.values import Document, encode, sort_key, type_name
 from armillary.limits import MONGO_FIRST_BATCH, MONGO_REPLY_BYTES_MAX
 
 FIND_FIELDS: Final = (
@@ -32,13 +35,6 @@ FIND_FIELDS: Final = (
     "oplogReplay ntoreturn includeQueryStatsMetrics term"
 )
 UNLIMITED: Final = 1 << 40
-
-
-def collation_free(call: Call) -> None:
-    """Collations are accepted and have no effect but the simple one; strict refuses them."""
-    given = call.command.get("collation")
-    if given is not None and not isinstance(given, dict):
-        raise wrong_type(f"{call.name}.collation", type_name(given), "object")
 
 
 @dataclass(slots=True)
@@ -66,7 +62,7 @@ def finding(
         query,
         compile_filter(query, language),
         compile_projection(projection, language, query=query) if projection else None,
-        target_of(collection, query),
+        target_of(collection, askable(query, language.fold)),
     )
 
 
@@ -82,33 +78,45 @@ def find(call: Call) -> Document:
     single = call.flag("singleBatch")
     if limit < 0:
         limit, single = -limit, True
-    collation_free(call)
     language = call.language()
     namespace = f"{call.database}.{name}"
     spec = parse_sort(sort) if sort and "$natural" not in sort else []
-    if not call.collection():
+    collection = call.collection()
+    if collection is None:
         compile_filter(query, language)
         if projection:
             compile_projection(projection, language, query=query)
         return cursor_reply(namespace, 0, [])
-    collection = call.collection()
-    assert collection is not None
     made = finding(collection, query, projection, language)
+    bounds = bounds_of(
+        collection, call.command.get("hint"), call.document("min"), call.document("max")
+    )
+    if bounds is not None:
+        made.test = bounds.narrowed(made.test)
     near = near_of(query)
     if spec:
         check_sort(call, collection, sort)
     backwards = "$natural" in sort and sort["$natural"] == -1
-    if spec or near is not None or backwards or call.transaction is not None:
-        rows = (row.document for row in call.rows(collection, query))
+    folded = language.fold is not None
+    whole = spec or near is not None or backwards or folded or bounds is not None
+    if whole or call.transaction is not None:
+        # Two numbers of 63 bits may add up to more than a list can have.
+        end = min(skip + limit, sys.maxsize) if limit else None
+        first = None if near is not None else call.first(collection, query, made.test, spec, end)
+        rows = (row.document for row in call.rows(collection, query)) if first is None else ()
         matched = (one for one in rows if made.test(one))
-        if spec:
-            stage = sort_stage(sort, language, skip + limit if limit else None)
-            ordered: Iterable[Document] = stage(matched)
+        ordered: Iterable[Document]
+        if first is not None:
+            ordered = first
+        elif spec:
+            ordered = sort_stage(sort, language, end)(matched)
         elif near is not None:
             ordered = sorted(matched, key=near.distance)
+        elif bounds is not None:
+            ordered = sorted(matched, key=bounds.sort_key)
         else:
             ordered = list(matched)[::-1] if backwards else matched
-        chosen = islice(ordered, skip, skip + limit if limit else None)
+        chosen = islice(ordered, skip, end)
         project = made.project
         found = [encode(one if project is None else project(one)) for one in chosen]
         return rows_reply(call, namespace, found, size, single=single)
@@ -281,9 +289,8 @@ def kill_cursors(call: Call) -> Document:
 def count(call: Call) -> Document:
     query = call.document("query")
     skip, limit = call.whole("skip"), abs(call.whole("limit", least=None))
-    collation_free(call)
     test = compile_filter(query, call.language())
-    collection = call.collection()
+    collection = call.hinted_collection()
     if collection is None:
         return {"n": 0}
     total = sum(1 for row in call.rows(collection, query) if test(row.document))
@@ -296,11 +303,11 @@ def distinct(call: Call) -> Document:
     if key is None:
         raise MongoError(40414, "BSON field 'distinct.key' is missing but a required field")
     query = call.document("query")
-    collation_free(call)
     test = compile_filter(query, call.language())
     name = call.collection_name()
     check_collection_name(call.database, name)
-    collection = call.collection()
+    collection = call.hinted_collection()
+    fold = call.language().fold
     values: dict[Any, Any] = {}
     if collection is not None:
         parts = tuple(key.split("."))
@@ -310,5 +317,5 @@ def distinct(call: Call) -> Document:
             for leaf in leaves(row.document, parts):
                 for one in leaf if isinstance(leaf, list) else [leaf]:
                     if one is not MISSING:
-                        values.setdefault(sort_key(one), one)
+                        values.setdefault(sort_key(one if fold is None else fold(one)), one)
     return {"values": [values[one] for one in sorted(values)]}

@@ -8,17 +8,20 @@ from armillary.api.mongo.call import Command
 from armillary.api.mongo.commands import (
     aggregating,
     collections,
+    deleting,
     diagnostics,
     explaining,
     handshake,
     indexes,
+    inserting,
+    modifying,
     reading,
-    writing,
+    updating,
 )
 from armillary.api.mongo.data import transactions
 
 _FIND_AND_MODIFY: Final = Command(
-    writing.find_and_modify,
+    modifying.find_and_modify,
     "query sort remove update new fields upsert arrayFilters collation hint let "
     "bypassDocumentValidation",
     writes=True,
@@ -45,15 +48,15 @@ COMMANDS: Final[dict[str, Command]] = {
     "connectionStatus": Command(handshake.connection_status, "*", login=False, counts=False),
     # documents
     "insert": Command(
-        writing.insert, "documents ordered bypassDocumentValidation maxRUs",
+        inserting.insert, "documents ordered bypassDocumentValidation maxRUs",
         writes=True, operation="create", in_transaction=True,
     ),
     "update": Command(
-        writing.update, "updates ordered bypassDocumentValidation let",
+        updating.update, "updates ordered bypassDocumentValidation let",
         writes=True, operation="replace", in_transaction=True,
     ),
     "delete": Command(
-        writing.delete, "deletes ordered let", writes=True, operation="delete", in_transaction=True
+        deleting.delete, "deletes ordered let", writes=True, operation="delete", in_transaction=True
     ),
     "findAndModify": _FIND_AND_MODIFY,
     "findandmodify": _FIND_AND_MODIFY,

@@ -1,51 +1,33 @@
-"""Collections are containers: their shard keys, indexes and options, made, found, changed, dropped.
-
-    container definition ─ partitionKey   the shard key; none: one logical partition, fixed
-                         ─ indexingPolicy what the indexes come to
-                         ─ uniqueKeyPolicy `/$unique/<index name>`, one per unique index
-                         ─ mongo          {shardKey, indexes, options}: what clients see;
-                                          {dropped}: unique indexes that are no more
-
-A unique index compares as BSON does (1 and 1.0 are the same, missing is null), so its value is
-computed here and stored in a hidden member of the item, under the name of the index. A container
-keeps its unique keys for life: once the index is dropped, every document gets a value of its own.
-"""
+"""Collections are containers: made, found, changed, dropped. What their definitions say is in
+`store/catalog/collections.py`."""
 
 from __future__ import annotations
 
 import contextlib
-import uuid
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Final
 
 from armillary.api.core.gateway import Gateway
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.language import MISSING, PLAIN
 from armillary.api.mongo.match.compiled import compile_filter
-from armillary.api.mongo.match.operators import Filter
-from armillary.encoding.bson_stored import canonical, stored_name, to_stored
-from armillary.encoding.bson_values import Document, is_number, number_of, sort_key
+from armillary.encoding.bson.stored import to_stored
+from armillary.encoding.bson.values import Document
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, Conflict, NotFound
-from armillary.limits import TTL_SECONDS_MAX
+from armillary.store.catalog.collections import (
+    ID_INDEX,
+    CollectionShape,
+    UniqueIndex,
+    at_path,
+    collection_definition,
+    shape_of,
+)
 from armillary.store.catalog.records import ContainerRecord, Throughput
 from armillary.store.items.containers import ContainerStore
-from armillary.values import JSON
+from armillary.values import JSON, UNDEFINED
 
-ID_INDEX: Final[Document] = {"v": 2, "key": {"_id": 1}, "name": "_id_"}
-UNIQUE: Final = "$unique"
-TTL_ON: Final = -1
 NAME_FORBIDDEN: Final = frozenset('/\\. "$*<>:|?')
-
-
-@dataclass(frozen=True, slots=True)
-class UniqueIndex:
-    name: str
-    paths: tuple[tuple[str, ...], ...]
-    key: Document
-    sparse: bool
-    where: Filter | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +35,28 @@ class Collection:
     database: str
     name: str
     store: ContainerStore
-    shard: tuple[str, ...] | None
-    indexes: tuple[Document, ...]
-    options: Document
-    uniques: tuple[UniqueIndex, ...] = ()
-    ttl_field: tuple[tuple[str, ...], int] | None = None
+    shape: CollectionShape
     definition: Any = field(default=None, compare=False)
 
     @property
     def namespace(self) -> str:
         return f"{self.database}.{self.name}"
+
+    @property
+    def shard(self) -> tuple[str, ...] | None:
+        return self.shape.shard
+
+    @property
+    def indexes(self) -> tuple[Document, ...]:
+        return self.shape.indexes
+
+    @property
+    def uniques(self) -> tuple[UniqueIndex, ...]:
+        return self.shape.uniques
+
+    @property
+    def options(self) -> Document:
+        return self.shape.options
 
     # --- shard keys ---
 
@@ -86,72 +80,13 @@ class Collection:
         except BadInput as error:
             raise MongoError(61, error.message) from error
 
-    # --- what the store is told beside the document ---
-
-    def extra(self, document: Document, now_s: int) -> dict[str, JSON]:
-        made: dict[str, JSON] = {}
-        if self.uniques:
-            made[UNIQUE] = {one.name: _unique_text(one, document) for one in self.uniques}
-        ttl = self._ttl(document, now_s)
-        if ttl is not None:
-            made["ttl"] = ttl
-        return made
-
-    def _ttl(self, document: Document, now_s: int) -> int | None:
-        if self.ttl_field is not None:
-            path, after_s = self.ttl_field
-            moment = _expiry_ms(walk(document, path))
-            if moment is None:
-                return None
-            return min(TTL_SECONDS_MAX, max(1, moment // 1000 + after_s - now_s))
-        own = document.get("ttl", MISSING)
-        if own is MISSING or not is_number(own) or isinstance(own, bool):
-            return None
-        plain: Any = number_of(own)
-        if plain != plain or abs(plain) >= 2**31 or plain != int(plain):
-            return None
-        return int(plain) if plain == -1 or plain > 0 else None
-
 
 def walk(value: Any, path: tuple[str, ...]) -> Any:
-    for part in path:
-        if not isinstance(value, dict):
-            return MISSING
-        value = value.get(part, MISSING)
-    return value
+    found = at_path(value, path)
+    return MISSING if found is UNDEFINED else found
 
 
-def _expiry_ms(value: Any) -> int | None:
-    from bson.datetime_ms import DatetimeMS
-
-    if isinstance(value, DatetimeMS):
-        return int(value)
-    if is_number(value):
-        plain: Any = number_of(value)
-        return int(plain) if plain == plain and abs(plain) < 2**62 else None
-    if isinstance(value, list):
-        found = [one for one in map(_expiry_ms, value) if one is not None]
-        return min(found, default=None)
-    return None
-
-
-def _covers_nothing(document: Any) -> bool:
-    return False
-
-
-def _unique_text(index: UniqueIndex, document: Document) -> str:
-    values = [walk(document, path) for path in index.paths]
-    covered = index.where is None or index.where(document)
-    if index.sparse and all(one is MISSING for one in values):
-        covered = False
-    keys: list[Any] = [sort_key(None if one is MISSING else one) for one in values]
-    if not covered:  # its own, so that it meets no other
-        keys = ["not in the index", sort_key(document["_id"])]
-    data = repr(canonical(tuple(keys))).encode()
-    return blake2b(data, digest_size=16).hexdigest()
-
-
-# --- definitions ----------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------
 
 
 def check_database_name(name: str) -> None:
@@ -168,95 +103,6 @@ def check_collection_name(database: str, name: str) -> None:
         raise MongoError(73, f"Invalid namespace specified '{full}'")
     if len(full.encode()) > 255:
         raise MongoError(73, f"Fully qualified namespace is too long. Namespace: {full} Max: 255")
-
-
-def stored_path(path: str) -> str:
-    """`a.b` as a path of the container: `/a/b`, with names of the store escaped."""
-    first, *rest = path.split(".")
-    parts = [stored_name(first), *rest]
-    return "".join("/" + _quoted(one) for one in parts)
-
-
-def _quoted(part: str) -> str:
-    plain = part.replace("_", "a").isalnum() and not part[0].isdigit()
-    return part if plain else '"' + part.replace('"', '\\"') + '"'
-
-
-def _index_paths(path: str) -> list[str]:
-    """A field, and the same through arrays on the way."""
-    found = [""]
-    for at, part in enumerate(path.split(".")):
-        name = "/" + _quoted(stored_name(part) if at == 0 else part)
-        found = [one + name for one in found] + [one + name + "/[]" for one in found]
-    return [one + "/?" for one in found[:16]]
-
-
-def container_body(
-    name: str, shard: str | None, indexes: list[Document], options: Document
-) -> dict[str, JSON]:
-    included: dict[str, None] = dict.fromkeys(["/_id/?"])
-    composites: list[list[dict[str, str]]] = []
-    uniques: list[dict[str, list[str]]] = []
-    default_ttl = TTL_ON
-    spatial: list[dict[str, Any]] = []
-    if shard is not None:
-        included[stored_path(shard) + "/?"] = None
-    for index in indexes:
-        key: Document = index["key"]
-        if index.get("unique") and index["name"] != "_id_":
-            uniques.append({"paths": [f"/{_quoted(UNIQUE)}/{_quoted(index['name'])}"]})
-        if "expireAfterSeconds" in index and list(key) == ["_ts"]:
-            default_ttl = int(number_of(index["expireAfterSeconds"])) or 1
-            continue
-        plain = [one for one, kind in key.items() if is_number(kind)]
-        for path in plain:
-            if path == "$**":
-                included["/*"] = None
-            elif path.endswith(".$**"):
-                included[stored_path(path[:-4]) + "/*"] = None
-            else:
-                included |= dict.fromkeys(_index_paths(path))
-        for path, kind in key.items():
-            if kind == "2dsphere":
-                kinds = ["Point", "Polygon", "MultiPolygon", "LineString"]
-                spatial.append({"path": stored_path(path) + "/?", "types": kinds})
-        if len(plain) > 1 and len(plain) == len(key) and index["name"] != "_id_":
-            composites.append(
-                [
-                    {
-                        "path": stored_path(path),
-                        "order": "ascending" if number_of(order) > 0 else "descending",
-                    }
-                    for path, order in key.items()
-                ]
-            )
-    excluded = [] if "/*" in included else [{"path": "/*"}]
-    policy: dict[str, JSON] = {
-        "indexingMode": "consistent",
-        "automatic": True,
-        "includedPaths": [{"path": one} for one in included],
-        "excludedPaths": [*excluded, {"path": '/"_etag"/?'}],
-    }
-    if composites:
-        policy["compositeIndexes"] = composites
-    if spatial:
-        policy["spatialIndexes"] = spatial
-    body: dict[str, JSON] = {
-        "id": name,
-        "indexingPolicy": policy,
-        "defaultTtl": default_ttl,
-        "mongo": {
-            "shardKey": shard,
-            "indexes": [to_stored(one) for one in indexes],
-            "options": to_stored(options),
-            "uuid": str(uuid.uuid4()),
-        },
-    }
-    if uniques:
-        body["uniqueKeyPolicy"] = {"uniqueKeys": uniques}
-    if shard is not None:
-        body["partitionKey"] = {"paths": [stored_path(shard)], "kind": "Hash", "version": 2}
-    return body
 
 
 class Collections:
@@ -359,7 +205,7 @@ class Collections:
         except NotFound:
             self.ensure_database(database)
         listed = indexes or [dict(ID_INDEX)]
-        body = container_body(name, shard, listed, options or {})
+        body = collection_definition(name, shard, listed, options or {})
         try:
             self._create(database, body, throughput)
         except Conflict as error:
@@ -396,12 +242,13 @@ class Collections:
     ) -> Collection:
         """The same collection with other indexes. Index entries are built in the background."""
         shard = None if collection.shard is None else ".".join(collection.shard)
-        body = container_body(
+        body = collection_definition(
             collection.name, shard, indexes, collection.options if options is None else options
         )
         old = collection.definition.document
         own = old.get("mongo", {})
-        body["mongo"]["uuid"] = own.get("uuid", body["mongo"]["uuid"])
+        if "uuid" in own:  # of a collection that an earlier version made
+            body["mongo"]["uuid"] = own["uuid"]
         body["uniqueKeyPolicy"] = old["uniqueKeyPolicy"]
         kept = {one["name"] for one in indexes if one.get("unique")}
         gone = [one.name for one in collection.uniques if one.name not in kept]
@@ -437,43 +284,8 @@ class Collections:
 
 
 def collection_of(database: str, name: str, store: ContainerStore, definition: Any) -> Collection:
-    from armillary.encoding.bson_stored import from_stored
+    return Collection(database, name, store, shape_by(definition), definition)
 
-    document = definition.document
-    own = document.get("mongo") or {}
-    shard = own.get("shardKey")
-    indexes = [from_stored(one) for one in own.get("indexes", [])] or [dict(ID_INDEX)]
-    if not own and not definition.partition_key.system_key:  # made by another API
-        shard = ".".join(definition.partition_key.paths[0])
-    uniques = []
-    ttl_field = None
-    for one in indexes:
-        if one.get("unique") and one["name"] != "_id_":
-            partial = one.get("partialFilterExpression")
-            uniques.append(
-                UniqueIndex(
-                    one["name"],
-                    tuple(tuple(path.split(".")) for path in one["key"]),
-                    one["key"],
-                    bool(one.get("sparse")),
-                    None if partial is None else compile_filter(partial, PLAIN),
-                )
-            )
-        if "expireAfterSeconds" in one and list(one["key"]) != ["_ts"]:
-            (path,) = one["key"]
-            ttl_field = tuple(path.split(".")), int(number_of(one["expireAfterSeconds"]))
-    uniques += [
-        UniqueIndex(one, (), {}, sparse=False, where=_covers_nothing)
-        for one in own.get("dropped", [])
-    ]
-    return Collection(
-        database,
-        name,
-        store,
-        None if shard is None else tuple(shard.split(".")),
-        tuple(indexes),
-        from_stored(own.get("options", {})),
-        tuple(uniques),
-        ttl_field,
-        definition,
-    )
+
+def shape_by(definition: Any) -> CollectionShape:
+    return shape_of(definition, lambda query: compile_filter(query, PLAIN))

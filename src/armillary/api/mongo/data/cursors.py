@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from armillary.api.mongo.errors import MongoError
-from armillary.encoding.bson_values import Document, decode, encode
+from armillary.encoding.bson.values import Document, decode, encode
 from armillary.engine.base import Engine
 from armillary.limits import (
     MONGO_CURSOR_SECONDS,

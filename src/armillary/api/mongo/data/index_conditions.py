@@ -17,8 +17,8 @@ from bson.regex import Regex
 
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.match.compiled import is_condition
-from armillary.encoding.bson_stored import stored_name, to_stored
-from armillary.encoding.bson_values import Document, is_nan
+from armillary.encoding.bson.stored import stored_name, to_stored
+from armillary.encoding.bson.values import Document, is_nan
 from armillary.errors import BadInput
 from armillary.query.expr import nodes
 from armillary.store.index.paths import ARRAY

@@ -4,7 +4,9 @@
     shard key known           one logical partition
     else                      the whole container
 
-Each way gives every document that matches and maybe others: the filter is the caller's.
+Each way gives every document that matches and maybe others: the filter is the caller's. The first
+few of an order (`first_rows`) are a plan of their own, filter included, which an index of that
+order ends early.
 """
 
 from __future__ import annotations
@@ -16,20 +18,26 @@ import orjson
 from bson.regex import Regex
 
 from armillary.api.mongo.data.collections import Collection
-from armillary.api.mongo.data.index_conditions import condition_of
+from armillary.api.mongo.data.index_conditions import condition_of, indexed_paths
 from armillary.api.mongo.errors import MongoError
+from armillary.api.mongo.language import MISSING
 from armillary.api.mongo.match.compiled import is_condition
+from armillary.api.mongo.match.operators import Filter
+from armillary.api.mongo.sorting import Spec, field_value
 from armillary.api.mongo.update.upserts import equalities
-from armillary.encoding.bson_stored import RECORD, from_item, item_id
-from armillary.encoding.bson_values import Document
+from armillary.budget import Budget
+from armillary.encoding.bson.stored import RECORD, from_item, item_id, stored_name, to_stored
+from armillary.encoding.bson.values import Document
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, NotFound
 from armillary.partition.request_units import feed_ru, read_ru
-from armillary.query.plan.nodes import Plan, simple_plan
+from armillary.query.expr import nodes
+from armillary.query.plan.nodes import Plan, SortKey, simple_plan
 from armillary.query.run.pages import run_plan
 from armillary.store.items.paging import read_items, read_items_of_key
 from armillary.store.items.positions import decode_position, encode_position
 from armillary.store.items.reading import Stored
+from armillary.values import JSON, UNDEFINED
 
 PAGE_ITEMS: Final = 500
 _RECORD_START: Final = b'{"id":"' + RECORD.encode()
@@ -141,7 +149,7 @@ def read_page(
 
 
 def rows_of(collection: Collection, query: Document, charge: Any) -> Iterator[Row]:
-    """Every document that the query may match; `charge` is told what each page costs."""
+    """Every document that the query may match; `charge` is given what each page costs."""
     target = target_of(collection, query)
     position: str | None = None
     while True:
@@ -151,3 +159,74 @@ def rows_of(collection: Collection, query: Document, charge: Any) -> Iterator[Ro
         if page.position is None:
             return
         position = page.position
+
+
+# --- the first of an order ------------------------------------------------------------------------
+
+
+def has_order(collection: Collection, spec: Spec) -> bool:
+    """Whether an index is about the fields of a sort, in this order."""
+    names = [".".join(path) for path, _ in spec]
+    if len(names) == 1:
+        return names[0] in indexed_paths(collection)
+    return any(list(one["key"]) == names for one in collection.indexes)
+
+
+def first_rows(
+    collection: Collection,
+    query: Document,
+    test: Filter,
+    spec: Spec,
+    count: int,
+    charge: Any,
+    budget: Budget,
+) -> list[Row]:
+    """The first `count` documents that match, in the order of a sort."""
+    target = target_of(collection, query)
+    plan = simple_plan(
+        _where(target, test),
+        stored=True,
+        order=tuple(SortKey(_sort_value(*one), one[1]) for one in spec),
+        limit=count,
+    )
+    rows: list[Row] = []
+    position: str | None = None
+    while True:
+        found = run_plan(
+            collection.store,
+            plan,
+            partition_key=target.key or None,
+            continuation=position,
+            max_items=count,
+            budget=budget,
+        )
+        charge(found.metrics.charge_ru())
+        rows += [row_of(Stored(one.value)) for one in found.rows]
+        position = found.continuation
+        if position is None or len(rows) >= count:
+            return rows[:count]
+
+
+def _where(target: Target, test: Filter) -> nodes.Expr:
+    """What an index can say of the filter, and the filter itself."""
+
+    def passes(item: Any) -> bool:
+        return not str(item.get("id", "")).startswith(RECORD) and test(from_item(item))
+
+    native = nodes.Native(passes, None, "filter")
+    if target.item is not None:
+        known = nodes.AtPath(("id",), "=", target.item, hint=True)
+        return nodes.Logical("AND", (known, native))
+    if target.plan is None or target.plan.where is None:
+        return native
+    return nodes.Logical("AND", (target.plan.where, native))
+
+
+def _sort_value(path: tuple[str, ...], descending: bool) -> nodes.Native:
+    def value(item: Any) -> JSON:
+        found = field_value(from_item(item), path, descending)
+        return UNDEFINED if found is MISSING else to_stored(found)
+
+    label = ".".join(path)
+    stored = (stored_name(path[0]), *path[1:])
+    return nodes.Native(value, None, label, path=stored, among=("_id",))

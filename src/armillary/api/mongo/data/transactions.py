@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING, Final
 
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.reads import Row, rows_of
-from armillary.api.mongo.data.writes import Statement, duplicate, item_of, quoted, record_item
+from armillary.api.mongo.data.writes import (
+    Statement,
+    duplicate,
+    item_of,
+    quoted,
+    recording,
+    writing,
+)
 from armillary.api.mongo.errors import TRANSIENT, MongoError, bad_value
-from armillary.encoding.bson_stored import item_id
-from armillary.encoding.bson_values import Document, decode, encode, number_of
+from armillary.encoding.bson.stored import item_id
+from armillary.encoding.bson.values import Document, decode, encode
 from armillary.errors import Conflict, NotFound, PreconditionFailed
 from armillary.limits import MONGO_TRANSACTION_OPERATIONS_MAX, MONGO_TRANSACTION_SECONDS
 from armillary.store.catalog.notes import put_notes, read_note, remove_notes
@@ -176,10 +183,14 @@ def _lsn(collection: Collection) -> int:
     return collection.store.look(EPK_MIN, read)
 
 
+def _number(call: Call) -> int:
+    return call.whole("txnNumber")
+
+
 def _load(call: Call) -> Transaction | None:
     if not call.session or "txnNumber" not in call.command:
         raise MongoError(72, "A transaction needs a session and a transaction number.")
-    number = int(number_of(call.command["txnNumber"]))
+    number = _number(call)
     key = PREFIX + f"{call.session}.{number}".encode()
     row = read_note(call.service.engine, key)
     if row is None:
@@ -196,7 +207,7 @@ def _load(call: Call) -> Transaction | None:
 
 def enter(call: Call) -> Transaction:
     """The transaction that a statement belongs to."""
-    number = int(number_of(call.command.get("txnNumber", 0)))
+    number = _number(call)
     known = _load(call)
     now_ms = call.service.engine.now_ms()
     if call.command.get("startTransaction") is True:
@@ -231,7 +242,7 @@ def abort(call: Call) -> None:
 
 def abort_transaction(call: Call) -> Document:
     known = _load(call)
-    number = int(number_of(call.command["txnNumber"]))
+    number = _number(call)
     if known is None:
         raise unknown(number, "unknown")
     if known.state == "committed":
@@ -244,7 +255,7 @@ def abort_transaction(call: Call) -> Document:
 
 def commit_transaction(call: Call) -> Document:
     known = _load(call)
-    number = int(number_of(call.command["txnNumber"]))
+    number = _number(call)
     if known is None:
         raise unknown(number, "unknown")
     if known.state == "committed":
@@ -271,16 +282,15 @@ def _commit(call: Call, known: Transaction) -> None:
     if collection is None:
         raise conflict()
     session, _, number = known.key[len(PREFIX) :].decode().partition(".")
-    marker = record_item(collection, {}, Statement(session, int(number), "c"), {"ok": 1})
-    operations = [Operation("create", body=marker)]
+    statement = Statement(session, int(number), "c")
+    operations = [recording(collection, {}, statement, {"ok": 1})]
     for item, one in known.writes.items():
         if one["op"] == "delete":
             operations.append(Operation("delete", item, if_match=quoted(one["etag"])))
         else:
             kind = one["op"]
             condition = quoted(one["etag"]) if kind == "replace" else None
-            body = item_of(collection, one["document"])
-            operations.append(Operation(kind, item, body, if_match=condition))
+            operations.append(writing(collection, kind, one["document"], if_match=condition))
     outcome = run_batch(collection.store, operations, ())
     if isinstance(outcome, Failed):
         refusal = from_refusal(outcome.refusal)

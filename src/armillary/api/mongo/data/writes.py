@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from armillary.api.mongo.data.collections import Collection, walk
+from armillary.api.mongo.data.collections import Collection, shape_by, walk
 from armillary.api.mongo.data.reads import Row
 from armillary.api.mongo.errors import MongoError, mongo_error
 from armillary.api.mongo.language import MISSING
 from armillary.api.mongo.shown import shown
-from armillary.encoding.bson_stored import (
+from armillary.encoding.bson.stored import (
     RECORD,
     from_stored,
     item_id,
@@ -29,18 +29,21 @@ from armillary.encoding.bson_stored import (
     to_item,
     to_stored,
 )
-from armillary.encoding.bson_values import Document, same
+from armillary.encoding.bson.values import Document, same
+from armillary.encoding.documents import Body, made_body
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import (
     BadInput,
     Conflict,
     DbError,
     NotFound,
+    OwnerNotFound,
     PreconditionFailed,
     TooLarge,
     UniqueKeyConflict,
 )
 from armillary.limits import MONGO_RECORD_SECONDS
+from armillary.store.catalog.collections import CollectionShape
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Failed, from_refusal
 from armillary.store.items.sent_batches import SentBatch, finish_batch, run_batch, start_batch
@@ -116,31 +119,71 @@ def too_large(error: TooLarge) -> MongoError:
 
 
 def item_of(collection: Collection, document: Document) -> dict[str, JSON]:
-    store = collection.store
+    return _item_of(collection, collection.shape, document)
+
+
+def _item_of(collection: Collection, shape: CollectionShape, document: Document) -> dict[str, JSON]:
     try:
-        return to_item(document, **collection.extra(document, store.now_s()))
+        return to_item(document, **shape.extra(document, collection.store.now_s()))
     except BadInput as error:
         code = 53 if "_id" in error.message else 15
         raise MongoError(code, error.message) from error
 
 
-def record_item(
+def writing(
+    collection: Collection,
+    kind: str,
+    document: Document,
+    item: dict[str, JSON] | None = None,
+    **conditions: Any,
+) -> Operation:
+    """A create or replace of a document. Another server may have given the collection other indexes
+    since: the item is made again then."""
+    made = item_of(collection, document) if item is None else item
+
+    def body_for(definition: Any) -> Body:
+        if definition is collection.definition:
+            return made_body(made)
+        return made_body(_item_of(collection, shape_by(definition), document))
+
+    return Operation(kind, str(made["id"]), body_for=body_for, **conditions)
+
+
+def recording(
     collection: Collection, document: Document, statement: Statement, reply: Document
+) -> Operation:
+    """The create of the record of a statement, in the logical partition of the document."""
+    made = _record_item(collection, collection.shape, document, statement, reply)
+
+    def body_for(definition: Any) -> Body:
+        if definition is collection.definition:
+            return made_body(made)
+        shape = shape_by(definition)
+        return made_body(_record_item(collection, shape, document, statement, reply))
+
+    return Operation("create", body_for=body_for)
+
+
+def _record_item(
+    collection: Collection,
+    shape: CollectionShape,
+    document: Document,
+    statement: Statement,
+    reply: Document,
 ) -> dict[str, JSON]:
-    """The record of a statement, in the logical partition of the document it changes."""
     item: dict[str, JSON] = {
         "id": statement.id,
         "ttl": MONGO_RECORD_SECONDS,
         "$reply": to_stored(reply),
     }
-    if collection.uniques:
-        item["$unique"] = {one.name: statement.id for one in collection.uniques}
-    if collection.shard is not None:
+    if shape.uniques:
+        item["$unique"] = {one.name: statement.id for one in shape.uniques}
+    if shape.shard is not None:
         at: dict[str, Any] = item
-        parts = [stored_name(collection.shard[0]), *collection.shard[1:]]
+        parts = [stored_name(shape.shard[0]), *shape.shard[1:]]
         for part in parts[:-1]:
             at = at.setdefault(part, {})
-        at[parts[-1]] = to_stored(walk(document, collection.shard))
+        at[parts[-1]] = to_stored(walk(document, shape.shard))
     return item
 
 
@@ -160,7 +203,7 @@ def record_alone(
     """For a statement that changes nothing: a second attempt must not find something to do. Its
     answer is the earlier one, if there was one."""
     key = collection.key_of(document)
-    operation = Operation("create", body=record_item(collection, document, statement, reply))
+    operation = recording(collection, document, statement, reply)
     try:
         return Written(collection.store.run(operation, key).charge_ru)
     except Conflict:
@@ -181,12 +224,13 @@ def write(
     key = collection.key_of(document)
     operations = [operation]
     if statement is not None:
-        record = record_item(collection, document, statement, reply)
-        operations.insert(0, Operation("create", body=record))
+        operations.insert(0, recording(collection, document, statement, reply))
     try:
         if statement is None:
             return Written(collection.store.run(operation, key).charge_ru)
         outcome = run_batch(collection.store, operations, key)
+    except OwnerNotFound:
+        raise  # the collection was dropped meanwhile: there is nothing to try again on
     except (PreconditionFailed, NotFound) as error:
         raise Moved from error
     except Conflict as error:
@@ -215,12 +259,7 @@ def replace_row(
     reply: Document,
 ) -> Written:
     check_shard_kept(collection, row.document, new)
-    operation = Operation(
-        "replace",
-        item_id(row.document["_id"]),
-        item_of(collection, new),
-        if_match=quoted(row.etag),
-    )
+    operation = writing(collection, "replace", new, if_match=quoted(row.etag))
     return write(collection, operation, new, statement, reply)
 
 
@@ -333,8 +372,8 @@ def _insert_in_order(run: _Inserting, pending: list[Insert]) -> None:
     run.all(_batches(pending[:stop]))
     if not run.errors and stop < len(pending):
         run.all([[pending[stop]]])
-        if not run.errors:  # it was removed since, or is the record of this very statement
-            _insert_in_order(run, pending[stop + 1 :])
+        if not run.errors:  # it was removed since, or an earlier attempt of this command wrote it
+            _insert_in_order(run, [one for one in pending[stop + 1 :] if one.at not in run.known])
 
 
 class _Inserting:
@@ -350,6 +389,8 @@ class _Inserting:
         self.count = 0
         self.charge_ru = 0.0
         self.errors: list[tuple[int, MongoError]] = []
+        self.known: set[int] = set()
+        """Documents that an earlier attempt wrote, by the records found so far."""
 
     def all(self, batches: list[list[Insert]]) -> None:
         """Several under way at once; each is one logical partition."""
@@ -371,13 +412,13 @@ class _Inserting:
                 self._finish(batch, one)
 
     def _operations(self, batch: list[Insert]) -> list[Operation]:
-        made = [Operation("create", body=one.item) for one in batch]
+        made = [writing(self.collection, "create", one.document, one.item) for one in batch]
         if self.statement is not None:
             first = batch[0]
-            record = record_item(
-                self.collection, first.document, self.statement(first.at), {"n": len(batch)}
+            written = {"at": [one.at for one in batch]}
+            made.insert(
+                0, recording(self.collection, first.document, self.statement(first.at), written)
             )
-            made.insert(0, Operation("create", body=record))
         return made
 
     def _finish(self, batch: list[Insert], sent: SentBatch | DbError) -> None:
@@ -412,10 +453,12 @@ class _Inserting:
         if self.statement is not None and failed.position == 0:
             earlier = recorded(self.collection, self.statement(batch[0].at), batch[0].key)
             if earlier is not None:  # a second attempt
-                done = int(earlier["n"])
-                self.count += done
-                if batch[done:]:
-                    self.all([batch[done:]])
+                done = {int(one) for one in earlier["at"]}
+                self.count += len(done)
+                self.known |= done
+                rest = [one for one in batch if one.at not in done]
+                if rest:
+                    self.all([rest])
                 return
         at = failed.position - shift
         bad = batch[max(at, 0)]

@@ -22,13 +22,14 @@ from armillary.api.mongo.expressions.values import (
     LONG,
     add,
     exact,
+    is_nothing,
     multiply,
     number,
     rank_of,
     to_double,
     widest,
 )
-from armillary.encoding.bson_values import is_number, number_of, type_name
+from armillary.encoding.bson.values import is_number, number_of, type_name
 
 
 def _need_number(name: str, *values: Any, code: int = 28765) -> None:
@@ -38,11 +39,13 @@ def _need_number(name: str, *values: Any, code: int = 28765) -> None:
 
 
 def _add(*values: Any) -> Any:
+    for one in values:
+        if is_nothing(one):  # decides, unless a wrong type stands before it
+            return None
+        if not is_number(one) and not isinstance(one, DatetimeMS):
+            raise MongoError(14, f"$add only supports numeric or date types, not {type_name(one)}")
     dates = [one for one in values if isinstance(one, DatetimeMS)]
     rest = [one for one in values if not isinstance(one, DatetimeMS)]
-    for one in rest:
-        if not is_number(one):
-            raise MongoError(14, f"$add only supports numeric or date types, not {type_name(one)}")
     if len(dates) > 1:
         raise MongoError(16612, "only one date allowed in an $add expression")
     if dates:
@@ -54,7 +57,10 @@ def _rounded(value: Any) -> int:
     plain = number_of(value)
     if not math.isfinite(plain):
         raise MongoError(2, "date overflow")
-    return int(plain) if isinstance(plain, int) else round(plain)
+    size: Any = abs(plain)
+    whole = int(size)
+    half = bool(size - whole >= 0.5)  # away from zero, as C rounds
+    return (whole + half) * (1 if plain >= 0 else -1)
 
 
 def _subtract(one: Any, other: Any) -> Any:
@@ -69,7 +75,10 @@ def _subtract(one: Any, other: Any) -> Any:
 
 
 def _multiply(*values: Any) -> Any:
-    _need_number("$multiply", *values, code=14)
+    for one in values:
+        if is_nothing(one):
+            return None
+        _need_number("$multiply", one, code=14)
     return multiply(values)
 
 
@@ -288,7 +297,7 @@ def _timestamp(part: str) -> Simple:
 
 OPERATORS: Final[dict[str, Operator]] = {
     "$abs": Simple(_abs),
-    "$add": Simple(_add, 0, None),
+    "$add": Simple(_add, 0, None, nothing=False),
     "$ceil": _keeping("$ceil", math.ceil, "ROUND_CEILING"),
     "$floor": _keeping("$floor", math.floor, "ROUND_FLOOR"),
     "$divide": Simple(_divide, 2, 2),
@@ -297,7 +306,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     "$log": Simple(_log, 2, 2),
     "$log10": Simple(_log10),
     "$mod": Simple(_mod, 2, 2),
-    "$multiply": Simple(_multiply, 0, None),
+    "$multiply": Simple(_multiply, 0, None, nothing=False),
     "$pow": Simple(_pow, 2, 2),
     "$round": _cut("$round", ROUND_HALF_EVEN),
     "$trunc": _cut("$trunc", "ROUND_DOWN"),

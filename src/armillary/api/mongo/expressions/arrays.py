@@ -8,7 +8,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple, named
 from armillary.api.mongo.expressions.values import INT, get_path, is_nothing, is_true, number, whole
 from armillary.api.mongo.language import MISSING
-from armillary.encoding.bson_values import is_number, sort_key, type_name
+from armillary.encoding.bson.values import is_number, sort_key, type_name
 
 
 def _array(name: str, value: Any, code: int) -> list[Any]:

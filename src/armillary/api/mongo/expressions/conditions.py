@@ -9,7 +9,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple
 from armillary.api.mongo.expressions.values import is_nothing, is_true
 from armillary.api.mongo.language import MISSING
-from armillary.encoding.bson_values import SortKey, sort_key
+from armillary.encoding.bson.values import SortKey, sort_key
 
 _MISSING_KEY: Final[SortKey] = (0,)
 

@@ -18,9 +18,15 @@ from bson.timestamp import Timestamp
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.dates import parse_date, render_iso
 from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple
-from armillary.api.mongo.expressions.values import exact, is_nothing, to_decimal128, to_double
+from armillary.api.mongo.expressions.values import (
+    exact,
+    is_nothing,
+    to_decimal128,
+    to_double,
+    whole,
+)
 from armillary.api.mongo.language import MISSING
-from armillary.encoding.bson_values import (
+from armillary.encoding.bson.values import (
     INT32_MAX,
     INT32_MIN,
     INT64_MAX,
@@ -32,6 +38,7 @@ from armillary.encoding.bson_values import (
     type_name,
 )
 
+UNKNOWN_CODE: Final = "In $convert, numeric 'to' argument is not an integer: {}"
 _BY_CODE: Final = {code: name for name, code in TYPE_CODES.items()}
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _REAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity)|nan", re.I)
@@ -210,7 +217,7 @@ def _convert(name: str, argument: Any, inner: Inner) -> Expression:
 
 def _target(target: Any) -> Callable[[Any], Any]:
     if is_number(target):
-        name = _BY_CODE.get(int(number_of(target)), "")
+        name = _BY_CODE.get(whole(target, MongoError(2, UNKNOWN_CODE.format(target))), "")
     elif isinstance(target, str):
         name = target
         if name not in TYPE_CODES:

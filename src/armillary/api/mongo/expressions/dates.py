@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Any, Final
@@ -17,7 +17,7 @@ from bson.timestamp import Timestamp
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, named, value_of
 from armillary.api.mongo.expressions.values import is_nothing, whole
-from armillary.encoding.bson_values import type_name
+from armillary.encoding.bson.values import type_name
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -395,11 +395,7 @@ def _shift(sign: int) -> Callable[[str, Any, Inner], Expression]:
             name, argument, inner, ("startDate", "unit", "amount"), ("timezone",), 5166401
         )
 
-        def run(document: Any, variables: Any) -> Any:
-            values = {one: part(document, variables) for one, part in parts.items()}
-            if any(map(is_nothing, values.values())):
-                return None
-            zone = _zone(values.get("timezone", "UTC")) or UTC
+        def run(values: Mapping[str, Any], zone: tzinfo) -> Any:
             amount = whole(
                 values["amount"],
                 MongoError(5166405, f"{name} expects integer amount of time units"),
@@ -410,9 +406,23 @@ def _shift(sign: int) -> Callable[[str, Any, Inner], Expression]:
             except (ValueError, OverflowError) as error:
                 raise MongoError(5166406, f"{name} overflowed") from error
 
-        return run
+        return _in_zone(parts, run)
 
     return make
+
+
+def _in_zone(
+    parts: Mapping[str, Expression], run: Callable[[Mapping[str, Any], tzinfo], Any]
+) -> Expression:
+    """`run` with the values of the parts and their timezone; null if one of them is."""
+
+    def evaluate(document: Any, variables: Any) -> Any:
+        values = {one: part(document, variables) for one, part in parts.items()}
+        if any(map(is_nothing, values.values())):
+            return None
+        return run(values, _zone(values.get("timezone", "UTC")) or UTC)
+
+    return evaluate
 
 
 def _diff(name: str, argument: Any, inner: Inner) -> Expression:
@@ -425,11 +435,7 @@ def _diff(name: str, argument: Any, inner: Inner) -> Expression:
         5166302,
     )
 
-    def run(document: Any, variables: Any) -> Any:
-        values = {one: part(document, variables) for one, part in parts.items()}
-        if any(map(is_nothing, values.values())):
-            return None
-        zone = _zone(values.get("timezone", "UTC")) or UTC
+    def run(values: Mapping[str, Any], zone: tzinfo) -> Any:
         unit = _unit(values["unit"])
         start = to_datetime(date_ms(name, values["startDate"], 5166307), zone)
         end = to_datetime(date_ms(name, values["endDate"], 5166307), zone)
@@ -447,7 +453,7 @@ def _diff(name: str, argument: Any, inner: Inner) -> Expression:
         size = UNITS_MS[unit]
         return Int64(to_ms(end) // size - to_ms(start) // size)
 
-    return run
+    return _in_zone(parts, run)
 
 
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -466,11 +472,7 @@ def _trunc(name: str, argument: Any, inner: Inner) -> Expression:
         name, argument, inner, ("date", "unit"), ("binSize", "timezone", "startOfWeek"), 5439009
     )
 
-    def run(document: Any, variables: Any) -> Any:
-        values = {one: part(document, variables) for one, part in parts.items()}
-        if any(map(is_nothing, values.values())):
-            return None
-        zone = _zone(values.get("timezone", "UTC")) or UTC
+    def run(values: Mapping[str, Any], zone: tzinfo) -> Any:
         unit = _unit(values["unit"])
         size = whole(
             values.get("binSize", 1),
@@ -497,7 +499,7 @@ def _trunc(name: str, argument: Any, inner: Inner) -> Expression:
         start = to_ms(origin)
         return DatetimeMS(start + (to_ms(moment) - start) // step * step)
 
-    return run
+    return _in_zone(parts, run)
 
 
 OPERATORS: Final[dict[str, Operator]] = {

@@ -7,7 +7,7 @@ from typing import Any, Final
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.operators import Operator, Simple
 from armillary.api.mongo.expressions.values import is_nothing, is_true
-from armillary.encoding.bson_values import SortKey, sort_key, type_name
+from armillary.encoding.bson.values import SortKey, sort_key, type_name
 
 
 def _keys(name: str, value: Any, code: int = 17041) -> dict[SortKey, Any]:

@@ -11,7 +11,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple, named
 from armillary.api.mongo.expressions.values import is_nothing, whole
 from armillary.api.mongo.language import MISSING
-from armillary.encoding.bson_values import is_number, type_name
+from armillary.encoding.bson.values import is_number, type_name
 
 BLANK: Final = (
     "\0 \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -33,6 +33,8 @@ def _text(value: Any) -> str:
 
 def _concat(*values: Any) -> Any:
     for one in values:
+        if is_nothing(one):  # decides, unless a wrong type stands before it
+            return None
         if not isinstance(one, str):
             raise MongoError(16702, f"$concat only supports strings, not {type_name(one)}")
     return "".join(values)
@@ -231,7 +233,7 @@ def _replace(name: str, argument: Any, inner: Inner) -> Expression:
 
 
 OPERATORS: Final[dict[str, Operator]] = {
-    "$concat": Simple(_concat, 0, None),
+    "$concat": Simple(_concat, 0, None, nothing=False),
     "$indexOfBytes": _index_of("$indexOfBytes", True),
     "$indexOfCP": _index_of("$indexOfCP", False),
     "$trim": _trim,

@@ -15,8 +15,8 @@ from bson.int64 import Int64
 
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.language import MISSING
-from armillary.encoding.bson_codec import UndefinedValue
-from armillary.encoding.bson_values import (
+from armillary.encoding.bson.codec import UndefinedValue
+from armillary.encoding.bson.values import (
     INT32_MAX,
     INT32_MIN,
     INT64_MAX,
@@ -145,6 +145,6 @@ def whole(value: Any, error: MongoError) -> int:
     if not is_number(value):
         raise error
     plain = number_of(value)
-    if not math.isfinite(plain) or plain != math.floor(plain):
+    if plain != plain or not -(2**63) <= plain < 2**63 or plain != math.floor(plain):
         raise error
     return int(plain)

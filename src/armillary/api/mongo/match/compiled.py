@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from bson.regex import Regex
 
+from armillary.api.mongo.collation import folded_query
 from armillary.api.mongo.errors import bad_value
 from armillary.api.mongo.expressions.compiled import compile_expression
 from armillary.api.mongo.expressions.values import is_true
@@ -33,6 +35,10 @@ REFUSED: Final = ("$where", "$text", "$jsonSchema")
 def compile_filter(query: Any, language: Language) -> Filter:
     if not isinstance(query, dict):
         raise bad_value("the match filter must be an expression in an object")
+    if language.fold is not None:
+        fold = language.fold
+        test = compile_filter(folded_query(query, fold), replace(language, fold=None))
+        return lambda document: test(fold(document))
     tests = [_clause(name, value, language) for name, value in query.items()]
     return _all([one for one in tests if one is not None])
 

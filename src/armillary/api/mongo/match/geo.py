@@ -14,7 +14,7 @@ from armillary.api.mongo.errors import bad_value
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.match.operators import Filter, Parts
 from armillary.api.mongo.match.paths import leaves
-from armillary.encoding.bson_values import is_number, number_of
+from armillary.encoding.bson.values import is_number, number_of
 from armillary.query.functions import geojson, spatial
 from armillary.query.functions.base import Context
 

@@ -19,11 +19,12 @@ from bson.min_key import MinKey
 from bson.regex import Regex
 
 from armillary.api.mongo.errors import MongoError, bad_value
+from armillary.api.mongo.expressions.values import whole
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.match import regexes
 from armillary.api.mongo.match.paths import candidates, leaves
-from armillary.encoding.bson_codec import UndefinedValue
-from armillary.encoding.bson_values import (
+from armillary.encoding.bson.codec import UndefinedValue
+from armillary.encoding.bson.values import (
     NULL,
     NUMBER_NAMES,
     TYPE_CODES,
@@ -183,7 +184,7 @@ def type_names(argument: Any) -> frozenset[str]:
     if not given:
         raise MongoError(9, "$type must match at least one type")
     names: set[str] = set()
-    by_code = {code: name for name, code in TYPE_CODES.items()}
+    by_code: dict[Any, str] = {code: name for name, code in TYPE_CODES.items()}
     for one in given:
         if isinstance(one, str):
             if one == "number":
@@ -192,11 +193,11 @@ def type_names(argument: Any) -> frozenset[str]:
                 names.add(one)
             else:
                 raise bad_value(f"Unknown type name alias: {one}")
-        elif is_number(one) and not is_nan(one) and number_of(one) == int(number_of(one)):
-            code = int(number_of(one))
-            if code not in by_code:
-                raise bad_value(f"Invalid numerical type code: {code}")
-            names.add(by_code[code])
+        elif is_number(one) and not is_nan(one):
+            name = by_code.get(number_of(one))  # 2, 2.0 and Decimal128("2") are equal
+            if name is None:
+                raise bad_value(f"Invalid numerical type code: {one}")
+            names.add(name)
         else:
             raise MongoError(14, "type must be represented as a number or a string")
     return frozenset(names)
@@ -238,8 +239,8 @@ def _whole(value: Any, name: str) -> int:
     if not is_number(value) or is_nan(value):
         raise bad_value(f"malformed {name}, needs to be numbers")
     number = number_of(value)
-    if isinstance(number, float) and math.isinf(number):
-        raise bad_value(f"malformed {name}, value is not finite")
+    if not -(2**63) <= number < 2**63:
+        raise bad_value(f"malformed {name}, value is not in the range of 64-bit integers")
     return math.trunc(number)
 
 
@@ -260,10 +261,7 @@ def matches_regex(parts: Parts, argument: Any, language: Language) -> Filter:
 
 
 def size(parts: Parts, argument: Any, language: Language) -> Filter:
-    whole = is_number(argument) and not is_nan(argument)
-    if not whole or number_of(argument) != math.floor(number_of(argument)):
-        raise bad_value("$size must be a whole number")
-    wanted = int(number_of(argument))
+    wanted = whole(argument, bad_value("$size must be a whole number"))
     if wanted < 0:
         raise bad_value("$size may not be negative")
     return lambda document: any(

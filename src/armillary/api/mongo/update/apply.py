@@ -22,7 +22,7 @@ from armillary.api.mongo.shown import shown
 from armillary.api.mongo.update.arrays import ARRAYS
 from armillary.api.mongo.update.operators import FIELDS, Context, Operator, rename
 from armillary.api.mongo.update.paths import Path, parse_path, resolve
-from armillary.encoding.bson_values import same, type_name
+from armillary.encoding.bson.values import same, type_name
 
 OPERATORS: Final[dict[str, Operator]] = {**FIELDS, **ARRAYS}
 SUPPORTED: Final = sorted({*OPERATORS, "$rename"})
@@ -146,6 +146,7 @@ def _operators(source: dict[str, Any], language: Language, array_filters: Sequen
     _check_conflicts(steps)
     _check_filters(steps, filters)
     _check_renames(steps)
+    steps.sort(key=_place)
 
     def run(old: dict[str, Any], inserting: bool, query: dict[str, Any]) -> dict[str, Any]:
         document = copy.deepcopy(old)
@@ -162,6 +163,13 @@ def _operators(source: dict[str, Any], language: Language, array_filters: Sequen
         return document
 
     return Update("operators", run)
+
+
+def _place(step: _Step) -> list[tuple[bool, int, str]]:
+    """Fields are made in the order of their names, numbers by value, whatever the operators are
+    (MongoDB 5.0 and later); a rename makes its target."""
+    path = parse_path(step.argument) if step.name == "$rename" else step.path
+    return [(False, int(p), "") if p.isdigit() else (True, 0, p) for p in path]
 
 
 def _filters(given: Sequence[Any], language: Language) -> dict[str, Callable[[Any], bool]]:

@@ -13,8 +13,8 @@ from armillary.api.mongo.language import MISSING
 from armillary.api.mongo.match.compiled import compile_filter, element_test, is_condition
 from armillary.api.mongo.shown import shown
 from armillary.api.mongo.update.operators import Context, Operator, document_id
-from armillary.api.mongo.update.paths import Path, get_at, set_at
-from armillary.encoding.bson_values import is_number, number_of, sort_key, type_name
+from armillary.api.mongo.update.paths import Path, check_viable, get_at, set_at
+from armillary.encoding.bson.values import is_number, number_of, sort_key, type_name
 
 PUSH_OPTIONS: Final = frozenset({"$each", "$slice", "$sort", "$position"})
 
@@ -132,6 +132,7 @@ def _pop(document: dict[str, Any], path: Path, argument: Any, context: Context) 
     if not is_number(argument) or number_of(argument) not in (1, -1):
         raise MongoError(9, f"$pop expects 1 or -1, found: {shown(argument)}")
     if get_at(document, path) is MISSING:
+        check_viable(document, path)
         return
     items = _array_of(document, path, "$pop")
     set_at(document, path, items[:-1] if number_of(argument) == 1 else items[1:])
@@ -139,6 +140,7 @@ def _pop(document: dict[str, Any], path: Path, argument: Any, context: Context) 
 
 def _pull(document: dict[str, Any], path: Path, argument: Any, context: Context) -> None:
     if get_at(document, path) is MISSING:
+        check_viable(document, path)
         return
     items = _array_of(document, path, "$pull")
     language = context.language
@@ -162,6 +164,7 @@ def _pull_all(document: dict[str, Any], path: Path, argument: Any, context: Cont
             2, f"$pullAll requires an array argument but was given a {type_name(argument)}"
         )
     if get_at(document, path) is MISSING:
+        check_viable(document, path)
         return
     keys = {sort_key(one) for one in argument}
     items = _array_of(document, path, "$pullAll")

@@ -16,8 +16,8 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.values import add, multiply
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.shown import shown
-from armillary.api.mongo.update.paths import Path, get_at, set_at, unset_at
-from armillary.encoding.bson_values import is_number, sort_key, type_name
+from armillary.api.mongo.update.paths import Path, check_viable, get_at, set_at, unset_at
+from armillary.encoding.bson.values import is_number, sort_key, type_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +158,7 @@ def _bit(document: dict[str, Any], path: Path, argument: Any, context: Context) 
 
 
 def rename(document: dict[str, Any], source: Path, target: Path) -> None:
+    check_viable(document, source)
     value = get_at(document, source)
     if value is MISSING:
         return

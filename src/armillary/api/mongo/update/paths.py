@@ -141,6 +141,22 @@ def _not_viable(at: Any, part: str, path: Path, depth: int) -> MongoError:
     return MongoError(28, f"Cannot create field '{part}' in element {shown}")
 
 
+def check_viable(document: Any, path: Path) -> None:
+    """Most operators fail when a value stands in the way of their path, even those that would have
+    made nothing there."""
+    at: Any = document
+    for depth, part in enumerate(path):
+        if at is MISSING:
+            return
+        if type(at) is not dict and not (type(at) is list and part.isdigit()):
+            raise MongoError(
+                28,
+                f"Cannot use the part ({part}) of ({'.'.join(path)}) to traverse the element "
+                f"({shown_field(path[:depth], at)})",
+            )
+        at = _step(at, part, path, depth)
+
+
 def unset_at(document: dict[str, Any], path: Path) -> bool:
     above = get_at(document, path[:-1])
     last = path[-1]

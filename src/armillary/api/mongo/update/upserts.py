@@ -10,7 +10,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.language import MISSING
 from armillary.api.mongo.match.compiled import is_condition
 from armillary.api.mongo.update.paths import get_at, set_at
-from armillary.encoding.bson_values import same
+from armillary.encoding.bson.values import same
 
 
 def equalities(query: dict[str, Any]) -> dict[str, Any]:

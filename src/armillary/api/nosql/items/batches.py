@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from armillary.api.http.messages import Response
-from armillary.api.nosql.call import Call, reply
+from armillary.api.nosql.call import TOO_LARGE, Call, reply
 from armillary.api.nosql.items.entries import (
     Entry,
     Result,
@@ -27,9 +27,9 @@ from armillary.api.nosql.items.placing import (
     Place,
     container_headers,
     is_left_to_server,
-    item_headers,
     item_headers_at,
     key_of_done,
+    place_headers,
     place_of_key,
     placed,
     range_of,
@@ -71,7 +71,7 @@ def run_batch(call: Call) -> Response:
 def _atomic(
     call: Call, store: ContainerStore, entries: Sequence[Entry]
 ) -> tuple[list[Result], dict[str, str | None]]:
-    key = required_key(call)
+    key = required_key(call, store)
     if 0 < len(key) < len(store.state.definition.partition_key.paths):
         raise PartitionKeyMismatch
     with placed(call, store, key):
@@ -88,7 +88,7 @@ def _atomic(
     place = Place(where.owner, version, max(one.lsn for one in outcome))
     silent = call.options.is_minimal
     results = [result_of(one, entry, silent) for one, entry in zip(outcome, entries, strict=True)]
-    return results, item_headers(store, place)
+    return results, place_headers(store, place)
 
 
 def _headers_at(call: Call, store: ContainerStore, key: KeyValues) -> dict[str, str | None]:
@@ -111,7 +111,7 @@ def _bulk(
 ) -> tuple[list[Result], dict[str, str | None]]:
     assert call.options.range_id is not None
     if len(call.request.body) > BATCH_BYTES_MAX:
-        raise TooLarge("Request size is too large")
+        raise TooLarge(TOO_LARGE)
     owner = range_of(store, call.options.range_id)
     now_ms = call.gateway.engine.now_ms()
     asked: list[tuple[Operation, KeyValues | None]] = []
@@ -149,7 +149,7 @@ def _bulk_headers(
     owners = {place_of_key(store, key).owner for key in keys if key is not None}
     current = store.state.table.by_ordinal(named.ordinal)
     if current is not None and owners <= {current}:
-        return item_headers(store, session_of(call, current))
+        return place_headers(store, session_of(store, current))
     return session_headers(call, store, sorted(owners, key=lambda one: one.start))
 
 

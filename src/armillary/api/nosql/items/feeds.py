@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import orjson
@@ -20,8 +21,9 @@ from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, feed_body, quoted, reply
 from armillary.api.nosql.items.placing import (
     Slice,
+    at_level,
     barrier_of,
-    item_headers,
+    place_headers,
     read_store_of,
     session_headers,
     session_of,
@@ -31,12 +33,11 @@ from armillary.api.nosql.items.sessions import check_barrier
 from armillary.api.nosql.options import FULL_FIDELITY
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.partition_key import KeyValues
-from armillary.encoding.paths import format_path
 from armillary.errors import BadInput, RangeGone
 from armillary.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import feed_ru
-from armillary.store.feed.reading import FeedEntry
+from armillary.store.feed.reading import FeedEntry, deleted_key
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.paging import (
     feed_cost,
@@ -65,7 +66,10 @@ def page_limit(size: int) -> int:
 
 
 def list_items(call: Call) -> Response:
-    store = read_store_of(call)
+    return at_level(call, partial(_list_items, call))
+
+
+def _list_items(call: Call, store: ContainerStore) -> Response:
     size = call.options.page_size
     limit = PAGE_ITEMS_DEFAULT if "x-ms-max-item-count" not in call.options.headers else size
     limit = page_limit(limit)
@@ -144,7 +148,7 @@ def slice_headers(call: Call, store: ContainerStore, part: Slice) -> dict[str, s
     session goes on behind a query over all of them; no more parts than a header can hold."""
     owner = owner_of(store, part)
     if owner is not None:
-        return item_headers(store, session_of(call, owner))
+        return place_headers(store, session_of(store, owner))
     return session_headers(call, store, store.state.table.overlapping(part.start, part.end))
 
 
@@ -191,8 +195,9 @@ def _feed_position(call: Call, store: ContainerStore, part: Slice, kind: Kind) -
         return feed_now(store, kind, part.start, part.end)
     if kind == "versions":
         raise BadInput(
-            "The all-versions change feed can't start at the beginning or at a time. "
-            "Start it from now (If-None-Match: *) or from a continuation."
+            "The all-versions change feed can't start at the beginning or at a time. You must read "
+            "the change feed from within the retention period. Start it from now "
+            "(If-None-Match: *) or from a continuation."
         )
     since = call.options.since
     if since is not None:
@@ -228,14 +233,9 @@ def _entry(store: ContainerStore, kind: Kind, entry: FeedEntry) -> bytes:
     if entry.change != "delete":
         return b'{"current":%b,"metadata":%b}' % (entry.text, orjson.dumps(about))
     gone = orjson.loads(entry.text)
-    paths = store.state.definition.partition_key.paths
     about |= {
         "timeToLiveExpired": entry.expired,
         "id": gone["id"],
-        "partitionKey": {
-            format_path(path).lstrip("/"): value
-            for path, value in zip(paths, gone["partitionKey"], strict=False)
-            if value != {}
-        },
+        "partitionKey": deleted_key(gone, store.state),
     }
     return b'{"current":{},"metadata":%b}' % orjson.dumps(about)

@@ -63,7 +63,7 @@ def _records(body: bytes) -> Iterator[bytes]:
     if body[: len(SEGMENT)] != SEGMENT:
         raise BadInput("The body of the batch does not begin with a HybridRow segment.")
     at = len(SEGMENT)
-    for _ in range(BATCH_OPERATIONS_MAX + 1):  # one more, so that too many can be told
+    for _ in range(BATCH_OPERATIONS_MAX + 1):  # one more, so that too many are noticed
         if at >= len(body):
             return
         version, schema, length, crc = RECORD.unpack_from(body, at)

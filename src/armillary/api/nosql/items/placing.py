@@ -3,7 +3,7 @@ so. Facts: nosql-rest 3.2, 4.1, 4.6."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -11,13 +11,25 @@ from urllib.parse import quote
 
 import orjson
 
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call
 from armillary.api.nosql.items.sessions import Seen, check_barrier, format_token, parse_token
+from armillary.api.nosql.options import RANGE_ID
 from armillary.encoding.hashing import epk as epk_of
 from armillary.encoding.hashing import parse_epk_hex, prefix_range
 from armillary.encoding.partition_key import KeyValues, check_key, key_of
 from armillary.engine.base import Reader, SpaceGone
-from armillary.errors import BadInput, DbError, RangeGone, Throttled, WrongContainer
+from armillary.engine.replicas import Behind
+from armillary.errors import (
+    BadInput,
+    DbError,
+    OwnerNotFound,
+    RangeGone,
+    SessionNotAvailable,
+    Throttled,
+    Unavailable,
+    WrongContainer,
+)
 from armillary.limits import SESSION_PARTS_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
 from armillary.partition.request_units import miss_ru
@@ -28,8 +40,8 @@ from armillary.store.rows.meta import Meta, unpack_meta
 from armillary.values import UNDEFINED
 
 SESSION: Final = "Session"
-NEVER_MERGED: Final = -1  # the session version of a range; merges raise it
 
+NO_KEY: Final[KeyValues] = ()
 STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
 
 
@@ -71,14 +83,51 @@ def store_of(call: Call) -> ContainerStore:
 
 
 def read_store_of(call: Call) -> ContainerStore:
-    """The same, for what reads: at the prices of the level that it reads at."""
-    store = store_of(call)
-    level = call.options.level(call.gateway.settings.consistency)
+    """The same, for what reads from the primary: at the prices of the level that it reads at."""
+    return _priced(store_of(call), _level(call))
+
+
+def at_level(call: Call, read: Callable[[ContainerStore], Response]) -> Response:
+    """`read` where the level of the request allows it: on the replica of the client's region, if
+    there is one and it has what the client has seen, else on the primary."""
+    store, level = store_of(call), _level(call)
+    engine = call.gateway.regions.reading(level, call.host)
+    if engine is not None:
+        try:
+            copy = store.at(engine)
+            if level == SESSION:
+                _check_known(call, copy)
+            return read(_priced(copy, level))
+        except (Behind, SpaceGone, SessionNotAvailable, RangeGone, OwnerNotFound, Unavailable):
+            pass  # nothing was charged that was not read
+    return read(_priced(store, level))
+
+
+def _check_known(call: Call, store: ContainerStore) -> None:
+    """A token may name a range that a replica has not heard of: a split is on its way there. Range
+    ids only grow."""
+    token = call.options.session_token
+    newest = -1 if token is None else max(parse_token(token))
+    if newest > max(one.ordinal for one in store.state.table.ranges) and newest > max(
+        one.ordinal for one in store.refresh().table.ranges
+    ):
+        raise Behind
+
+
+def _level(call: Call) -> str:
+    return call.options.level(call.gateway.settings.consistency)
+
+
+def _priced(store: ContainerStore, level: str) -> ContainerStore:
     return store.strong if level in STRONG else store
 
 
-def required_key(call: Call) -> KeyValues:
+def required_key(call: Call, store: ContainerStore) -> KeyValues:
+    """The key that the request names. In a container without one it need not: clients of 2018 had
+    no header for it."""
     key = call.options.key
+    if key is None and store.state.definition.partition_key.system_key:
+        return NO_KEY
     if key is None:
         raise BadInput("PartitionKey value must be supplied for this operation.")
     return key
@@ -115,14 +164,21 @@ def key_of_done(store: ContainerStore, done: Done, given: KeyValues | None) -> K
 # --- headers ------------------------------------------------------------------------------------
 
 
-def item_headers(store: ContainerStore, place: Place) -> dict[str, str | None]:
-    """What every answer about items carries; without them clients stop keeping their session."""
+def item_headers(
+    store: ContainerStore, ordinal: int | str, version: int | str, lsn: int | str
+) -> dict[str, str | None]:
+    """What every answer about items carries; without them clients stop keeping their session.
+    Texts: marks of a form."""
     return {
-        "x-ms-session-token": format_token(place.owner.ordinal, place.version, place.lsn),
-        "x-ms-documentdb-partitionkeyrangeid": str(place.owner.ordinal),
-        "lsn": str(place.lsn),
+        "x-ms-session-token": format_token(ordinal, version, lsn),
+        RANGE_ID: f"{ordinal}",
+        "lsn": f"{lsn}",
         **container_headers(store),
     }
+
+
+def place_headers(store: ContainerStore, place: Place) -> dict[str, str | None]:
+    return item_headers(store, place.owner.ordinal, place.version, place.lsn)
 
 
 def container_headers(store: ContainerStore) -> dict[str, str | None]:
@@ -134,7 +190,7 @@ def container_headers(store: ContainerStore) -> dict[str, str | None]:
 
 
 def item_headers_at(call: Call, store: ContainerStore, key: KeyValues) -> dict[str, str | None]:
-    return item_headers(store, current_place(call, store, key))
+    return place_headers(store, current_place(call, store, key))
 
 
 def current_place(call: Call, store: ContainerStore, key: KeyValues) -> Place:
@@ -156,19 +212,18 @@ def session_headers(
     if len(owners) > SESSION_PARTS_MAX:
         return headers
     try:
-        places = _places(call, owners)
+        places = _places(store, owners)
     except RangeGone:  # split since; nothing depends on this token
         return headers
     tokens = [format_token(one.owner.ordinal, one.version, one.lsn) for one in places]
     return headers | {"x-ms-session-token": ",".join(tokens)}
 
 
-def _places(call: Call, owners: Sequence[Range]) -> list[Place]:
+def _places(store: ContainerStore, owners: Sequence[Range]) -> list[Place]:
     """How far these ranges are now: one statement where each look would be a round trip."""
-    fences = getattr(call.gateway.engine, "fences", None)
-    if fences is None or len(owners) < 2:
-        return [session_of(call, one) for one in owners]
-    rows = fences([one.space for one in owners])
+    if not store.engine.fences_together or len(owners) < 2:
+        return [session_of(store, one) for one in owners]
+    rows = store.engine.fences([one.space for one in owners])
     if len(rows) < len(owners):
         raise RangeGone
     metas = [(one, unpack_meta(rows[one.space])) for one in owners]
@@ -193,18 +248,21 @@ def _failure_headers(
     try:
         if key is None or is_left_to_server(store, key):
             return container_headers(store)
-        return item_headers_at(call, store, key)
+        place = current_place(call, store, key)
+        headers = place_headers(store, place)
+        # Of a range without any write the token says nothing, but a client would add it to its
+        # session (session.spec of the JavaScript SDK holds that it does not grow).
+        return headers if place.lsn else headers | {"x-ms-session-token": None}
     except DbError:  # the key itself is wrong, or the container is gone: the first error says so
         return {}
 
 
 def barrier_of(call: Call) -> dict[int, Seen] | None:
-    """What a read must not go back behind. Only sessions have such a thing: whoever reads at a
+    """What a read must not go back behind. Only sessions have such a thing: a read at a
     weaker level did not ask for it, and a stronger one sees everything anyway."""
     token = call.options.session_token
     seen = None if token is None else parse_token(token)
-    level = call.options.level(call.gateway.settings.consistency)
-    return seen if level == SESSION else None
+    return seen if _level(call) == SESSION else None
 
 
 def check_barrier_at(call: Call, store: ContainerStore, key: KeyValues) -> None:
@@ -243,28 +301,34 @@ def slice_of(call: Call, store: ContainerStore) -> Slice:
 
 
 def _named_range(call: Call, store: ContainerStore, text: str) -> Range:
-    """The range of this id. One that was split is still served to who is in the middle of it: our
-    continuation tokens are good on any part of the hash space, while the JavaScript SDK and the
-    asynchronous Python SDK lose their place in an ordered query at a 410 (the original has the
-    same trouble with them). What begins now, and every change feed, hears 410."""
+    """The range of this id. One that was split or merged is still served to who is in the middle of
+    it: our continuation tokens are good on any part of the hash space, while the JavaScript SDK and
+    the asynchronous Python SDK lose their place in an ordered query at a 410 (the original has the
+    same trouble with them). What begins now is served so for `api.former_ranges_s`; then it, and
+    every change feed, hears 410."""
     try:
         return range_of(store, text)
     except RangeGone:
-        if call.options.continuation is None or call.options.feed_mode is not None:
+        options, settings = call.options, call.gateway.settings
+        begins = options.continuation is None
+        if options.feed_mode is not None or (begins and not settings.former_ranges_s):
             raise
-        former = _former_range(call, store, int(text))
+        oldest_ms = store.engine.now_ms() - 1000 * settings.former_ranges_s if begins else 0
+        former = _former_range(store, int(text), oldest_ms)
         if former is None:
             raise
         return former
 
 
-def _former_range(call: Call, store: ContainerStore, ordinal: int) -> Range | None:
-    """What a range was before it was split: its descendants lie side by side. None when one of
-    them comes from a merge, and so may reach beyond it."""
-    heirs = [one for one in store.state.table.ranges if ordinal in one.parents]
-    if not heirs or any(call.gateway.session_version(one.space) != NEVER_MERGED for one in heirs):
-        return None
-    return replace(heirs[0], ordinal=ordinal, end=heirs[-1].end)
+def _former_range(store: ContainerStore, ordinal: int, oldest_ms: int) -> Range | None:
+    """A range as it was before it was split or merged, in the space of the first that took its
+    place. None when it is not remembered, or went before `oldest_ms`."""
+    state = store.state
+    for one in state.record.former:
+        if one.ordinal == ordinal and one.end and one.at_ms >= oldest_ms:
+            start, end = parse_epk_hex(one.start), parse_epk_hex(one.end)
+            return replace(state.table.find(start), ordinal=ordinal, start=start, end=end)
+    return None
 
 
 def range_of(store: ContainerStore, text: str) -> Range:
@@ -283,10 +347,10 @@ def range_of(store: ContainerStore, text: str) -> Range:
     return owner
 
 
-def session_of(call: Call, owner: Range) -> Place:
+def session_of(store: ContainerStore, owner: Range) -> Place:
     """How far a range is now."""
     try:
-        with call.gateway.engine.read(owner.space) as reader:
+        with store.engine.read(owner.space) as reader:
             meta = unpack_meta(reader.meta)
     except SpaceGone as error:
         raise RangeGone from error

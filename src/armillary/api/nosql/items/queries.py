@@ -13,15 +13,17 @@ rewriting for clients is `query/gateway/rewriting.py`'s.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
 import orjson
 
 from armillary.api.core.simple_query import parse_query_body
 from armillary.api.http.messages import Response
-from armillary.api.nosql.call import Call, feed_body, reply
+from armillary.api.nosql.call import Call, Headers, feed_body, reply
 from armillary.api.nosql.items.feeds import DOCUMENTS, check_session, slice_headers
-from armillary.api.nosql.items.placing import Slice, read_store_of, slice_of, store_of
+from armillary.api.nosql.items.placing import Slice, at_level, slice_of, store_of
+from armillary.api.nosql.options import CROSS_PARTITION
 from armillary.errors import BadInput, NeedsMerge
 from armillary.query.access.advice import possible_indexes
 from armillary.query.expr.queries import BoundQuery
@@ -41,7 +43,6 @@ from armillary.values import JSON
 
 FEATURES: Final = "x-ms-cosmos-supported-query-features"
 EXECUTION: Final = '{"reverseRidEnabled":false,"reverseIndexScan":false}'
-STRONG: Final = frozenset({"Strong", "BoundedStaleness"})
 KEY_INDEX: Final = "/_epk/?"  # what the original names the way to one partition key
 CROSS_TEXT: Final = (
     "Cross partition query is required but disabled. Please set "
@@ -58,7 +59,10 @@ class Asked(NamedTuple):
 
 
 def query_items(call: Call) -> Response:
-    store = read_store_of(call)
+    return at_level(call, partial(_query_items, call))
+
+
+def _query_items(call: Call, store: ContainerStore) -> Response:
     asked = _asked(call)
     part = slice_of(call, store)
     check_session(call, store, part)
@@ -66,14 +70,24 @@ def query_items(call: Call) -> Response:
     page = _run(call, store, asked, part)
     rows = [orjson.dumps(row) for row in page.rows]
     body = feed_body(store.state.record.rid, DOCUMENTS, rows)
-    headers = {
-        "x-ms-item-count": str(len(rows)),
-        "x-ms-continuation": page.continuation,
-        "x-ms-cosmos-query-execution-info": EXECUTION,
-        **_metrics(call, store, asked, page),
-        **slice_headers(call, store, part),
-    }
+    headers = page_headers(
+        len(rows),
+        _wrapped(page.continuation),
+        _metrics(call, store, asked, page) | slice_headers(call, store, part),
+    )
     return reply(call, 200, body, headers, ru=page.metrics.charge_ru())
+
+
+def page_headers(
+    count: int | str, continuation: str | None, more: Headers
+) -> dict[str, str | None]:
+    """Of one page of rows. A text as count: the mark of a form."""
+    return {
+        "x-ms-item-count": f"{count}",
+        "x-ms-continuation": continuation,
+        "x-ms-cosmos-query-execution-info": EXECUTION,
+        **more,
+    }
 
 
 def plan_query(call: Call) -> Response:
@@ -105,7 +119,7 @@ def _asked(call: Call) -> Asked:
 
 def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryPage:
     options = call.options
-    size, token = options.page_size, options.continuation
+    size, token = options.page_size, _unwrapped(options.continuation)
     if part.owner is not None or options.epk_bounds is not None:
         return run_range(
             store,
@@ -132,12 +146,33 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
     )
 
 
+def _wrapped(token: str | None) -> str | None:
+    """As the service gives it: an object of JSON, which the JavaScript SDK reads to tell a token of
+    the server from one of its own."""
+    return None if token is None else f'{{"token":"{token}"}}'
+
+
+def _unwrapped(token: str | None) -> str | None:
+    """Tokens of earlier versions are bare."""
+    if token is None or not token.startswith("{"):
+        return token
+    try:
+        found = orjson.loads(token)["token"]
+    except (ValueError, KeyError) as error:
+        raise BadInput("Invalid Continuation Token") from error
+    if not isinstance(found, str):
+        raise BadInput("Invalid Continuation Token")
+    return found
+
+
 def _check_everywhere(call: Call, store: ContainerStore, asked: Asked) -> None:
     """May a query that names no partition run here and now?"""
     ranges = _ranges(store, asked)
     if ranges == [ANYWHERE] or (is_point(ranges) and not _is_bare_aggregate(asked.bound)):
         return
-    if not call.options.flag("x-ms-documentdb-query-enablecrosspartition"):
+    if not call.options.flag(CROSS_PARTITION):
+        if store.state.definition.partition_key.system_key:
+            return  # everywhere is one partition
         raise BadInput(CROSS_TEXT)
     if needs_plan(asked.bound) and not call.gateway.settings.gateway_merge:
         raise NeedsMerge(plan=_plan(call, store, asked))

@@ -26,7 +26,7 @@ class Seen(NamedTuple):
     lsn: int
 
 
-def format_token(ordinal: int, version: int, lsn: int) -> str:
+def format_token(ordinal: int | str, version: int | str, lsn: int | str) -> str:
     return f"{ordinal}:{version}#{lsn}"
 
 

@@ -11,23 +11,24 @@ would lose its session.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import orjson
 
 from armillary.api.core.simple_query import condition_of
 from armillary.api.http.messages import Begun, Response
-from armillary.api.nosql.call import Call, answered, quoted, reply
+from armillary.api.nosql.call import TOO_LARGE, Call, Headers, answered, quoted, reply
 from armillary.api.nosql.items.placing import (
     Place,
+    at_level,
     barrier_of,
     check_barrier_at,
-    item_headers,
     item_headers_at,
     key_of_done,
+    place_headers,
     place_of_key,
     placed,
-    read_store_of,
     required_key,
     store_of,
 )
@@ -63,26 +64,25 @@ STATUS: Final = {"created": 201, "replaced": 200, "deleted": 204, "read": 200}
 
 
 def read_item(call: Call) -> Response:
-    store = read_store_of(call)
-    key = required_key(call)
+    return at_level(call, partial(_read_item, call))
+
+
+def _read_item(call: Call, store: ContainerStore) -> Response:
+    key = required_key(call, store)
     item_id = item_id_of(call, store, key)
     with placed(call, store, key):
         try:
             condition = call.options.if_none_match
-            found = store.read_placed(item_id, key, if_none_match=condition)
+            value, owner, row, ru = store.read_placed(item_id, key, if_none_match=condition)
         except (NotFound, NotModified):
             check_barrier_at(call, store, key)
             raise
-        meta = unpack_meta(found.meta)
-        place = Place(found.owner, meta.session, meta.lsn)
+        meta = unpack_meta(row)
+        place = Place(owner, meta.session, meta.lsn)
         place.check(barrier_of(call), meta)
-        stored = Stored(found.value)
-    headers = {
-        "etag": quoted(stored.etag),
-        "x-ms-item-lsn": str(stored.lsn),
-        **item_headers(store, place),
-    }
-    return reply(call, 200, stored.text, headers, ru=found.charge_ru)
+        stored = Stored(value)
+    headers = written_headers(stored.etag, stored.lsn, place_headers(store, place))
+    return reply(call, 200, stored.text, headers, ru=ru)
 
 
 def item_id_of(call: Call, store: ContainerStore, key: KeyValues) -> str:
@@ -174,7 +174,7 @@ def _asked(
     computed = kind == "replace" and store.state.definition.synthetic_key is not None
     key = call.options.key
     if kind not in ("create", "upsert") and not computed:
-        key = required_key(call)
+        key = required_key(call, store)
     if item_id is None:
         item_id = call.names[2] if key is None else item_id_of(call, store, key)
     return store, operation_of(call, kind, item_id), key
@@ -186,7 +186,7 @@ def operation_of(call: Call, kind: str, item_id: str) -> Operation:
         return patch_operation(item_id, call.json(), options.if_match, call.gateway.engine.now_ms())
     body = None if kind == "delete" else call.request.body
     if body is not None and len(body) > ITEM_BYTES_MAX:  # as sent: escapes count
-        raise TooLarge("Request size is too large")
+        raise TooLarge(TOO_LARGE)
     return Operation(kind, item_id, body, options.if_match, options.if_none_match)
 
 
@@ -212,13 +212,15 @@ def patch_operation(item_id: str, body: JSON, if_match: str | None, now_ms: int)
 def written(call: Call, store: ContainerStore, done: Done, key: KeyValues | None) -> Response:
     place = place_of_done(call, store, done, key)
     empty = done.outcome == "deleted" or call.options.is_minimal
-    headers = {
-        "etag": None if done.outcome == "deleted" else quoted(done.etag),
-        "x-ms-item-lsn": str(done.lsn),
-        **item_headers(store, place),
-    }
+    etag = None if done.outcome == "deleted" else done.etag
+    headers = written_headers(etag, done.lsn, place_headers(store, place))
     body = b"" if empty else done.text
     return reply(call, STATUS[done.outcome], body, headers, ru=done.charge_ru)
+
+
+def written_headers(etag: str | None, lsn: int | str, place: Headers) -> dict[str, str | None]:
+    """Of one item, as it was read or written. Texts: marks of a form."""
+    return {"etag": None if etag is None else quoted(etag), "x-ms-item-lsn": f"{lsn}", **place}
 
 
 def place_of_done(call: Call, store: ContainerStore, done: Done, key: KeyValues | None) -> Place:
@@ -249,7 +251,7 @@ def _triggered(
 
 def delete_by_key(call: Call) -> Response:
     store = store_of(call)
-    key = required_key(call)
+    key = required_key(call, store)
     with placed(call, store, key):
         deleted = upkeeping.delete_by_key(store, key)
     headers = item_headers_at(call, store, key)

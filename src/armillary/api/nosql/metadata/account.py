@@ -7,8 +7,9 @@ from typing import Final
 
 import orjson
 
+from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import GatewaySettings
-from armillary.api.http.messages import Request, Response
+from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, reply
 from armillary.values import JSON
 
@@ -42,38 +43,44 @@ ENGINE: Final = orjson.dumps(
 
 
 def read_account(call: Call) -> Response:
-    address = address_of(call.request, call.gateway.settings)
-    return reply(call, 200, orjson.dumps(document(call.gateway.settings, address)))
+    address = address_of(call)
+    return reply(call, 200, orjson.dumps(document(call.gateway, address)))
 
 
-def address_of(request: Request, settings: GatewaySettings) -> str:
+def address_of(call: Call) -> str:
     """Scheme and host as the client sees them."""
-    host = request.headers.get("host", "localhost")
-    scheme = "https" if request.secure else "http"
-    if settings.trust_forwarded:
-        host = _first(request, "x-forwarded-host") or host
-        given = _first(request, "x-forwarded-proto")
+    scheme = "https" if call.request.secure else "http"
+    if call.gateway.settings.trust_forwarded:
+        given = call.request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
         scheme = given if given in ("http", "https") else scheme
-    return f"{scheme}://{host}/"
-
-
-def _first(request: Request, name: str) -> str:
-    """Of several proxies, what the outermost said."""
-    return request.headers.get(name, "").partition(",")[0].strip()
+    return f"{scheme}://{call.host}/"
 
 
 def _region(settings: GatewaySettings, number: int) -> str:
     return settings.region if number == 0 else f"{settings.region} {number + 1}"
 
 
-def document(settings: GatewaySettings, address: str) -> dict[str, JSON]:
-    places = [
-        {"name": _region(settings, number), "databaseAccountEndpoint": one}
-        for number, one in enumerate(settings.advertise or (address,))
-    ]
+def _places(gateway: Gateway, address: str) -> list[JSON]:
+    """The region that takes the writes, then the others by priority."""
+    settings, regions = gateway.settings, gateway.regions
+    if regions.places:
+        pairs = [(one.name, one.endpoint) for one in regions.ordered()]
+    else:
+        given = enumerate(settings.advertise or (address,))
+        pairs = [(_region(settings, number), one) for number, one in given]
+    return [{"name": name, "databaseAccountEndpoint": one} for name, one in pairs]
+
+
+def document(gateway: Gateway, address: str) -> dict[str, JSON]:
+    settings, places = gateway.settings, _places(gateway, address)
     policy: dict[str, JSON] = {"defaultConsistencyLevel": settings.consistency}
     if settings.consistency == "BoundedStaleness":
-        policy |= {"maxStalenessPrefix": 100, "maxIntervalInSeconds": 5}
+        policy |= {
+            # Only the interval is measured. The service's least prefix over several regions is
+            # more than a server writes within it.
+            "maxStalenessPrefix": 100_000 if gateway.regions.replicas else 100,
+            "maxIntervalInSeconds": int(gateway.regions.staleness_s),
+        }
     replicas = {"minReplicaSetSize": 1, "maxReplicasetSize": 4}
     return {
         "_self": "",

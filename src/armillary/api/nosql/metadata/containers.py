@@ -31,6 +31,12 @@ KEYS_SHOWN: Final = 3  # of the largest logical partitions, per physical one
 INDEXED: Final = "x-ms-documentdb-collection-index-transformation-progress"
 SCRIPTS: Final = {"udf": "functions", "sproc": "storedProcedures", "trigger": "triggers"}
 KEY_REQUIRED_SINCE: Final = "2018-12-31"
+API: Final = "x-armillary-api"
+APIS: Final = ("nosql", "gremlin")
+"""What can be made here: a graph is a container with a rule for its key."""
+KIND: Final = "x-armillary-kind"
+KINDS: Final = ("unlimited", "fixed")
+"""What a client asks for, as in 2018; `container_kind` says what it then is."""
 
 
 def list_containers(call: Call) -> Response:
@@ -44,16 +50,27 @@ def create_container(call: Call) -> Response:
     owner = call.gateway.owner_database(call.names[0])
     body = call.document()
     version = call.request.headers.get("x-ms-version", KEY_REQUIRED_SINCE)
-    if not body.get("partitionKey") and version >= KEY_REQUIRED_SINCE:
+    fixed = _one_of(call, KIND, KINDS) == "fixed"
+    if not body.get("partitionKey") and version >= KEY_REQUIRED_SINCE and not fixed:
         raise BadInput(
             "The partition key definition is missing: "
             "a container needs a 'partitionKey' with 'paths'."
         )
     check_computed(body)
     throughput = asked_throughput(call.options)
-    record = call.gateway.account.create_container(owner.id, body, throughput=throughput)
+    record = call.gateway.account.create_container(
+        owner.id, body, throughput=throughput, fixed=fixed, api=_one_of(call, API, APIS)
+    )
     keep_increment(call, record.rid)
     return _answer(call, 201, record, container_json(record))
+
+
+def _one_of(call: Call, header: str, choices: tuple[str, ...]) -> str:
+    """What a header of ours says, or the first choice without it."""
+    found = call.request.headers.get(header, choices[0])
+    if found not in choices:
+        raise BadInput(f"'{header}' is one of {', '.join(choices)}.")
+    return found
 
 
 def read_container(call: Call) -> Response:
@@ -158,8 +175,8 @@ def partition_statistics(store: ContainerStore) -> list[JSON]:
 
 
 def list_ranges(call: Call) -> Response:
-    """The etag changes with the topology, and when a change of it is announced. Whoever has the
-    current one hears 304: the SDKs ask until they do."""
+    """The etag changes with the topology, and when a change of it is announced. A client with the
+    current one gets 304: the SDKs ask until they do."""
     store = call.gateway.container(*call.names)
     record = store.refresh().record
     coming = announced(store, of=call.gateway.account.limits)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from armillary.api.table.problems import refused
-from armillary.encoding.edm_values import TICKS_PER_SECOND, UNIX_TICKS, parse_ticks
+from armillary.encoding.edm.values import TICKS_PER_SECOND, UNIX_TICKS, parse_ticks
 from armillary.errors import BadInput
 
 if TYPE_CHECKING:

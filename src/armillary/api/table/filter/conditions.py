@@ -27,8 +27,8 @@ from armillary.api.table.filter.grammar import (
     parse_filter,
 )
 from armillary.api.table.filter.predicate import Predicate, predicate
-from armillary.encoding import edm_values as edm
-from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY, stored_name
+from armillary.encoding.edm import values as edm
+from armillary.encoding.edm.values import PARTITION_KEY, ROW_KEY, stored_name
 from armillary.query.expr import nodes
 from armillary.query.plan.nodes import Plan, SortKey, simple_plan
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from armillary.api.table.problems import refused
-from armillary.encoding import edm_values as edm
-from armillary.encoding.edm_values import Tagged
+from armillary.encoding.edm import values as edm
+from armillary.encoding.edm.values import Tagged
 from armillary.errors import BadInput
 from armillary.limits import (
     TABLE_FILTER_CHARACTERS_MAX,
@@ -27,6 +27,7 @@ from armillary.limits import (
 
 OPERATORS: Final = frozenset({"eq", "ne", "gt", "ge", "lt", "le"})
 MIRRORED: Final = {"eq": "eq", "ne": "ne", "gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
+SHOWN_CHARACTERS: Final = 20  # of what is wrong
 WORDS: Final = OPERATORS | {"and", "or", "not"}
 
 
@@ -90,6 +91,8 @@ Filter: TypeAlias = Compare | Truth | Not | And | Or
 class Token(NamedTuple):
     kind: str
     text: str
+    at: int
+    """Where it begins, from 1: what people count."""
 
 
 _TOKEN: Final = re.compile(
@@ -106,20 +109,33 @@ _TOKEN: Final = re.compile(
 
 def _tokens(text: str) -> list[Token]:
     if len(text) > TABLE_FILTER_CHARACTERS_MAX:
-        raise refused("filter")
+        most = f"{TABLE_FILTER_CHARACTERS_MAX:,}"
+        raise refused("filter", hint=f"$filter has {len(text):,} characters; {most} are allowed.")
     found: list[Token] = []
     at, end = 0, len(text.rstrip())
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
-            raise _bad(f"unexpected character at {at}")
-        found.append(Token(match.lastgroup, match[match.lastgroup]))
+            at += len(text[at:]) - len(text[at:].lstrip())
+            raise _bad(_strange(text, at), at + 1)
+        group = match.lastgroup
+        found.append(Token(group, match[group], match.start(group) + 1))
         at = match.end()
     return found
 
 
-def _bad(reason: str) -> BadInput:
-    return refused("filter", message=f"The filter is not valid: {reason}.")
+def _strange(text: str, at: int) -> str:
+    if text[at] == "'":
+        return "this text has no closing quote"
+    if text[at] in "=<>!":
+        return "comparisons are written eq, ne, gt, ge, lt, le"
+    if text[at] in "&|":
+        return "conditions are joined by and, or"
+    return f"unexpected {text[at : at + SHOWN_CHARACTERS]!r}"
+
+
+def _bad(reason: str, at: int) -> BadInput:
+    return refused("filter", hint=f"$filter, character {at}: {reason}.")
 
 
 # --- grammar ------------------------------------------------------------------------------------
@@ -127,16 +143,18 @@ def _bad(reason: str) -> BadInput:
 
 def parse_filter(text: str) -> Filter:
     """Raises BadInput; functions and arithmetic are real OData that no service of tables has."""
-    parser = _Parser(_tokens(text))
+    parser = _Parser(_tokens(text), len(text) + 1)
     found = parser.expression(0)
     if parser.at != len(parser.tokens):
-        raise _bad(f"unexpected {parser.tokens[parser.at].text!r}")
+        raise parser.unexpected(parser.tokens[parser.at], "and, or, or the end")
     return found
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token], end: int) -> None:
         self.tokens = tokens
+        self.end = end
+        """Where the text ends."""
         self.at = 0
         self.terms = 0
 
@@ -154,63 +172,81 @@ class _Parser:
 
     def _unary(self, depth: int) -> Filter:
         if depth > TABLE_FILTER_DEPTH_MAX:
-            raise _bad(f"it is nested deeper than {TABLE_FILTER_DEPTH_MAX}")
+            why = f"it is nested deeper than {TABLE_FILTER_DEPTH_MAX}"
+            raise _bad(why, self._place())
         if self._word("not"):
             return Not(self._unary(depth + 1))
         if self._sign("("):
+            opened = self.tokens[self.at - 1].at
             inner = self.expression(depth + 1)
             if not self._sign(")"):
-                raise _bad("a parenthesis is not closed")
+                raise _bad("this parenthesis is not closed", opened)
             return inner
         return self._comparison()
 
     def _comparison(self) -> Filter:
         self.terms += 1
         if self.terms > TABLE_FILTER_TERMS_MAX:
-            raise _bad(f"it has more than {TABLE_FILTER_TERMS_MAX} comparisons")
+            why = f"it has more than {TABLE_FILTER_TERMS_MAX} comparisons"
+            raise _bad(why, self._place())
+        began = self._place()
         left = self._operand()
         token = self._peek()
         if token is None or token.text not in OPERATORS or token.kind != "name":
             if isinstance(left, Property):
+                if token is not None and token.kind == "name" and token.text not in WORDS:
+                    raise self.unexpected(token, "eq, ne, gt, ge, lt, le")
                 return Truth(left)
-            raise _bad("a value stands alone")
+            raise _bad("a value has to be compared with a property", began)
         self.at += 1
         right = self._operand()
         if isinstance(left, Property):
             return Compare(token.text, left, right)
         if isinstance(right, Property):
             return Compare(MIRRORED[token.text], right, left)
-        raise _bad("a comparison needs a property")
+        raise _bad("one side of a comparison is a property", began)
 
     def _operand(self) -> Property | Literal:
         token = self._peek()
         if token is None:
-            raise _bad("it ends too early")
+            raise _bad("a property or a value is missing", self.end)
         self.at += 1
         if token.kind == "name":
             if token.text in ("true", "false"):
                 return Literal((edm.BOOLEAN, token.text))
             if token.text in WORDS or token.text == "null":
-                raise _bad(f"unexpected {token.text!r}")
+                raise self.unexpected(token, "a property or a value")
             if self._sign("("):
-                raise refused("not implemented")
+                hint = f"$filter, character {token.at}: there are no functions ({token.text})."
+                raise refused("not implemented", hint=hint)
             return Property(token.text)
         try:
             return _LITERALS[token.kind](token.text)
-        except (KeyError, ValueError, OverflowError) as error:
-            raise _bad(f"{token.text!r} is not a value") from error
+        except KeyError as error:
+            raise self.unexpected(token, "a property or a value") from error
+        except (ValueError, OverflowError) as error:
+            raise _bad(f"{token.text[:SHOWN_CHARACTERS]!r} is not a value", token.at) from error
+
+    def unexpected(self, token: Token, wanted: str) -> BadInput:
+        shown = token.text[:SHOWN_CHARACTERS]
+        return _bad(f"unexpected {shown!r}; {wanted} is expected", token.at)
+
+    def _place(self) -> int:
+        token = self._peek()
+        return self.end if token is None else token.at
 
     def _peek(self) -> Token | None:
         return self.tokens[self.at] if self.at < len(self.tokens) else None
 
     def _word(self, word: str) -> bool:
-        return self._take(Token("name", word))
+        return self._take("name", word)
 
     def _sign(self, sign: str) -> bool:
-        return self._take(Token("sign", sign))
+        return self._take("sign", sign)
 
-    def _take(self, token: Token) -> bool:
-        if self._peek() != token:
+    def _take(self, kind: str, text: str) -> bool:
+        token = self._peek()
+        if token is None or (token.kind, token.text) != (kind, text):
             return False
         self.at += 1
         return True

@@ -14,20 +14,11 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
-from armillary.api.table.filter.grammar import (
-    And,
-    Compare,
-    Filter,
-    Literal,
-    Not,
-    Or,
-    Property,
-    Truth,
-    parse_filter,
-)
+from armillary.api.table.filter import grammar
+from armillary.api.table.filter.grammar import parse_filter
 from armillary.api.table.wire.etags import ticks_of
-from armillary.encoding import edm_values as edm
-from armillary.encoding.edm_values import PARTITION_KEY, ROW_KEY, TYPE, VALUE, stored_name
+from armillary.encoding.edm import values as edm
+from armillary.encoding.edm.values import PARTITION_KEY, ROW_KEY, TYPE, VALUE, stored_name
 
 Item: TypeAlias = Mapping[str, Any]
 Predicate: TypeAlias = Callable[[Item], bool]
@@ -51,21 +42,21 @@ def parse_table_filter(text: str | None) -> Callable[[str], bool]:
     return lambda name: holds({"TableName": edm.tagged(edm.STRING, name)})
 
 
-def predicate(node: Filter, *, storage: bool = False) -> Predicate:
+def predicate(node: grammar.Filter, *, storage: bool = False) -> Predicate:
     match node:
-        case And(terms):
+        case grammar.And(terms):
             parts = [predicate(one, storage=storage) for one in terms]
             return lambda item: all(holds(item) for holds in parts)
-        case Or(terms):
+        case grammar.Or(terms):
             parts = [predicate(one, storage=storage) for one in terms]
             return lambda item: any(holds(item) for holds in parts)
-        case Not(term):
+        case grammar.Not(term):
             inner = predicate(term, storage=storage)
             return lambda item: not inner(item)
-        case Truth(name):
+        case grammar.Truth(name):
             value = _reader(name)
             return lambda item: value(item) == ("boolean", True)
-        case Compare(sign, left, right):
+        case grammar.Compare(sign, left, right):
             return _comparison(sign, _reader(left), _reader(right), storage=storage)
         case _:
             assert_never(node)
@@ -98,8 +89,8 @@ def _comparison(
     return holds
 
 
-def _reader(operand: Property | Literal) -> Callable[[Item], Comparable]:
-    if isinstance(operand, Literal):
+def _reader(operand: grammar.Property | grammar.Literal) -> Callable[[Item], Comparable]:
+    if isinstance(operand, grammar.Literal):
         value = comparable(operand.tagged)
         return lambda item: value
     match operand.name:

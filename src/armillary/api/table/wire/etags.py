@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
-from armillary.encoding.edm_values import TICKS_PER_SECOND, UNIX_TICKS, ticks_text
+from armillary.encoding.edm.values import TICKS_PER_SECOND, UNIX_TICKS, ticks_text
 
 RANGE_STEP: Final = 3_141_593  # keeps the digits of two ranges apart in the second of a split
 _FORM: Final = re.compile(r"""W/"datetime'([^'"]{1,80})'"|W/"[^"]{0,200}\"""")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -20,9 +21,9 @@ import orjson
 from armillary import limits
 from armillary.api.table.flavours import Flavour
 from armillary.api.table.problems import refused
-from armillary.encoding import edm_values as edm
-from armillary.encoding.edm_json import ANNOTATION, read_typed, read_untyped
-from armillary.encoding.edm_values import (
+from armillary.encoding.edm import values as edm
+from armillary.encoding.edm.json import ANNOTATION, read_typed, read_untyped
+from armillary.encoding.edm.values import (
     PARTITION_KEY,
     RESERVED,
     ROW_KEY,
@@ -51,11 +52,14 @@ class Entity:
 # --- names --------------------------------------------------------------------------------------
 
 
-def _check_name(name: str, flavour: Flavour) -> None:
+@lru_cache(maxsize=1024)
+def _checked_name(name: str) -> str:
+    """As the store has it."""
     if len(name) > limits.TABLE_PROPERTY_CHARACTERS_MAX:
         raise refused("property name length")
     if _NAME.fullmatch(name) is None:
         raise refused("property name", name)
+    return stored_name(name)
 
 
 # --- from the wire ------------------------------------------------------------------------------
@@ -65,9 +69,9 @@ def parse_json(body: bytes) -> dict[str, Any]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise refused("input", message=f"The body is not valid JSON: {error}.") from error
+        raise refused("input", hint=f"The body is not valid JSON: {error}.") from error
     if type(found) is not dict:
-        raise refused("input")
+        raise refused("input", hint="The body has to be a JSON object.")
     return found
 
 
@@ -87,13 +91,16 @@ def read_entity(body: bytes, flavour: Flavour) -> Entity:
             continue
         if not flavour.is_storage and name in DROPPED_COSMOS:
             continue
-        _check_name(name, flavour)
+        stored = _checked_name(name)
         kind = get(name + ANNOTATION)
-        found = _untyped(value, flavour) if kind is None else _typed(kind, value, flavour)
+        try:
+            found = _untyped(value, flavour) if kind is None else _typed(kind, value, flavour)
+        except (ValueError, OverflowError) as error:
+            raise refused("input", hint=f"The property '{name}': {error}.") from error
         if found is not None:
             if flavour.is_storage:
                 _check_size(found)
-            properties[stored_name(name)] = found
+            properties[stored] = found
     if len(properties) > flavour.properties_max:
         raise refused("property count")
     return Entity(_key(sent, "PartitionKey", flavour), _key(sent, "RowKey", flavour), properties)
@@ -105,32 +112,26 @@ def _key(sent: dict[str, Any], name: str, flavour: Flavour) -> str | None:
         if value is not None and not flavour.is_storage:
             kind = sent.get(name + ANNOTATION)
             if kind is not None and kind != "Edm.String":
-                raise refused("input")
+                raise refused("input", hint=f"{name} is a string.")
         return value
     if flavour.is_storage and sent.get(name + ANNOTATION) is not None:
         return str(value)
-    raise refused("input")
+    raise refused("input", hint=f"{name} is a string.")
 
 
 def _untyped(value: Any, flavour: Flavour) -> Tagged:
-    try:
-        found = read_untyped(value)
-    except ValueError as error:
-        raise refused("input", message=str(error)) from error
+    found = read_untyped(value)
     if flavour.is_storage and found[TYPE] == edm.INT64:
-        raise refused("input")
+        raise ValueError("an integer beyond 32 bits needs the type Edm.Int64, as a text")
     return found
 
 
 def _typed(kind: Any, value: Any, flavour: Flavour) -> Tagged | None:
     if kind == "Edm.Null":
         return None
-    try:
-        found = read_typed(kind, value)
-    except (ValueError, OverflowError) as error:
-        raise refused("input", message=str(error)) from error
+    found = read_typed(kind, value)
     if flavour.ticks_min and kind == "Edm.DateTime" and int(found[VALUE]) < flavour.ticks_min:
-        raise refused("input")
+        raise ValueError("times begin with 1601-01-01")
     return found
 
 

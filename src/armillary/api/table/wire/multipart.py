@@ -41,10 +41,11 @@ class Part:
 def boundary_of(content_type: str) -> bytes:
     found = _BOUNDARY.search(content_type)
     if not content_type.strip().lower().startswith("multipart/mixed") or found is None:
-        raise refused("input")
+        hint = "A batch has the Content-Type multipart/mixed; boundary=…."
+        raise refused("input", hint=hint)
     text = found[1] or found[2]
     if len(text) > BOUNDARY_CHARACTERS_MAX or not text.isascii():
-        raise refused("input")
+        raise refused("input", hint="The boundary of the batch is not valid.")
     return text.encode()
 
 
@@ -86,19 +87,20 @@ def _headers(data: bytes) -> tuple[dict[str, str], bytes]:
             return headers, rest if not line else b""
         name, colon, value = line.partition(b":")
         if not colon or len(headers) >= HEADERS_MAX:
-            raise refused("input")
+            raise refused("input", hint="A header of a part of the batch is not valid.")
         headers[name.strip().lower().decode("latin-1")] = value.strip().decode("latin-1")
         data = rest
 
 
 def _request(outer: Mapping[str, str], content: bytes, *, in_changeset: bool) -> Part:
     if not outer.get("content-type", "").lower().startswith("application/http"):
-        raise refused("input")
+        raise refused("input", hint="A part of a batch has the Content-Type application/http.")
     line, _, rest = content.partition(b"\n")
     try:
         method, url, _ = line.strip().decode("ascii").split(" ")
     except ValueError as error:  # UnicodeDecodeError is one
-        raise refused("input") from error
+        hint = "A part of a batch begins with METHOD URL HTTP/1.1."
+        raise refused("input", hint=hint) from error
     headers, body = _headers(rest)
     length = headers.get("content-length", "")
     if length.isdecimal() and int(length) <= len(body):

@@ -14,17 +14,23 @@ from typing import Any, Final
 
 from armillary.api.table.call import Call, Level, entity_link
 from armillary.api.table.wire.etags import timestamp_of, weak_etag
-from armillary.encoding.edm_json import ANNOTATION, needs_annotation, show_value
-from armillary.encoding.edm_values import (
+from armillary.encoding.edm.json import ANNOTATION, needs_annotation, show_value
+from armillary.encoding.edm.values import (
+    BOOLEAN,
+    ESCAPE,
+    INT32,
     NAMES,
     PARTITION_KEY,
     RESERVED,
     ROW_KEY,
+    STRING,
     TYPE,
+    VALUE,
     shown_name,
 )
 
 HIDDEN: Final = RESERVED | {PARTITION_KEY, ROW_KEY}
+PLAIN: Final = (STRING, INT32, BOOLEAN)  # what JSON has as they are; no annotation
 METADATA: Final = "odata.metadata"
 
 
@@ -65,8 +71,11 @@ class View:
         for stored, value in item.items():
             if stored in HIDDEN or type(value) is not dict:  # the value model lets no other in
                 continue
-            name = shown_name(stored)
+            name = shown_name(stored) if stored[:1] == ESCAPE[:1] else stored
             if select is not None and name not in select:
+                continue
+            if value[TYPE] in PLAIN:
+                shown[name] = value[VALUE]
                 continue
             if annotated and needs_annotation(value):
                 shown[name + ANNOTATION] = NAMES[value[TYPE]]

@@ -25,6 +25,7 @@ _ENTITY: Final = re.compile(
     rf"(.+?)\((?:PartitionKey={_TEXT},RowKey={_TEXT}|RowKey={_TEXT},PartitionKey={_TEXT})\)",
     re.DOTALL,
 )
+KEYS_HINT: Final = "Keys have the form (PartitionKey='…',RowKey='…'), quotes in them doubled."
 SECONDARY: Final = "-secondary"
 
 
@@ -97,7 +98,7 @@ def _parse(text: str, account: str) -> Target:
     if text.endswith("()") and len(text) > 2:
         text = text[:-2]
     elif text.endswith(")") and "(" in text and "=" in text:
-        raise refused("url")  # keys that are none
+        raise refused("url", hint=KEYS_HINT)
     return Target("entities", text, account=account)
 
 

@@ -1,0 +1,1 @@
+"""Places as numbers, for the spatial index: GeoJSON → boxes → cells of a plane."""

@@ -1,0 +1,108 @@
+"""Documents of a MongoDB collection for import and export: Extended JSON in files, or BSON as
+`mongodump` writes it; the stored form in the container."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, cast
+
+import orjson
+from bson.objectid import ObjectId
+
+from armillary.encoding.bson.extended import document_from, to_extended
+from armillary.encoding.bson.stored import RECORD, from_item
+from armillary.encoding.bson.values import Document, decode_exactly, encode
+from armillary.encoding.partition_key import PartitionKeyDefinition
+from armillary.errors import BadInput
+from armillary.limits import MONGO_DOCUMENT_BYTES_MAX
+from armillary.operate.ports import Items, ItemsPage
+from armillary.store.catalog.collections import CollectionShape
+
+
+class Documents:
+    """The documents of a collection's container, as MongoDB's tools know them. The records of
+    retryable writes are left out."""
+
+    hidden: frozenset[str] = frozenset()
+    """What an export leaves out: users name their fields as they like."""
+
+    def __init__(self, items: Items, shape: CollectionShape, now_s: Callable[[], int]) -> None:
+        self._items = items
+        self._shape = shape
+        self._now_s = now_s
+
+    @property
+    def identity(self) -> str:
+        return self._items.identity
+
+    @property
+    def partition_key(self) -> PartitionKeyDefinition:
+        return self._items.partition_key
+
+    def count(self) -> int | None:
+        return self._items.count()
+
+    def read_page(self, max_items: int, continuation: str | None) -> ItemsPage:
+        page = self._items.read_page(max_items, continuation)
+        shown = [
+            to_extended(from_item(one)) for one in page.items if not one["id"].startswith(RECORD)
+        ]
+        return ItemsPage(shown, page.continuation)
+
+    def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
+        refused: list[str | None] = [None] * len(items)
+        stored: list[tuple[int, dict[str, Any]]] = []
+        for number, one in enumerate(items):
+            try:
+                stored.append((number, self.item_of(document_from(one))))
+            except BadInput as error:
+                refused[number] = str(error)
+        answers = self._items.upsert_all([one for _, one in stored])
+        for (number, _), why in zip(stored, answers, strict=True):
+            refused[number] = why
+        return refused
+
+    def item_of(self, document: Document) -> dict[str, Any]:
+        return item_of(self._shape, document, self._now_s())
+
+
+def item_of(shape: CollectionShape, document: Document, now_s: int) -> dict[str, Any]:
+    """A document of a file as it is stored; it gets an `_id` if it has none."""
+    if "_id" not in document:
+        document = {"_id": ObjectId(), **document}
+    return shape.item(document, now_s)
+
+
+# --- BSON files -----------------------------------------------------------------------------------
+
+
+def read_bson(source: Path) -> Iterator[dict[str, Any] | BadInput]:
+    """Documents back to back. What follows a broken length can't be read."""
+    try:
+        zipped = source.suffix == ".gz"
+        with cast(IO[bytes], gzip.open(source)) if zipped else source.open("rb") as file:
+            while head := file.read(4):
+                size = int.from_bytes(head, "little")
+                if len(head) < 4 or not 5 <= size <= MONGO_DOCUMENT_BYTES_MAX:
+                    raise BadInput(f"{source} is not a file of BSON documents.")
+                data = head + file.read(size - 4)
+                if len(data) < size:
+                    raise BadInput(f"{source} ends inside a document.")
+                try:
+                    yield to_extended(decode_exactly(data))
+                except BadInput as error:
+                    yield error
+    except (OSError, EOFError) as error:
+        raise BadInput(f"The file {source} can't be read: {error}.") from error
+
+
+def write_bson(lines: Path, target: Path) -> None:
+    zipped = target.name.removesuffix(".part").endswith(".gz")
+    with (
+        lines.open("rb") as source,
+        cast(IO[bytes], gzip.open(target, "wb")) if zipped else target.open("wb") as file,
+    ):
+        for line in source:
+            file.write(encode(document_from(orjson.loads(line))))

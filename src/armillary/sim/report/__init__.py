@@ -1,0 +1,1 @@
+"""The answer of a simulation: rows of numbers (`result`) and one HTML page (`page`)."""

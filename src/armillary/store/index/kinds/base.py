@@ -1,0 +1,55 @@
+"""What a kind of index says of itself."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from armillary.store.index.paths import Path, path_hash
+from armillary.values import JSON
+
+Row: TypeAlias = tuple[bytes, bytes]
+
+
+class OtherIndex(Protocol):
+    """One index of a container, compiled. Two that are equal make the same rows."""
+
+    @property
+    def prefix(self) -> bytes: ...
+
+    def covers(self, path: Path) -> bool:
+        """Whether every item that has something at the path has its entries here."""
+        ...
+
+    def rows(self, item: dict[str, JSON]) -> Iterator[Row]:
+        """What an item puts into it."""
+        ...
+
+
+def _nothing(_document: Mapping[str, Any]) -> None:
+    return None
+
+
+def _nothing_new(_old: Mapping[str, Any], _new: Mapping[str, Any]) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str
+    """Of its list in the indexing policy."""
+    prefix: bytes
+    """Of its rows."""
+    check_entry: Callable[[dict[str, JSON]], None]
+    """The form of one entry of the list; raises BadInput."""
+    describe: Callable[[Mapping[str, Any]], dict[str, JSON]]
+    """What its rows depend on beside the indexing policy, of a container's definition."""
+    compile: Callable[[Mapping[str, Any], Mapping[str, Any]], OtherIndex | None]
+    """An entry of the list, and what `describe` said; None where it makes no rows."""
+    check_policies: Callable[[Mapping[str, Any]], None] = _nothing
+    """Its policies of a definition, and its entries against them; raises BadInput. Asked when a
+    container is created or replaced, never when one is loaded."""
+    check_replacement: Callable[[Mapping[str, Any], Mapping[str, Any]], None] = _nothing_new
+
+
+def row_prefix(kind: bytes, path: Path) -> bytes:
+    return kind + path_hash(path)

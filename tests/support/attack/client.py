@@ -1,0 +1,100 @@
+"""One attacker, as a process: `client '{"protocol": "mongo", "port": 1, "count": 1000, …}'`. Prints
+what it heard as JSON. `valid` sends requests with nothing wrong in them, for comparison."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+from tests.support.attack import gremlin, mongo, nosql, table
+from tests.support.attack.http import ask_many, send_frames
+from tests.support.attack.tally import Pace, Tally
+
+RENEW_SECONDS = 20.0
+CONNECTIONS = 4
+
+Attack = Callable[[dict[str, Any], Pace, Tally, Random], Coroutine[Any, Any, None]]
+
+
+async def _nosql(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
+    world = nosql.RemoteWorld(asked["port"])
+    await asyncio.to_thread(world.renew)
+    kind = nosql.Valid if asked["valid"] else nosql.Damaged
+    made = kind(world, random)
+
+    async def renewing() -> None:
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.to_thread(world.renew)
+
+    keeper = asyncio.create_task(renewing())
+    asking = (
+        ask_many(asked["port"], pace, tally, made.make, world.keep) for _ in range(CONNECTIONS)
+    )
+    await asyncio.gather(*asking)
+    keeper.cancel()
+
+
+async def _scripts(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
+    world = nosql.RemoteWorld(asked["port"])
+    kind = nosql.Valid if asked["valid"] else nosql.Scripts
+    made = kind(world, random)
+    await asyncio.gather(*(ask_many(asked["port"], pace, tally, made.make) for _ in range(2)))
+
+
+async def _table(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
+    kind = table.Valid if asked["valid"] else table.Damaged
+    made = kind(asked["port"], random)
+    await asyncio.gather(
+        *(ask_many(asked["port"], pace, tally, made.make) for _ in range(CONNECTIONS))
+    )
+
+
+async def _frames(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
+    if asked["valid"]:
+        made = nosql.Valid(nosql.RemoteWorld(asked["port"]), random)
+        await ask_many(asked["port"], pace, tally, made.make)
+        return
+    await asyncio.gather(
+        *(send_frames(asked["port"], pace, tally, random) for _ in range(CONNECTIONS))
+    )
+
+
+async def _mongo(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
+    commands = mongo.Commands(random, valid=asked["valid"])
+    await asyncio.gather(
+        *(mongo.run(asked["port"], pace, tally, commands, random) for _ in range(CONNECTIONS))
+    )
+
+
+async def _gremlin(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
+    messages = gremlin.Messages(random, valid=asked["valid"])
+    await asyncio.gather(
+        *(gremlin.run(asked["port"], pace, tally, messages, random) for _ in range(CONNECTIONS))
+    )
+
+
+ATTACKS: dict[str, Attack] = {
+    "frames": _frames,
+    "nosql": _nosql,
+    "scripts": _scripts,
+    "table": _table,
+    "mongo": _mongo,
+    "gremlin": _gremlin,
+}
+
+
+def main() -> None:
+    asked = {"valid": False, "rate": None, "seed": 1} | json.loads(sys.argv[1])
+    tally = Tally()
+    pace = Pace(asked["rate"], asked["count"])
+    asyncio.run(ATTACKS[asked["protocol"]](asked, pace, tally, Random(asked["seed"])))
+    print(json.dumps(tally.as_json()))
+
+
+if __name__ == "__main__":
+    main()

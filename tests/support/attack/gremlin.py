@@ -1,0 +1,160 @@
+"""Gremlin from outside: scripts with damage in them, and messages and frames that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import struct
+import uuid
+from random import Random
+from typing import Any, Final
+
+from tests.support import fuzz_mutations as damage
+from tests.support.attack.tally import Pace, Tally
+
+from armillary.api.core.settings import EMULATOR_KEY
+
+MIME: Final = b"application/vnd.gremlin-v2.0+json"
+ANSWER_SECONDS = 90.0
+GONE = (OSError, asyncio.IncompleteReadError)
+PER_CONNECTION = 200
+UPGRADE: Final = (
+    "GET /gremlin HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\n"
+    "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    "Sec-WebSocket-Version: 13\r\n\r\n"
+)
+SCRIPTS: Final = (
+    "g.addV('person').property('pk', 'a').property('id', 'x1').property('age', 5)",
+    "g.V('x1').property('age', 6)",
+    "g.V().has('age', gt(3)).order().by('age', decr).limit(5).values('age')",
+    "g.V().hasLabel('person').out('knows').in('knows').dedup().count()",
+    "g.V().as('a').out().as('b').select('a', 'b').by('age')",
+    "g.V('x1').addE('knows').to(g.V('x1'))",
+    "g.V().repeat(out()).times(3).emit().path().by('age')",
+    "g.V().repeat(both()).until(has('age', 7)).limit(1)",
+    "g.V().group().by(label).by(count())",
+    "g.V().project('a', 'b').by('age').by(coalesce(values('x'), constant(1)))",
+    "g.V().union(values('age'), id()).fold()",
+    "g.E().bothV().choose(has('age'), values('age'), constant('none'))",
+    "g.V().valueMap(true).unfold().range(0, 2)",
+    "g.V().sideEffect(out().aggregate('x')).cap('x')",
+    "g.V(ids).drop()",
+    "g.inject(1, 2, 3).sum()",
+    "g.V().executionProfile()",
+)
+VALID: Final = (SCRIPTS[1], SCRIPTS[2], SCRIPTS[8], SCRIPTS[15])
+DEFECTS: Final = ("internal error", "made a mistake")
+
+
+class Messages:
+    def __init__(self, random: Random, *, valid: bool = False) -> None:
+        self._random = random
+        self.valid = valid
+
+    def make(self) -> bytes:
+        """A frame."""
+        random = self._random
+        if self.valid:
+            return frame(message(random.choice(VALID), {}))
+        script = random.choice(SCRIPTS)
+        for _ in range(random.choice((0, 1, 1, 2))):
+            if random.random() < 0.5:
+                script = damage.cut_text(random, script)
+            else:
+                steps, others = script.split("."), random.choice(SCRIPTS).split(".")
+                steps.insert(random.randint(1, len(steps)), random.choice(others[1:]))
+                script = ".".join(steps)
+        if random.random() < 0.02:
+            script = script + ".out()" * random.choice((50, 500, 5_000))
+        data = message(script, {"ids": damage.value(random)})
+        chance = random.random()
+        if chance < 0.1:
+            data = damage.cut(random, data)
+        elif chance < 0.12:
+            return damage.cut(random, frame(data))
+        return frame(data)
+
+
+def message(script: str, bindings: dict[str, Any]) -> bytes:
+    args = {"gremlin": script, "language": "gremlin-groovy", "bindings": bindings}
+    return request("eval", args)
+
+
+def login(user: str = "/dbs/g/colls/g") -> bytes:
+    sasl = base64.b64encode(f"\0{user}\0{EMULATOR_KEY}".encode()).decode()
+    return frame(request("authentication", {"sasl": sasl, "saslMechanism": "PLAIN"}))
+
+
+def request(op: str, args: dict[str, Any]) -> bytes:
+    about = {"requestId": {"@type": "g:UUID", "@value": str(uuid.uuid4())}, "op": op}
+    body = json.dumps(about | {"processor": "", "args": args}).encode()
+    return bytes([len(MIME)]) + MIME + body
+
+
+def frame(data: bytes, opcode: int = 2) -> bytes:
+    mask = os.urandom(4)
+    size = len(data)
+    if size < 126:
+        head = struct.pack("!BB", 0x80 | opcode, 0x80 | size)
+    elif size < 1 << 16:
+        head = struct.pack("!BBH", 0x80 | opcode, 0x80 | 126, size)
+    else:
+        head = struct.pack("!BBQ", 0x80 | opcode, 0x80 | 127, size)
+    repeated = (mask * (size // 4 + 1))[:size]
+    masked = int.from_bytes(data, "big") ^ int.from_bytes(repeated, "big")
+    return head + mask + masked.to_bytes(size, "big")
+
+
+async def run(port: int, pace: Pace, tally: Tally, messages: Messages, random: Random) -> None:
+    while await pace.take():
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+            continue
+        try:
+            writer.write(UPGRADE.format(port=port).encode())
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await reader.readuntil(b"\r\n\r\n")
+            if messages.valid or random.random() < 0.9:
+                writer.write(frame(message("g.V().limit(1)", {})))
+                await _answer(reader)
+                writer.write(login())  # without the id of the challenge: nothing is waiting
+            for _ in range(PER_CONNECTION):
+                sent = messages.make()
+                writer.write(sent)
+                tally.sent += 1
+                code, text = await _answer(reader)
+                defect = code == 500 and any(one in text for one in DEFECTS)
+                tally.note(f"status {code}", sent, defect=defect)
+                if not await pace.take():
+                    return
+        except TimeoutError:
+            tally.note("no answer")
+        except GONE:
+            tally.note("closed")
+        finally:
+            writer.close()
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[int, str]:
+    """The last message of an answer."""
+    while True:
+        async with asyncio.timeout(5.0):
+            first, second = await reader.readexactly(2)
+        size = second & 0x7F
+        if size >= 126:
+            raw = await reader.readexactly(2 if size == 126 else 8)
+            size = int.from_bytes(raw, "big")
+        async with asyncio.timeout(ANSWER_SECONDS):
+            data = await reader.readexactly(size)
+        opcode = first & 0x0F
+        if opcode == 8:
+            raise ConnectionError("closed")
+        if opcode not in (1, 2):
+            continue
+        status = json.loads(data)["status"]
+        if status["code"] != 206:
+            return int(status["code"]), str(status.get("message", ""))

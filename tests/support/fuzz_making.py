@@ -1,0 +1,205 @@
+"""Requests for every route of both tables: a valid one, damaged a little, signed as it then is, so
+that the damage reaches the handlers and does not end at the door. Who sends them, and where to, is
+the caller's: `fuzz_requests.py` in process, `attack/` over sockets.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from random import Random
+from typing import Final, Protocol
+from urllib.parse import quote
+
+from tests.support import fuzz_mutations as damage
+from tests.support.fuzz_templates import (
+    BATCH,
+    BODIES,
+    CONTROL_BODIES,
+    HEADERS,
+    ITEM,
+    KNOWN,
+    NAMES,
+    PATCH,
+    VARIANTS,
+    golden_queries,
+)
+from tests.support.nosql import pk
+
+from armillary.api.control import routes as control
+from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.http.messages import Request
+from armillary.api.nosql import routes as nosql
+
+#: What the reader of requests lets through to nobody (test_fuzz_frames.py sends it that).
+NO_CONTROLS: Final = dict.fromkeys((*range(32), 127))
+#: Where most of the code is.
+ITEM_ROUTES: Final = [one for one in nosql.ROUTES if one.pattern.startswith(nosql.DOCS)]
+
+Route = nosql.Route | control.ControlRoute
+
+
+class Target(Protocol):
+    """An account with one of everything, and what its answers have handed out."""
+
+    tokens: list[str]
+    resource_tokens: list[str]
+    rids: list[str]
+
+    def signed(self, method: str, target: str) -> dict[str, str]: ...
+
+
+class RequestMaker:
+    def __init__(
+        self, random: Random, controls: Sequence[control.ControlRoute] = control.ROUTES
+    ) -> None:
+        self.random = random
+        self.queries = golden_queries()
+        self._controls = controls
+
+    def make(self, world: Target) -> tuple[Route, Request]:
+        random = self.random
+        if random.random() < 0.12:
+            chosen = random.choice(self._controls)
+            return chosen, self._control(world, chosen)
+        route = random.choice(ITEM_ROUTES if random.random() < 0.5 else nosql.ROUTES)
+        return route, self._nosql(world, route)
+
+    def _nosql(self, world: Target, route: nosql.Route) -> Request:
+        random = self.random
+        segments: list[str] = []
+        for one in route.pattern.split("/"):
+            if one == "*":
+                known = KNOWN[segments[-1]]
+                one = (
+                    random.choice(known) if known and random.random() < 0.93 else self._name(world)
+                )
+            segments.append(one)
+        headers = dict(VARIANTS[route.variant])
+        if "docs" in segments or "operations" in segments:
+            headers |= pk(random.choice("aaab"))
+        if route.variant in ("query", "plan"):
+            headers["x-ms-documentdb-query-enablecrosspartition"] = "True"
+            if random.random() < 0.5:
+                headers.pop("x-ms-documentdb-partitionkey", None)
+        return self._finish(world, route.method, segments, headers, self._body(route))
+
+    def _control(self, world: Target, route: control.ControlRoute) -> Request:
+        random = self.random
+        segments = [
+            one if one[0] != "{" else {"{db}": "d", "{coll}": "c"}.get(one, "0")
+            for one in ("_armillary", *route.segments)
+        ]
+        if random.random() < 0.2:
+            segments[random.randrange(1, len(segments))] = self._name(world)
+        whole = CONTROL_BODIES.get(route.name)
+        body = b"" if whole is None else damage.body(random, whole)
+        return self._finish(world, route.method, segments, {}, body)
+
+    def _name(self, world: Target) -> str:
+        random = self.random
+        if world.rids and random.random() < 0.15:
+            rid = random.choice(world.rids)
+            return rid if random.random() < 0.5 else damage.cut_text(random, rid)
+        return random.choice(NAMES) if random.random() < 0.8 else damage.text(random)
+
+    def _body(self, route: nosql.Route) -> bytes:
+        random = self.random
+        if route.method in ("GET", "DELETE"):
+            return b"" if random.random() < 0.95 else damage.body(random, ITEM)
+        if route.variant in ("query", "plan"):
+            asked = dict(random.choice(self.queries))
+            if random.random() < 0.6:
+                asked["query"] = self._query(asked["query"])
+            if random.random() < 0.7:
+                return json.dumps(asked).encode()
+            return damage.body(random, asked)
+        if route.variant == "batch":
+            return damage.body(random, random.sample(BATCH, random.randint(1, len(BATCH))))
+        if route.method == "PATCH":
+            return damage.body(random, PATCH)
+        kind = [one for one in route.pattern.split("/") if one != "*"][-1]
+        whole = BODIES.get(kind, ITEM)
+        if route.method == "POST" and random.random() < 0.6:
+            whole = whole | {"id": str(random.randrange(100_000))}
+        return damage.body(random, whole)
+
+    def _query(self, text: str) -> str:
+        """Characters changed, or words of another query put in the place of its own."""
+        random = self.random
+        if random.random() < 0.4:
+            return damage.cut_text(random, text)
+        words, others = text.split(" "), random.choice(self.queries)["query"].split(" ")
+        for _ in range(random.randint(1, 3)):
+            at = random.randrange(len(words))
+            start = random.randrange(len(others))
+            words[at : at + random.randint(0, 2)] = others[start : start + random.randint(1, 6)]
+        return " ".join(words)
+
+    def _finish(
+        self, world: Target, method: str, segments: list[str], headers: dict[str, str], body: bytes
+    ) -> Request:
+        random = self.random
+        for name in damage.pick_some(random, tuple(HEADERS), random.choice((0, 1, 3))):
+            headers[name] = random.choice(HEADERS[name])
+        if random.random() < 0.3 and world.tokens:
+            headers["x-ms-continuation"] = self._token(random.choice(world.tokens))
+        if random.random() < 0.1 and world.tokens:
+            name = random.choice(("if-none-match", "if-match", "x-ms-session-token"))
+            headers[name] = self._token(random.choice(world.tokens))
+        if headers and random.random() < 0.3:
+            name = random.choice(list(headers))
+            headers[name] = damage.cut_text(random, headers[name])
+        if random.random() < 0.02:
+            method = random.choice(("HEAD", "OPTIONS", "MERGE", "PUT", "POST", "PATCH", "TRACE"))
+        escaped = "/".join(quote(one, safe="=+", errors="surrogatepass") for one in segments)
+        target = "/" + escaped + random.choice(("", "", "", "/", "?a=b", "?", "//"))
+        if random.random() < 0.05:
+            target = damage.cut_text(random, target).translate(NO_CONTROLS).replace(" ", "")
+        all_headers = self._signed(world, method, target, segments) | headers
+        passed = {name: text.translate(NO_CONTROLS) for name, text in all_headers.items()}
+        return Request(method, target, passed, body, secure=random.random() < 0.1)
+
+    def _token(self, token: str) -> str:
+        random = self.random
+        if random.random() < 0.35:
+            return token
+        try:
+            raw = base64.b64decode(token, validate=True)
+        except ValueError:
+            return damage.cut_text(random, token)
+        if random.random() < 0.5:
+            return base64.b64encode(damage.cut(random, raw)).decode()
+        return damage.cut_text(random, token)
+
+    def _signed(
+        self, world: Target, method: str, target: str, segments: list[str]
+    ) -> dict[str, str]:
+        random = self.random
+        chance = random.random()
+        if segments[0] == "_armillary" and chance < 0.9:
+            return {"authorization": f"Bearer {EMULATOR_KEY}"}
+        if "%" in target or "?" in target or "//" in target:
+            # Signed as it is decoded, which is what the server tries first.
+            target = "/" + "/".join(segments)
+        headers = world.signed(method, target.encode("utf-8", "replace").decode())
+        if chance < 0.02 and world.resource_tokens:
+            token = random.choice(world.resource_tokens)
+            headers["authorization"] = quote(token, safe="")
+        elif chance < 0.04 and world.resource_tokens:
+            token = random.choice(world.resource_tokens)
+            prefix, _, rest = token.partition("sig=")
+            parts = rest.split(";")
+            at = random.randrange(len(parts))
+            parts[at] = self._token(parts[at])
+            headers["authorization"] = quote(f"{prefix}sig={';'.join(parts)}", safe="")
+        elif chance < 0.06:
+            claims = damage.body(random, {"nbf": 0, "exp": 2**33})
+            token = f"e30.{base64.urlsafe_b64encode(claims).decode()}.x"
+            headers["authorization"] = quote(f"type=aad&ver=1.0&sig={token}", safe="")
+        elif chance < 0.09:
+            headers["authorization"] = damage.cut_text(random, headers["authorization"])
+        elif chance < 0.11:
+            headers["x-ms-date"] = damage.cut_text(random, headers["x-ms-date"])
+        return headers

@@ -1,0 +1,138 @@
+"""A fast path that waits for the writer: answers stay in order, bounds hold, and whatever ends the
+long way does. Without these, a client could get the answer to another request, or none."""
+
+import logging
+import socket
+import struct
+from functools import partial
+
+import pytest
+from tests.support.raw_http import Answers, get, post
+from tests.unit.server.conftest import Running, Start
+from tests.unit.server.test_connection import until as until_soon
+
+until = partial(until_soon, seconds=30.0)
+
+
+def learned(server: Running, client: socket.socket) -> Answers:
+    """The first one takes the general path, and is an example for the others."""
+    answers = Answers(client)
+    client.sendall(post("/later/first", b"0"))
+    assert answers.get().json() == ["POST", "/later/first", "0", False]
+    return answers
+
+
+def begin(server: Running, client: socket.socket, word: str, body: bytes = b"1") -> None:
+    client.sendall(post(f"/later/{word}", body))
+    until(True, lambda: word in server.service.later.futures)
+
+
+def end(server: Running, word: str) -> None:
+    server.service.later.futures.pop(word).set_result(None)
+
+
+def test_it_is_answered_when_the_future_is_done(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = learned(server, client)
+        for body in (b"1", b"22"):
+            begin(server, client, "a", body)
+            end(server, "a")
+            answer = answers.get()
+            assert answer.status == 201
+            assert answer.json() == f"short a {body.decode()}"
+    assert [one.target for one in server.service.requests] == ["/later/first"]
+
+
+def test_what_comes_meanwhile_is_answered_behind_it(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = learned(server, client)
+        begin(server, client, "a")
+        client.sendall(get("/quick/b") + post("/later/c", b"3"))
+        until(True, lambda: all(len(one._pipeline) == 3 for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
+        assert len(server.service.requests) == 1  # a GET after a POST sees what the POST did
+        end(server, "a")
+        assert answers.get().json() == "short a 1"
+        assert answers.get().json()[1] == "/quick/b"
+        assert answers.get().json()[1] == "/later/c"
+        begin(server, client, "d")
+        end(server, "d")
+        assert answers.get().json() == "short d 1"
+
+
+def test_what_it_can_not_end_is_read_by_the_parser(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = learned(server, client)
+        begin(server, client, "otherwise", b"22")
+        end(server, "otherwise")
+        answer = answers.get()
+        assert answer.status == 409
+        assert answer.json() == ["POST", "/later/otherwise", "22", False]
+        begin(server, client, "again", b"333")
+        end(server, "again")
+        assert answers.get().json() == ["POST", "/later/again", "333", False]
+        begin(server, client, "a")
+        end(server, "a")
+        assert answers.get().json() == "short a 1"
+    assert [one.target for one in server.service.requests] == ["/later/first", "/later/again"]
+
+
+def test_a_bug_at_its_end_is_a_500(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    server = start()
+    with server.connect() as client, caplog.at_level(logging.CRITICAL, "armillary.server"):
+        answers = learned(server, client)
+        begin(server, client, "bug")
+        end(server, "bug")
+        assert answers.get().status == 500
+
+
+def test_a_client_that_went_away_is_charged_all_the_same(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        learned(server, client)
+        begin(server, client, "a")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until(0, server.peers)
+    end(server, "a")
+    until(["a"], lambda: server.service.later.finished)
+
+
+def test_a_client_that_says_it_is_done_still_gets_its_answer(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = learned(server, client)
+        begin(server, client, "a")
+        client.shutdown(socket.SHUT_WR)
+        until(True, lambda: all(one._hanging_up for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
+        end(server, "a")
+        assert answers.get().json() == "short a 1"
+        until(0, server.peers)
+
+
+def test_a_server_that_stops_waits_for_it_and_says_goodbye(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = learned(server, client)
+        begin(server, client, "a")
+        server.begin_stop()
+        until(True, lambda: server.hub.draining)
+        end(server, "a")
+        answer = answers.get()
+        assert answer.json() == "short a 1"
+        assert answer.headers["connection"] == "close"
+
+
+def test_more_than_may_wait_goes_the_long_way_which_refuses_it(start: Start) -> None:
+    server = start(waiting=1)
+    with server.connect() as one, server.connect() as two:
+        answers, others = learned(server, one), learned(server, two)
+        begin(server, one, "a")
+        two.sendall(post("/later/b", b"2"))
+        assert others.get().status == 503
+        end(server, "a")
+        assert answers.get().json() == "short a 1"
+        begin(server, two, "b")
+        end(server, "b")
+        assert others.get().json() == "short b 1"

@@ -1,0 +1,302 @@
+"""`make scoreboard`: docs/scoreboard.md and the top lines of README.md, from what was measured.
+
+    python -m tools.scoreboard              reads bench/results/ and walks the 36 mechanisms
+    python -m tools.scoreboard --run        first runs the suites that a registry has by name
+
+Every number is read from a result file by the pattern declared for it here; what has no file, or a
+file without that line, is said to have none. The walk is run each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+RESULTS: Final = ROOT / "bench" / "results"
+PAGE: Final = ROOT / "docs" / "scoreboard.md"
+README: Final = ROOT / "README.md"
+BEGIN, END = "<!-- scoreboard -->", "<!-- /scoreboard -->"
+NOT_RECORDED: Final = "not recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A public suite. `counts` finds passed and failed; with `is_table` each match is one row of a
+    table and they are added up, otherwise the last match counts."""
+
+    name: str
+    files: str
+    counts: str
+    cause: str = ""
+    is_table: bool = False
+    match: int = -1
+    run_by: str = ""
+    """Arguments of tools.run_suites; empty: it has to be run by hand, as its file says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A run whose result is said in lines of its own, quoted as they are."""
+
+    name: str
+    files: str
+    lines: str
+    most: int = 4
+
+
+COUNTS: Final = r"(?P<passed>[\d,]+) passed, (?P<failed>[\d,]+) failed"
+SUITES: Final = (
+    Suite(
+        "Python SDK `azure-cosmos`, named files",
+        "sdk-suites-*",
+        rf"^In all {COUNTS}",
+        r"^  (\*\S+): (.*(?:\n  (?!\*)\S.*)*)",
+        run_by="azure-cosmos",
+    ),
+    Suite(
+        "Python SDK `azure-cosmos`, marker cosmosSplit",
+        "sdk-suites-*",
+        r"^cosmosSplit: all (?P<passed>[\d,]+) passed",
+    ),
+    Suite("Python SDK, scripts", "script-suites-*", rf"^ +{COUNTS}", match=0),
+    Suite("JavaScript SDK, scripts", "script-suites-*", rf"^ +{COUNTS}", match=1),
+    Suite("JavaScript SDK `@azure/cosmos`", "javascript-suites-*", COUNTS),
+    Suite("Go SDK `azcosmos`", "go-suites-*", COUNTS),
+    Suite("Rust SDK `azure_data_cosmos`", "rust-suites-*", COUNTS),
+    Suite(
+        "Table SDK `azure-data-tables`, cosmos files",
+        "table-suites-*",
+        rf"[\d,]+ run, {COUNTS}",
+        r"^ +(\d+)  (\S.*)",
+    ),
+    Suite(
+        "`pymongo`, eight files",
+        "pymongo-suites-*",
+        r"^test_\w+ +(?P<passed>\d+) +(?P<failed>\d+) +\d+ ",
+        r"^  failed, (\d+): (.*)",
+        is_table=True,
+    ),
+)
+RECORDS: Final = (
+    Record("kills of processes, nothing lost", "crash-*", r"^In all.*"),
+    Record("kills of the server under clients", "server-kills-*", r"^In all.*"),
+    Record("kills while ranges move", "move-kills-*", r"^\d+ kills of.*"),
+    Record("failovers", "failovers-*", r"^(?:promotions|acknowledged|lost) \d.*", 3),
+    Record("transfers by scripts, killed", "script-bank-*", r".* passed$"),
+    Record("histories of several servers", "histories-*", r"^In all.*"),
+    Record("hostile requests", "attack-*", r"^In all.*"),
+    Record("random requests", "fuzz-*", r"^\d+ (?:requests|connections)[^;]*"),
+    Record("hostile scripts", "script-abuse-*", r"^p99 beside.*|^The goal.*"),
+    Record("beside Azurite, processor time", "table-20*", r"^ratio: .*processor time.*"),
+    Record("beside FerretDB", "mongo-20*", r"^\| \w.*\| [\d.]+ \|$", 8),
+    Record("beside Gremlin Server", "gremlin-20*", r".* ratio [\d.]+.*", 5),
+    Record("against an earlier commit", "compare-*", r"^\w+ +ratio.*"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    suite: Suite
+    file: Path | None
+    passed: int | None = None
+    failed: int = 0
+    causes: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return (self.passed or 0) + self.failed
+
+
+def newest(folder: Path, files: str, pattern: str) -> Path | None:
+    """By the date in its name, of those that have such a line; without one, the newest."""
+    found = sorted(folder.glob(f"{files}.txt"), key=lambda path: path.name, reverse=True)
+    has = (one for one in found if re.search(pattern, one.read_text("utf-8"), re.MULTILINE))
+    return next(has, found[0] if found else None)
+
+
+def row_of(suite: Suite, folder: Path) -> Row:
+    file = newest(folder, suite.files, suite.counts)
+    if file is None:
+        return Row(suite, None)
+    text = file.read_text("utf-8")
+    found = [match.groupdict() for match in re.finditer(suite.counts, text, re.MULTILINE)]
+    if not found or not -len(found) <= suite.match < len(found):
+        return Row(suite, file)
+    counted = found if suite.is_table else [found[suite.match]]
+    passed, failed = (
+        sum(int((each.get(name) or "0").replace(",", "")) for each in counted)
+        for name in ("passed", "failed")
+    )
+    return Row(suite, file, passed, failed, tuple(causes(suite, text)) if failed else ())
+
+
+def causes(suite: Suite, text: str) -> Iterator[str]:
+    """Each with how many tests it explains, where the file says so; the same ones together."""
+    if not suite.cause:
+        return
+    found: dict[str, int] = {}
+    for count, why in re.findall(suite.cause, text, re.MULTILINE):
+        why = " ".join(why.split()).rstrip(";:")
+        why = why if count.isdigit() else f"{count}: {why}"
+        found[why] = found.get(why, 0) + (int(count) if count.isdigit() else 0)
+    for why, count in sorted(found.items(), key=lambda each: -each[1]):
+        yield f"{count} × {why}" if count else why
+
+
+def day_of(file: Path) -> str:
+    found = re.search(r"\d{4}-\d\d-\d\d", file.name)
+    return found[0] if found else NOT_RECORDED
+
+
+def commit_of(file: Path) -> str:
+    """As the file names it; all of them where runs at several commits are in it."""
+    found = re.findall(r"\b(?:at|commit) ([0-9a-f]{7,12})\b", file.read_text("utf-8"))
+    return ", ".join(dict.fromkeys(found)) or NOT_RECORDED
+
+
+def walked() -> list[tuple[int, str, str]]:
+    """(number, Y or N, what was seen) of each mechanism, run now."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "mechanisms" / "walk.py")],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    lines = re.findall(r"^ *(\d+)  ([YN])  (.*)$", done.stdout, re.MULTILINE)
+    return [(int(number), letter, seen) for number, letter, seen in lines]
+
+
+def shown_by(page: str) -> dict[int, str]:
+    """Mechanism → the tests that docs/partitions.md names for it."""
+    found: dict[int, str] = {}
+    for first, last, tests in re.findall(
+        r"^\| (\d+)(?:–(\d+))? \|[^|]*\| (.*) \|$", page, re.MULTILINE
+    ):
+        for number in range(int(first), int(last or first) + 1):
+            found.setdefault(number, tests)
+    return found
+
+
+def top_lines(rows: list[Row], walk: list[tuple[int, str, str]]) -> str:
+    held = sum(letter == "Y" for _, letter, _ in walk)
+    lines = ["| | passed | of |", "|---|---:|---:|"]
+    lines.append(f"| the 36 mechanisms, walked | {held} | {len(walk)} |")
+    lines += [
+        f"| {row.suite.name} | {row.passed:,} | {row.size:,} |"
+        for row in rows
+        if row.passed is not None
+    ]
+    return "\n".join(lines)
+
+
+def page(folder: Path, walk: list[tuple[int, str, str]]) -> str:
+    rows = [row_of(suite, folder) for suite in SUITES]
+    return "\n".join([*_head(), *_suites(rows), *_records(folder), *_mechanisms(walk)]) + "\n"
+
+
+def _head() -> Iterator[str]:
+    yield "# Scoreboard"
+    yield ""
+    yield "Written by `make scoreboard` from the files of `bench/results/`, which have commands,"
+    yield "the load of the machine and the details. Nothing here is older or newer than its file."
+    yield ""
+
+
+def _suites(rows: list[Row]) -> Iterator[str]:
+    yield "## Public suites"
+    yield ""
+    yield "Run from outside the repository; none of them is in it."
+    yield ""
+    yield "| suite | size | passed | failed | date | commit | file |"
+    yield "|---|---:|---:|---:|---|---|---|"
+    for row in rows:
+        if row.file is None or row.passed is None:
+            why = "no result file" if row.file is None else "no such line in the file"
+            file = "" if row.file is None else f"`{row.file.name}`"
+            yield f"| {row.suite.name} | {why} | | | | | {file} |"
+            continue
+        yield (
+            f"| {row.suite.name} | {row.size:,} | {row.passed:,} | {row.failed:,} | "
+            f"{day_of(row.file)} | {commit_of(row.file)} | `{row.file.name}` |"
+        )
+    yield ""
+    yield "Failures and their causes, as the files name them:"
+    yield ""
+    for row in rows:
+        for cause in row.causes:
+            yield f"- {row.suite.name}: {cause}"
+        if row.failed and not row.causes:
+            yield f"- {row.suite.name}: cause not recorded"
+    yield ""
+    by_hand = [row.suite.name for row in rows if not row.suite.run_by]
+    ran = [row.suite.name for row in rows if row.suite.run_by]
+    yield f"`--run` runs again: {'; '.join(ran)}. Not run by it, but by hand as their files say: "
+    yield f"{'; '.join(by_hand)}."
+    yield ""
+
+
+def _records(folder: Path) -> Iterator[str]:
+    yield "## Endurance, and beside others"
+    yield ""
+    for record in RECORDS:
+        file = newest(folder, record.files, record.lines)
+        if file is None:
+            yield f"**{record.name}**: no result file"
+            yield ""
+            continue
+        found = re.findall(record.lines, file.read_text("utf-8"), re.MULTILINE)
+        yield f"**{record.name}** ({day_of(file)}, {commit_of(file)}, `{file.name}`)"
+        yield ""
+        yield "```text"
+        yield from found[: record.most] or ["no such line in the file"]
+        yield "```"
+        yield ""
+
+
+def _mechanisms(walk: list[tuple[int, str, str]]) -> Iterator[str]:
+    tests = shown_by((ROOT / "docs" / "partitions.md").read_text("utf-8"))
+    held = sum(letter == "Y" for _, letter, _ in walk)
+    yield "## The mechanisms"
+    yield ""
+    yield f"`python examples/mechanisms/walk.py`: {held} of {len(walk)} hold."
+    yield "Tests are below `tests/`."
+    yield ""
+    yield "| # | holds | mechanism | shown by |"
+    yield "|---:|---|---|---|"
+    for number, letter, seen in walk:
+        title = seen.split(": ", 1)[0].replace("|", "\\|")
+        shown = ", ".join(filter(None, (f"step {number} of the walk", tests.get(number))))
+        yield f"| {number} | {letter} | {title} | {shown} |"
+
+
+def with_top(readme: str, lines: str) -> str:
+    before, rest = readme.split(BEGIN, 1)
+    return f"{before}{BEGIN}\n{lines}\n{END}{rest.split(END, 1)[1]}"
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Write docs/scoreboard.md.")
+    parser.add_argument("--run", action="store_true", help="first run what a registry has by name")
+    given = parser.parse_args(arguments)
+    if given.run:
+        from tools.run_suites import run
+
+        for suite in SUITES:
+            if suite.run_by:
+                print(f"--- {suite.name}", flush=True)
+                run(suite.run_by, RESULTS)
+    walk = walked()
+    rows = [row_of(suite, RESULTS) for suite in SUITES]
+    PAGE.write_text(page(RESULTS, walk), "utf-8")
+    README.write_text(with_top(README.read_text("utf-8"), top_lines(rows, walk)), "utf-8")
+    print(top_lines(rows, walk))
+    return 0 if walk and all(letter == "Y" for _, letter, _ in walk) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
