@@ -4,11 +4,13 @@ know of them. Without these tests a graph would be a stranger to the tools of ev
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import orjson
 import pytest
 from tests.support.gremlin import attributes, endpoint, failure, submit
 from tests.support.nosql import api as made
+from tests.support.waiting import until
 
 from armillary.api.control.metrics import exposition, samples
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
@@ -52,13 +54,19 @@ def test_faults_strike_by_the_kind_of_traversal() -> None:
         assert submit(client, "g.V().count()") == [1]
 
 
+def logged_facts(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [vars(one)["facts"] for one in caplog.records if "facts" in vars(one)]
+
+
 def test_the_request_log_has_a_line_for_each(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "armillary.requests")
     with endpoint(keys=GatewaySettings(logs_requests=True)) as one:
         client = one.client()
         submit(client, ADD)
         failure(client, "g.V().fail()")
-        facts = [vars(one)["facts"] for one in caplog.records if "facts" in vars(one)]
+        # A line is written once its answer is on the way: the client may be ahead of it.
+        facts = until(lambda: logged if len(logged := logged_facts(caplog)) >= 2 else None)
+    assert facts is not None
     assert [(one["Method"], one["Path"], one["StatusCode"]) for one in facts] == [
         ("eval", "d/g", 200),
         ("eval", "d/g", 400),
