@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 STAMP := .venv/.armillary-setup
+RUN_STAMP := .venv/.armillary-run
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -14,17 +15,24 @@ help:  ## this list
 setup: $(STAMP)  ## make .venv from requirements.lock (any other target does it too)
 
 $(STAMP): requirements.lock pyproject.toml tools/setup.sh
-	@PYTHON='$(PYTHON)' tools/setup.sh
-	@touch $@
+	@PYTHON='$(PYTHON)' tools/setup.sh requirements.lock
+	@touch $@ $(RUN_STAMP)
+
+# What the server needs, without the tools of development.
+$(RUN_STAMP): requirements.run.lock pyproject.toml tools/setup.sh
+	@PYTHON='$(PYTHON)' tools/setup.sh $(if $(wildcard $(STAMP)),requirements.lock,requirements.run.lock)
+	@touch $@ $(wildcard $(STAMP))
 
 lock: $(STAMP)  ## resolve the dependencies again into requirements.lock
 	@$(PY) -m uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --extra dev pyproject.toml --output-file requirements.lock
+	@$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --constraint requirements.lock \
+	  --no-emit-index-url --no-header --extra run pyproject.toml --output-file requirements.run.lock
 	@$(PY) -m uv pip compile --quiet --upgrade --resolution lowest-direct --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --extra all --extra test pyproject.toml --output-file requirements.floors.lock
 	@echo "The locks are fresh; 'make setup' installs requirements.lock."
 
-run: $(STAMP)  ## the server on port 8081, data in ./.armillary, until Ctrl-C
+run: $(RUN_STAMP)  ## the server on port 8081, data in ./.armillary, until Ctrl-C
 	@exec $(PY) -m armillary serve
 
 test: $(STAMP)  ## every test but the long ones; ends with what was skipped and why

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from armillary import limits
 from armillary.errors import BadInput
+from armillary.units import FACTORS
 
 #: Section → key → value, as one source gives them.
 Layer: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -402,25 +403,12 @@ def sections() -> dict[str, dict[str, Callable[[str], Any]]]:
     return found
 
 
-# GB is decimal, as in the limits of the original; KiB, MiB and GiB are for those who mean those.
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 1000,
-    "MB": 1000**2,
-    "GB": 1000**3,
-    "KIB": 1024,
-    "MIB": 1024**2,
-    "GIB": 1024**3,
-}
-
-
 def parse_bytes(text: str) -> int:
     """`2000000`, `2MB` and `2 MB` are the same number."""
     parts = re.fullmatch(r"\s*([0-9]+)\s*([A-Za-z]*)\s*", text)
-    if parts is None or parts[2].upper() not in _UNITS:
+    if parts is None or parts[2].upper() not in FACTORS:
         raise ValueError("a size is a whole number of bytes, or one like '2MB', '50GB' or '64MiB'")
-    return int(parts[1]) * _UNITS[parts[2].upper()]
+    return int(parts[1]) * FACTORS[parts[2].upper()]
 
 
 PORT_MAX = 65_535

@@ -202,10 +202,23 @@ def test_a_planted_trace_is_caught(tmp_path: Path, trace: str) -> None:
     assert traces(tmp_path / "x") == [trace]
 
 
-def test_the_lock_names_no_place_and_hashes_everything() -> None:
-    lock = read(ROOT / "requirements.lock")
+LOCKS = ("requirements.lock", "requirements.run.lock", "requirements.floors.lock")
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_names_no_place_and_hashes_everything(name: str) -> None:
+    lock = read(ROOT / name)
     assert "://" not in lock
     assert not re.search(r"^\s*-(?!-hash)", lock, re.MULTILINE)
     packages = re.split(r"^(?=[a-z0-9])", lock, flags=re.MULTILINE)[1:]
     assert len(packages) > 20
     assert [package for package in packages if "--hash=sha256:" not in package] == []
+
+
+def test_what_runs_is_what_is_tested() -> None:
+    """`make run` installs a part of what `make test` does, in the same versions."""
+    tested, run = (
+        set(re.findall(r"^[a-z0-9][^ ;]*==[^ ;]+", read(ROOT / name), re.MULTILINE))
+        for name in LOCKS[:2]
+    )
+    assert run < tested

@@ -32,7 +32,8 @@ from armillary.commands.errors import (
     CommandError,
     reporting_errors,
 )
-from armillary.ring.words import plural, size
+from armillary.ring.words import plural
+from armillary.units import bytes_text
 
 if TYPE_CHECKING:
     from armillary.account import Writer
@@ -99,7 +100,10 @@ def backup(
     with reporting_errors(json):
         count = run(data, target)
         _say(
-            json, f"{target} has a copy of {data}: {size(count)}.", bytes=count, target=str(target)
+            json,
+            f"{target} has a copy of {data}: {bytes_text(count)}.",
+            bytes=count,
+            target=str(target),
         )
 
 
@@ -118,7 +122,10 @@ def restore(
     with reporting_errors(json):
         count = run(source, data)
         _say(
-            json, f"{data} is the account of {source}: {size(count)}.", bytes=count, data=str(data)
+            json,
+            f"{data} is the account of {source}: {bytes_text(count)}.",
+            bytes=count,
+            data=str(data),
         )
 
 
@@ -152,7 +159,7 @@ def compact(data: Path = FOLDER, json: bool = JSON) -> None:
 
     with reporting_errors(json):
         before, after = compact_folder(data)
-        text = f"{data}: {size(before)} before, {size(after)} now."
+        text = f"{data}: {bytes_text(before)} before, {bytes_text(after)} now."
         _say(json, text, bytes_before=before, bytes_after=after)
 
 
@@ -217,7 +224,7 @@ def export(
         done = export_items(
             source, target, system=system, hidden=hidden, progress=shown, finish=finish
         )
-        text = f"{target}: {done.items:,} items, {size(done.bytes)}."
+        text = f"{target}: {done.items:,} items, {bytes_text(done.bytes)}."
         _say(json, text, items=done.items, bytes=done.bytes, resumed=done.resumed)
 
 

@@ -25,7 +25,8 @@ from armillary.api.nosql.service import NosqlService
 from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
 from armillary.commands.help_text import help_of
 from armillary.commands.remote import Remote, Reply, is_remote, path_of, read_reply
-from armillary.ring.words import plural, size
+from armillary.ring.words import plural
+from armillary.units import bytes_text
 
 AUTOSCALE: Final = "x-ms-cosmos-offer-autopilot-settings"
 PAGES_MAX: Final = 10_000
@@ -253,7 +254,7 @@ def show_container(
         )
         items, kb = int(usage["documentsCount"]), int(usage["collectionSize"])
         found |= {"items": items, "bytes": kb * 1024}
-        tell(json, found, f"{line_of(found)}\n{plural(items, 'item')}, {size(kb * 1024)}")
+        tell(json, found, f"{line_of(found)}\n{plural(items, 'item')}, {bytes_text(kb * 1024)}")
 
 
 def delete_container(

@@ -28,6 +28,7 @@ from armillary.store.commands import HANDLERS
 from armillary.store.rows.layout import PACKED, SEALED
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.upkeep.recount import problems
+from armillary.units import bytes_text
 
 FREE_BYTES_MIN = 1_000_000_000
 
@@ -81,7 +82,7 @@ def _folder(folder: Path) -> Iterator[Finding]:
     text = f"It is on {kind or 'an unknown filesystem'}"
     yield Finding("filesystem", not network, text + (", a network filesystem." if network else "."))
     free = shutil.disk_usage(folder).free
-    yield Finding("room", free >= FREE_BYTES_MIN, f"{free / 1e9:,.1f} GB are free.")
+    yield Finding("room", free >= FREE_BYTES_MIN, f"{bytes_text(free)} are free.")
 
 
 def _container(

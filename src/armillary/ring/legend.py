@@ -8,7 +8,8 @@ from typing import Final
 
 from armillary.ring.model import HotKey, Ring
 from armillary.ring.style import STEPS
-from armillary.ring.words import amount, cut, plural, share, size
+from armillary.ring.words import amount, cut, plural, share
+from armillary.units import bytes_text
 
 LEFT: Final = 640.0
 RIGHT: Final = 930.0
@@ -33,7 +34,7 @@ def legend(
 def _facts(ring: Ring) -> list[tuple[str, str]]:
     facts = [
         ("items", amount(ring.items)),
-        ("stored, with indexes", size(ring.bytes)),
+        ("stored, with indexes", bytes_text(ring.bytes)),
         ("hottest partition", _hottest(ring)),
         ("refused (429), last minutes", amount(ring.refused)),
     ]
@@ -58,7 +59,7 @@ def _key_list(keys: Sequence[HotKey], ring: Ring, y: float) -> Iterator[str]:
     for n, one in enumerate(keys, 1):
         y += LINE
         full = one.bytes / ring.logical_bytes
-        stored = size(one.bytes) + (f" ({share(full)})" if full >= 0.05 else "")
+        stored = bytes_text(one.bytes) + (f" ({share(full)})" if full >= 0.05 else "")
         yield f'<circle class="mark" cx="{LEFT + 8}" cy="{y - 4}" r="8"/>'
         yield _at("tiny bold mid on-mark", LEFT + 8, y - 0.5, str(n))
         yield _at("small", LEFT + 24, y, cut(one.label, 20))
@@ -81,7 +82,7 @@ def _marks(ring: Ring, scale: tuple[int, bool], y: float) -> Iterator[str]:
     yield f'<rect class="track" x="{LEFT}" y="{y - 9}" width="30" height="11"/>'
     yield f'<rect class="store" x="{LEFT}" y="{y - 9}" width="18" height="11"/>'
     if whole:
-        text = f"stored; a full bar is {size(whole)}"
+        text = f"stored; a full bar is {bytes_text(whole)}"
         text += ", where it splits" if is_limit else ", the fullest"
     else:
         text = "stored: nothing yet"

@@ -20,7 +20,8 @@ from armillary.ring.geometry import arc, point, sector, spread
 from armillary.ring.legend import legend
 from armillary.ring.model import Arc, HotKey, Ring, ancestors
 from armillary.ring.style import Theme, css, heat_step
-from armillary.ring.words import amount, cut, plural, rate, share, size
+from armillary.ring.words import amount, cut, plural, rate, share
+from armillary.units import bytes_text
 
 WIDTH: Final = 960
 HEIGHT: Final = 620
@@ -79,7 +80,7 @@ def describe(ring: Ring) -> str:
     hottest = ring.hottest
     said = [
         f"{plural(len(ring.arcs), 'physical partition')} with {plural(ring.items, 'item')}, "
-        f"{size(ring.bytes)}.",
+        f"{bytes_text(ring.bytes)}.",
         f"Hottest is partition {hottest.id} at {hottest.normalised:.0f} % of its budget."
         if hottest.normalised > 0
         else "No request units were used in the last two minutes.",
@@ -154,7 +155,7 @@ def _partitions(ring: Ring) -> Iterator[str]:
 def _told(one: Arc) -> str:
     budget = "unlimited" if one.ru_per_s is None else f"{rate(one.ru_per_s)} RU/s"
     return (
-        f"Partition {one.id}: {size(one.bytes)}, {plural(one.items, 'item')}; "
+        f"Partition {one.id}: {bytes_text(one.bytes)}, {plural(one.items, 'item')}; "
         f"{rate(one.used_ru)} RU/s of {budget}, {one.normalised:.0f} % at most; "
         f"{one.refused:,} refused with 429; {one.status}"
     )
@@ -211,7 +212,7 @@ def _keys(keys: list[HotKey]) -> Iterator[str]:
     for n, (one, turn) in enumerate(zip(keys, turns, strict=True), 1):
         (ax, ay), (bx, by) = (point(X, Y, r, one.at) for r in (HEAT[0], GRADUATION))
         cx, cy = point(X, Y, KEYS, turn)
-        told = f"Key {one.label}: {share(one.ru_share)} of the RU, {size(one.bytes)}"
+        told = f"Key {one.label}: {share(one.ru_share)} of the RU, {bytes_text(one.bytes)}"
         yield (
             f'<g class="key" data-share="{one.ru_share}"><title>{_text(told, 200)}</title>'
             f'<path class="lead" d="M{ax:.1f} {ay:.1f}L{bx:.1f} {by:.1f}L{cx:.1f} {cy:.1f}"/>'

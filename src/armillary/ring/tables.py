@@ -7,7 +7,8 @@ from html import escape
 from typing import Final
 
 from armillary.ring.model import Arc, HotKey, Ring
-from armillary.ring.words import cut, rate, share, size
+from armillary.ring.words import cut, rate, share
+from armillary.units import bytes_text
 
 PARTITION_HEADS: Final = (
     *("partition", "of the ring", "stored", "items", "RU/s", "budget", "busiest second"),
@@ -29,7 +30,7 @@ def _partition(one: Arc) -> str:
     cells = [
         ("id", one.id),
         ("part", f"{100 * (one.end - one.start):.3g} %"),
-        ("bytes", size(one.bytes)),
+        ("bytes", bytes_text(one.bytes)),
         ("items", f"{one.items:,}"),
         ("used", rate(one.used_ru)),
         ("budget", "unlimited" if one.ru_per_s is None else rate(one.ru_per_s)),
@@ -49,7 +50,7 @@ def _key(one: HotKey, limit: int) -> str:
         f'<td class="a-mono" title="{escape(one.label)}">{escape(cut(one.label, 48))}</td>'
         f"<td>{escape(one.partition)}</td>"
         f'<td data-name="share">{share(one.ru_share)}</td><td>{_meter(one.ru_share, "heat")}</td>'
-        f'<td data-name="bytes">{size(one.bytes)}</td>'
+        f'<td data-name="bytes">{bytes_text(one.bytes)}</td>'
         f"<td>{share(full)}</td><td>{_meter(full, 'full' if full >= 0.7 else 'store')}</td></tr>"
     )
 

@@ -1,20 +1,12 @@
-"""Numbers as people read them: bytes, counts, rates, shares; and texts that fit."""
+"""Numbers as people read them: counts, rates, shares; and texts that fit."""
 
 from __future__ import annotations
 
 from typing import Final
 
-UNITS: Final = ("B", "KB", "MB", "GB", "TB", "PB")
+from armillary.units import three_digits
+
 THOUSANDS: Final = ("", "k", "M", "G")
-
-
-def size(count: float) -> str:
-    """Decimal units, as in every limit of the original: 1,536 is 1.5 KB."""
-    unit = 0
-    while abs(count) >= 999.5 and unit < len(UNITS) - 1:
-        count /= 1000
-        unit += 1
-    return f"{_short(count) if unit else f'{count:.0f}'} {UNITS[unit]}"
 
 
 def amount(count: float) -> str:
@@ -25,11 +17,11 @@ def amount(count: float) -> str:
     while abs(count) >= 999.5 and unit < len(THOUSANDS) - 1:
         count /= 1000
         unit += 1
-    return f"{_short(count)} {THOUSANDS[unit]}"
+    return f"{three_digits(count)} {THOUSANDS[unit]}"
 
 
 def rate(ru: float) -> str:
-    return _short(ru) if 0 < abs(ru) < 100 else f"{ru:,.0f}"
+    return three_digits(ru) if 0 < abs(ru) < 100 else f"{ru:,.0f}"
 
 
 def share(part: float) -> str:
@@ -38,13 +30,6 @@ def share(part: float) -> str:
     if 0 < percent < 0.1:
         return "< 0.1 %"
     return f"{percent:.1f} %" if percent < 9.95 else f"{percent:.0f} %"
-
-
-def _short(value: float) -> str:
-    """Three digits, without zeros that say nothing."""
-    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
-    text = f"{value:.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def cut(text: str, characters: int) -> str:

@@ -1,16 +1,17 @@
 """Numbers as people write them: `100TB`, `10M`, `1e9`, `10%`, `3d`, `90m`, `2TB/day`.
 
-Bytes are decimal except KB, which is 1,024 as in the tables of request units. A text that can't be
-read is a `BadInput` that says what was expected.
+Sizes have the units of `units.py`. A text that can't be read is a `BadInput` that says what was
+expected.
 """
 
 import math
 import re
 
 from armillary.errors import BadInput
+from armillary.units import FACTORS
 
 _NUMBER = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([^\s0-9]*)\s*\Z")
-_BYTES = {"": 1, "b": 1, "kb": 1024, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4, "pb": 1000**5}
+_BYTES = {unit.lower(): float(factor) for unit, factor in FACTORS.items()}
 _COUNTS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "b": 1e9}
 _SECONDS = {
     "s": 1.0,
@@ -49,7 +50,7 @@ def _scaled(text: object, name: str, example: str, units: dict[str, float]) -> f
 
 
 def parse_bytes(text: object, name: str) -> float:
-    return _scaled(text, name, "100TB", {k: float(v) for k, v in _BYTES.items()})
+    return _scaled(text, name, "100TB", _BYTES)
 
 
 def parse_count(text: object, name: str) -> float:
@@ -73,13 +74,6 @@ def parse_share(text: object, name: str) -> float:
     if not 0.0 <= share <= 1.0:
         raise BadInput(f"{name} is {text!r}; a share lies between 0 and 100 %.")
     return share
-
-
-def show_bytes(size: float) -> str:
-    for unit, factor in (("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
-        if size >= factor:
-            return f"{size / factor:,.4g} {unit}"
-    return f"{size:,.0f} bytes"
 
 
 def show_count(value: float) -> str:

@@ -10,10 +10,10 @@ from typing import Final
 
 from armillary.advisor.advice.advising import Advice, Ranked
 from armillary.advisor.advice.measures import Measures
-from armillary.advisor.page.words import size
 from armillary.advisor.workload.targets import LOGICAL_BYTES, PLAN_DAYS, USABLE, Scale
 from armillary.encoding.paths import format_path
 from armillary.partition.provisioning.partitions import GB
+from armillary.units import bytes_text
 
 REASONS_MAX: Final = 3
 
@@ -197,8 +197,8 @@ def _strengths(one: Ranked, advice: Advice) -> Iterator[str]:
     )
     if math.isinf(m.horizon_days):
         yield (
-            f"Size: the largest key has {size(m.largest_key_bytes)} at the target size, of "
-            f"{size(LOGICAL_BYTES)} allowed."
+            f"Size: the largest key has {bytes_text(m.largest_key_bytes)} at the target size, of "
+            f"{bytes_text(LOGICAL_BYTES)} allowed."
         )
     else:
         yield f"Size: the largest key reaches 20 GB in {_days(m.horizon_days)}."

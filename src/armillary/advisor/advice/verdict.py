@@ -8,11 +8,12 @@ from typing import Final
 from armillary.advisor.advice.advising import Advice, Ranked, placed
 from armillary.advisor.advice.explanation import reasons
 from armillary.advisor.advice.measures import LIFETIME_SHORT
-from armillary.advisor.page.words import days, money, number, percent, size
+from armillary.advisor.page.words import days, money, number, percent
 from armillary.advisor.replay.result import Comparison
 from armillary.advisor.replay.verdicts import SKEW_FINE, objections
 from armillary.advisor.workload.targets import LOGICAL_BYTES, PLAN_DAYS, SMALL_BYTES, SMALL_RU
 from armillary.encoding.paths import format_path
+from armillary.units import bytes_text
 
 NAMED: Final = 2
 
@@ -58,8 +59,8 @@ def verdict_lines(advice: Advice, comparison: Comparison | None) -> list[str]:
     found += _growing(first, advice)
     if advice.scale.is_small:
         found.append(
-            f"Small container, below {SMALL_RU:,.0f} RU/s and {size(SMALL_BYTES)}: queries that "
-            "ask every partition hardly cost more here. An even key with room to grow matters."
+            f"Small container, below {SMALL_RU:,.0f} RU/s and {bytes_text(SMALL_BYTES)}: queries "
+            "that ask every partition hardly cost more here. An even key with room to grow matters."
         )
     return found
 
@@ -121,6 +122,6 @@ def _growing(first: Ranked, advice: Advice) -> Iterator[str]:
     left = max(0.0, LOGICAL_BYTES - measures.top1_bytes * scale.bytes_today) / daily
     if left < PLAN_DAYS:
         yield (
-            f"Say --growth or --ttl: if all of the {size(scale.written_bytes_day)} that this "
+            f"Say --growth or --ttl: if all of the {bytes_text(scale.written_bytes_day)} that this "
             f"workload writes a day stays, the largest key has its 20 GB in {days(left)}."
         )

@@ -19,11 +19,11 @@ from armillary.advisor.page.words import (
     number,
     percent,
     seconds,
-    size,
 )
 from armillary.advisor.replay.result import Comparison, Replayed
 from armillary.advisor.replay.verdicts import Verdict
 from armillary.partition.provisioning.partitions import LIMITS, PartitionLimits
+from armillary.units import bytes_text
 
 REASONS_SHOWN: Final = 4
 ROWS_SHOWN: Final = 100
@@ -121,7 +121,7 @@ def _head(given: PageInput) -> str:
         (f"{number(one.throughput)} RU/s", one.offer + " throughput"),
         (number(one.operations / max(one.seconds, 1e-9)), "operations per second"),
         (f"{number(one.seconds)} s", "of traffic replayed"),
-        (size(one.storage_bytes), "stored, with its index"),
+        (bytes_text(one.storage_bytes), "stored, with its index"),
         (str(len(one.replays)), "candidates replayed"),
     )
     cells = "".join(
@@ -279,7 +279,7 @@ def _detail(one: Replayed) -> str:
         for name in ("partition", "RU/s", "stored", "RU used", "share", "busiest second", "429s")
     )
     rows = "".join(
-        f"<tr><td>{part.id}</td><td>{number(part.ru_per_s)}</td><td>{size(part.bytes)}</td>"
+        f"<tr><td>{part.id}</td><td>{number(part.ru_per_s)}</td><td>{bytes_text(part.bytes)}</td>"
         f"<td>{number(part.consumed_ru)}</td><td>{percent(part.ru_share)}</td>"
         f"<td>{part.peak_percent:.0f} %</td><td>{number(part.throttled)}</td></tr>"
         for part in one.partitions[:ROWS_SHOWN]

@@ -12,10 +12,11 @@ from itertools import groupby
 from typing import Final, Literal, TypeAlias
 
 from armillary.advisor.page.drawing import dot, line, path, rect, svg, text
-from armillary.advisor.page.words import clipped, number, percent, size, ticks
+from armillary.advisor.page.words import clipped, number, percent, ticks
 from armillary.advisor.replay.result import PartitionUse, Replayed
 from armillary.partition.usage.normalised import CHART_RANGES_MAX
 from armillary.ring.style import STEPS, heat_step
+from armillary.units import bytes_text
 
 Side: TypeAlias = Literal["good", "poor"]
 
@@ -38,14 +39,14 @@ def storage(one: Replayed, side: Side, top_bytes: float, limit_bytes: float) -> 
         y = floor - mark * scale
         body += [
             line(left, y, WIDTH - right, y, "rule"),
-            text(left - 8, y + 4, size(mark), "dim small end"),
+            text(left - 8, y + 4, bytes_text(mark), "dim small end"),
         ]
     slot = (WIDTH - left - right) / max(1, len(parts))
     every = max(1, round(34 / slot))
     for index, part in enumerate(parts):
         x = left + slot * index
         tall = part.bytes * scale
-        title = f"Partition {part.id}: {size(part.bytes)}"
+        title = f"Partition {part.id}: {bytes_text(part.bytes)}"
         gap = min(6.0, slot * 0.14)
         body.append(rect(x + gap, floor - tall, slot - 2 * gap, tall, side, title, 2))
         if index % every == 0:
@@ -55,7 +56,10 @@ def storage(one: Replayed, side: Side, top_bytes: float, limit_bytes: float) -> 
         body += [
             line(left, y, WIDTH - right, y, "limit"),
             text(
-                WIDTH - right, y - 5, f"a partition splits at {size(limit_bytes)}", "limit-text end"
+                WIDTH - right,
+                y - 5,
+                f"a partition splits at {bytes_text(limit_bytes)}",
+                "limit-text end",
             ),
         ]
     mean = sum(part.bytes for part in one.partitions) / len(one.partitions)

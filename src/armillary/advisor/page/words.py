@@ -3,7 +3,6 @@
 import html
 
 NBSP = "\N{NO-BREAK SPACE}"
-UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB")
 
 
 def esc(text: object) -> str:
@@ -13,15 +12,6 @@ def esc(text: object) -> str:
 def breakable(key: str) -> str:
     """The name of a key as HTML that may break where its parts meet."""
     return esc(key).replace("+", "+<wbr>").replace(",", ",<wbr>")
-
-
-def size(count: float) -> str:
-    """Decimal, as in every limit of the original."""
-    for unit in UNITS:
-        if abs(count) < 999.5 or unit == UNITS[-1]:
-            break
-        count /= 1000
-    return f"{count:,.0f} {unit}" if unit == "bytes" or count >= 100 else f"{count:,.1f} {unit}"
 
 
 def number(value: float) -> str:

@@ -32,7 +32,8 @@ from armillary.commands.demo.terminal import readings
 from armillary.commands.remote import Remote, path_of
 from armillary.errors import Conflict, Forbidden, Throttled
 from armillary.ring.model import Ring, read
-from armillary.ring.words import amount, size
+from armillary.ring.words import amount
+from armillary.units import bytes_text
 
 DATABASE: Final = "telemetry"
 #: Container and its partition key: the bad one first.
@@ -209,7 +210,7 @@ def _draw(rings: dict[str, Ring], tallies: dict[str, Tally]) -> RenderableType:
         ("written", [amount(tally.done) for _, tally in both]),
         ("refused with 429", [amount(tally.refused) for _, tally in both]),
         ("refused: key is full", [amount(tally.full) for _, tally in both]),
-        ("stored", [size(ring.bytes) for ring, _ in both]),
+        ("stored", [bytes_text(ring.bytes) for ring, _ in both]),
         ("physical partitions", [f"{len(ring.arcs):,}" for ring, _ in both]),
         ("fullest ÷ mean", [f"{ring.skew or 0:.2f}" for ring, _ in both]),
         ("hottest", [f"{ring.hottest.normalised:.0f} %" for ring, _ in both]),

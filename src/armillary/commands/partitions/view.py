@@ -22,7 +22,8 @@ from rich.text import Text
 from armillary.ring.model import Arc, Ring
 from armillary.ring.style import heat_colour, heat_step
 from armillary.ring.svg import storage_scale
-from armillary.ring.words import amount, cut, plural, rate, share, size
+from armillary.ring.words import amount, cut, plural, rate, share
+from armillary.units import bytes_text
 
 STRIP_CELLS: Final = 72
 BAR_CELLS: Final = 18
@@ -77,7 +78,7 @@ def _totals(ring: Ring) -> Text:
     said = [
         plural(len(ring.arcs), "partition"),
         plural(ring.items, "item"),
-        size(ring.bytes),
+        bytes_text(ring.bytes),
         f"{rate(ring.used_ru)} of {budget} RU/s",
         f"{amount(ring.refused)} × 429",
     ]
@@ -103,7 +104,7 @@ def _colour(one: Arc) -> Style:
 def _partitions(ring: Ring, rows: int, width: int) -> Table:
     wide = width >= WIDE
     scale, is_limit = storage_scale(ring)
-    against = f"of {size(scale)}" if is_limit else ""
+    against = f"of {bytes_text(scale)}" if is_limit else ""
     bar_cells = BAR_CELLS if wide else BAR_CELLS // 2
     table = Table(box=None, padding=(0, 1), header_style="dim", pad_edge=False)
     table.add_column("partition" if wide else "id", justify="right", no_wrap=True)
@@ -121,7 +122,7 @@ def _partitions(ring: Ring, rows: int, width: int) -> Table:
             one.id,
             *([share(one.end - one.start)] if wide else []),
             Text(bar(one.bytes / scale if scale else 0, bar_cells), style="steel_blue1"),
-            size(one.bytes),
+            bytes_text(one.bytes),
             amount(one.items),
             f"{rate(one.used_ru)}{budget}",
             Text(f"{one.normalised:.0f} %", style="bold dark_orange" if hot else ""),
@@ -143,14 +144,14 @@ def _keys(ring: Ring) -> Table:
     table.add_column("heaviest keys")
     table.add_column("of all RU", justify="right")
     table.add_column("stored", justify="right")
-    table.add_column(f"of {size(ring.logical_bytes)}", justify="right")
+    table.add_column(f"of {bytes_text(ring.logical_bytes)}", justify="right")
     table.add_column("partition", justify="right")
     for one in ring.keys[:KEYS_SHOWN]:
         full = one.bytes / ring.logical_bytes
         table.add_row(
             Text(cut(one.label, 40)),
             share(one.ru_share),
-            size(one.bytes),
+            bytes_text(one.bytes),
             Text(share(full), style="bold dark_orange" if full >= 0.7 else ""),
             one.partition,
         )

@@ -12,12 +12,13 @@ from rich.table import Table
 from armillary.commands.errors import EXIT_PARTIAL
 from armillary.errors import BadInput
 from armillary.sim.arithmetic import Arithmetic, arithmetic
-from armillary.sim.quantities import show_bytes, show_count
+from armillary.sim.quantities import show_count
 from armillary.sim.report.page import page
 from armillary.sim.report.result import Result, as_json
 from armillary.sim.run import Simulation
 from armillary.sim.scenario import DAY, Scenario, apply, read_events, read_file
 from armillary.sim.scenarios import named
+from armillary.units import bytes_text
 
 
 def run_simulation(
@@ -124,7 +125,7 @@ def show(console: Console, result: Result, facts: Arithmetic) -> None:
         console.print(f"[dark_orange]{text}[/]")
     for alarm in result.alarms[:5]:
         limit = "is full: writes are refused (403)" if alarm.kind == "full" else "is filling up"
-        console.print(f"[dark_orange]{alarm.key}[/] {limit}: {show_bytes(alarm.bytes)}, {alarm.at}")
+        console.print(f"[dark_orange]{alarm.key}[/] {limit}: {bytes_text(alarm.bytes)}, {alarm.at}")
     console.print(_facts(facts))
 
 
@@ -135,10 +136,10 @@ def _numbers(result: Result) -> Table:
     table = Table.grid(padding=(0, 2))
     rows = [
         ("physical partitions", f"{first.partitions:,} → {last.partitions:,}"),
-        ("stored", f"{show_bytes(first.bytes)} → {show_bytes(last.bytes)}"),
+        ("stored", f"{bytes_text(first.bytes)} → {bytes_text(last.bytes)}"),
         ("throughput", f"{show_count(first.throughput)} → {show_count(last.throughput)} RU/s"),
         ("of a partition", f"{last.range_ru:,.0f} RU/s"),
-        ("splits", f"{result.splits:,}, {show_bytes(result.bytes_moved)} rewritten"),
+        ("splits", f"{result.splits:,}, {bytes_text(result.bytes_moved)} rewritten"),
         ("mean fill", f"{result.fill_mean:.1%}"),
         ("fullest ÷ mean", f"{last.phi_bytes:.3f} bytes (CV {last.bytes_cv:.3f}), "
                            f"{last.phi_ru:.3f} RU (CV {last.ru_cv:.3f})"),
@@ -147,7 +148,7 @@ def _numbers(result: Result) -> Table:
         ("worst window", f"{worst.refused_share:.2%} refused, p99 {worst.latency_ms(0.99):,.0f} ms"
                          if worst else "–"),
         ("keys at their size", keys),
-        ("refused writes", f"{show_bytes(result.refused_bytes)} to full keys, "
+        ("refused writes", f"{bytes_text(result.refused_bytes)} to full keys, "
                            f"{show_count(result.unavailable_writes)} while no region took them"),
         ("cost", f"${result.cost:,.0f} in all, ${last.cost_ru + last.cost_storage:,.2f} in the "
                  "last hour"),
@@ -170,7 +171,7 @@ def _course(result: Result) -> Table:
         table.add_row(
             f"{t / DAY:.1f}",
             f"{series['partitions'][i]:,}",
-            show_bytes(series["bytes"][i]),
+            bytes_text(series["bytes"][i]),
             show_count(series["throughput"][i]),
             f"{series['phi_bytes'][i]:.3f}",
             f"{series['phi_ru'][i]:.3f}",

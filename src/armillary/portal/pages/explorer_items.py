@@ -18,6 +18,7 @@ from armillary.portal.data.items import preview_of
 from armillary.portal.pages.explorer_editor import Editor
 from armillary.portal.widgets import dialogs, parts
 from armillary.ring.words import plural
+from armillary.units import bytes_text
 
 PAGE_SIZES: Final = (25, 50, 100)
 OPEN_ITEM: Final = """
@@ -54,7 +55,7 @@ def _head(context: Context) -> None:
             button.on_click(lambda: _delete_container(context)).props("flat dense no-caps")
         with ui.row().classes("gap-10"):
             parts.stat(f"{about['items']:,}", "items", "items")
-            parts.stat(parts.bytes_text(about["bytes"]), "data and index")
+            parts.stat(bytes_text(about["bytes"]), "data and index")
             count, *noun = plural(about["partitions"], "physical partition").split()
             parts.stat(count, " ".join(noun), "partitions")
             parts.stat(parts.throughput_text(about["throughput"]), "throughput")

@@ -19,7 +19,8 @@ from armillary.ring.charts import Column, columns_svg, heatmap_svg
 from armillary.ring.model import Ring
 from armillary.ring.style import heat_step
 from armillary.ring.tables import keys_html, partitions_html
-from armillary.ring.words import rate, size
+from armillary.ring.words import rate
+from armillary.units import bytes_text
 
 
 def build(context: Context) -> None:
@@ -93,11 +94,13 @@ def no_keys(ring: Ring) -> str:
 
 def storage_chart(ring: Ring) -> str:
     columns = [
-        Column(one.id, one.bytes, ring.partition_bytes, f"{one.id}: {size(one.bytes)}", "store")
+        Column(
+            one.id, one.bytes, ring.partition_bytes, f"{one.id}: {bytes_text(one.bytes)}", "store"
+        )
         for one in ring.arcs
     ]
-    text = f"splits at {size(ring.partition_bytes)}"
-    return columns_svg("Bytes stored in each physical partition", columns, size, text)
+    text = f"splits at {bytes_text(ring.partition_bytes)}"
+    return columns_svg("Bytes stored in each physical partition", columns, bytes_text, text)
 
 
 def use_chart(ring: Ring) -> str:

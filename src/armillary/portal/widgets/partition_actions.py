@@ -12,7 +12,8 @@ from armillary.portal.data.client import Refused
 from armillary.portal.data.offers import change_offer, read_offer
 from armillary.portal.widgets import parts
 from armillary.ring.model import Ring
-from armillary.ring.words import plural, size
+from armillary.ring.words import plural
+from armillary.units import bytes_text
 
 Look = Callable[[], Ring | None]
 
@@ -113,7 +114,8 @@ async def _split(context: Context, ring: Ring) -> None:
     place = context.require_place()
     fullest = max(ring.arcs, key=lambda one: one.bytes)
     choices = {
-        one.id: f"{one.id} – {size(one.bytes)}, {plural(one.items, 'item')}" for one in ring.arcs
+        one.id: f"{one.id} – {bytes_text(one.bytes)}, {plural(one.items, 'item')}"
+        for one in ring.arcs
     }
 
     async def do() -> str:
@@ -142,8 +144,9 @@ async def _merge(context: Context, ring: Ring) -> None:
         parts.complain("There is one physical partition: it has no neighbour to merge with.")
         return
     choices = {
-        f"{left.id},{right.id}": f"{left.id} and {right.id} – {size(left.bytes + right.bytes)}"
+        f"{left.id},{right.id}": f"{left.id} and {right.id} – {bytes_text(together)}"
         for left, right in pairwise(ring.arcs)
+        for together in (left.bytes + right.bytes,)
     }
 
     async def do() -> str:

@@ -64,14 +64,6 @@ def complain(what: Refused | str) -> None:
     ui.notify(text, type="negative", position="bottom-right", multi_line=True, timeout=10_000)
 
 
-def bytes_text(count: float) -> str:
-    """Decimal units, as disks and the cloud count them."""
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
-        if count >= size:
-            return f"{count / size:,.1f} {unit}"
-    return f"{count:,.0f} B"
-
-
 def ru_text(charge: float) -> str:
     return f"{charge:,.2f} RU"
 

@@ -7,9 +7,10 @@ from typing import Any
 from armillary.sim import svg
 from armillary.sim.arithmetic import Arithmetic
 from armillary.sim.container.placing import Floats
-from armillary.sim.quantities import show_bytes, show_count
+from armillary.sim.quantities import show_count
 from armillary.sim.report.result import Result
 from armillary.sim.scenario import DAY, HOUR
+from armillary.units import bytes_text
 
 PLOT_POINTS = 400
 BARS_MAX = 400
@@ -62,12 +63,12 @@ def _summary(result: Result) -> str:
     worst = result.worst
     rows = [
         ("Physical partitions", f"{last.partitions:,}"),
-        ("Stored", show_bytes(last.bytes)),
+        ("Stored", bytes_text(last.bytes)),
         (
             "Throughput",
             f"{show_count(last.throughput)} RU/s, {last.range_ru:,.0f} in each partition",
         ),
-        ("Splits", f"{result.splits:,}; {show_bytes(result.bytes_moved)} rewritten"),
+        ("Splits", f"{result.splits:,}; {bytes_text(result.bytes_moved)} rewritten"),
         ("Mean fill", f"{result.fill_mean:.1%}"),
         ("Fullest by mean", f"{last.phi_bytes:.3f} in bytes, {last.phi_ru:.3f} in request units"),
         ("Heaviest key", f"{result.top_share:.3%}: {show_count(result.top_key_ru)} RU/s at most"),
@@ -76,7 +77,7 @@ def _summary(result: Result) -> str:
     ]
     rows += [("Hot", text) for text in result.hot[:5]]
     rows += [
-        (f"{alarm.key} {alarm.kind}", f"{show_bytes(alarm.bytes)} on {alarm.at[:10]}")
+        (f"{alarm.key} {alarm.kind}", f"{bytes_text(alarm.bytes)} on {alarm.at[:10]}")
         for alarm in result.alarms[:10]
     ]
     return _table(rows)
@@ -180,7 +181,7 @@ def _plots(result: Result) -> list[str]:
 
 
 def _short_bytes(size: float) -> str:
-    return "0" if not size else show_bytes(size).replace(" bytes", " B")
+    return "0" if not size else bytes_text(size)
 
 
 def _thinned(values: Floats) -> list[float]:

@@ -48,6 +48,7 @@ from armillary.store.rows.secondary import (
     pack_created,
     unpack_logical,
 )
+from armillary.units import bytes_text
 
 _NODE_TERMS = (ARRAY_TERM, OBJECT_TERM)
 _NODE_BYTES = 1 + 8 + 1  # kind, path, type: the entry of an array or object, not of a leaf
@@ -395,13 +396,13 @@ class Work:
         held_bytes = self.meta.body_bytes + self.meta.index_bytes
         if self.context.fixed and held_bytes + growth_bytes > limit:
             raise ContainerFull(
-                f"The container reached its maximum size of {size_text(limit)}. It was created "
+                f"The container reached its maximum size of {bytes_text(limit)}. It was created "
                 "as a fixed one and does not grow; copy it to one that does."
             )
         logical = self.logical(key.epk_key)
         if (logical.size_bytes if logical else 0) + growth_bytes > limit:
             raise PartitionKeyFull(
-                f"Partition key reached maximum size of {size_text(limit)}. "
+                f"Partition key reached maximum size of {bytes_text(limit)}. "
                 "Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
                 key=key.json.decode(),
             )
@@ -495,11 +496,3 @@ def _is_node(entry: bytes) -> bool:
     if len(entry) == _NODE_BYTES:
         return entry[-1:] in _NODE_TERMS
     return len(entry) == _FRAMED_NODE_BYTES and entry.endswith(SHARED_END)
-
-
-def size_text(size_bytes: int) -> str:
-    """Decimal, as the service prints its limits: 20 GB, 2 MB, 1.5 KB."""
-    for unit, scale in (("GB", 1000**3), ("MB", 1000**2), ("KB", 1000)):
-        if size_bytes >= scale:
-            return f"{size_bytes / scale:.4g} {unit}"
-    return f"{size_bytes} bytes"
