@@ -79,6 +79,15 @@ def test_a_database_a_container_and_an_item_are_made_by_hand(portal: Portal) -> 
     expect(portal.see("shown")).to_contain_text("1–1")
 
 
+def test_a_database_with_throughput_shows_its_one_budget(portal: Portal) -> None:
+    portal.api.ask("POST", "/dbs", {"id": "shared"}, {"x-ms-offer-throughput": "600"})
+    body = {"id": "a", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+    portal.api.ask("POST", "/dbs/shared/colls", body)
+    portal.open("/?db=shared&c=a")
+    expect(portal.see("throughput")).to_have_text("600 RU/s")
+    expect(portal.page.get_by_text("shared by the database")).to_be_visible()
+
+
 def press_until_gone(page: Page, name: str) -> None:
     """A click on a dialog that is still being opened was seen to get lost, once in many runs."""
     button = page.get_by_role("button", name=name)

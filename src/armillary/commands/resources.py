@@ -24,7 +24,10 @@ from armillary.api.http.messages import Request
 from armillary.api.nosql.service import NosqlService
 from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
 from armillary.commands.help_text import help_of
+from armillary.commands.query.asking import only
 from armillary.commands.remote import Remote, Reply, is_remote, path_of, read_reply
+from armillary.encoding.rids import parse_rid
+from armillary.errors import NotFound
 from armillary.ring.words import plural
 from armillary.units import bytes_text
 
@@ -135,7 +138,7 @@ def show_database(database: str = DATABASE, data: str = DATA, json: bool = JSON)
       armillary databases show shop
     """
     with reporting_errors(json), opened(data) as door:
-        there = door.rest("GET", path_of("dbs", database)).body
+        there = existing(door, database).body
         known = offers_of(door)
         shared = known.get(there["_rid"])
         found = containers_of(door, database, known)
@@ -152,7 +155,7 @@ def delete_database(
       armillary databases delete shop --yes
     """
     with reporting_errors(json), opened(data) as door:
-        door.rest("GET", path_of("dbs", database))
+        existing(door, database)
         confirm(yes, f"database {database} and all its containers")
         door.rest("DELETE", path_of("dbs", database))
         tell(json, {"deleted": database}, f"Deleted database {database}.")
@@ -171,7 +174,7 @@ def scale_database(
       armillary databases scale shop --throughput 2000
     """
     with reporting_errors(json), opened(data) as door:
-        there = door.rest("GET", path_of("dbs", database)).body
+        there = existing(door, database).body
         rescale(door, there["_rid"], f"database {database}", throughput, autoscale, json)
 
 
@@ -233,6 +236,8 @@ def list_containers(
     with reporting_errors(json), opened(data) as door:
         known = offers_of(door)
         names = [database] if database else [one["id"] for one in listed(door, "dbs", "Databases")]
+        if database:
+            existing(door, database)
         found = [one for name in names for one in containers_of(door, name, known)]
         tell(json, found, "\n".join(map(line_of, found)) or "There are no containers.")
 
@@ -247,7 +252,7 @@ def show_container(
     """
     with reporting_errors(json), opened(data) as door:
         quota = {"x-ms-documentdb-populatequotainfo": "true"}
-        reply = door.rest("GET", path_of("dbs", database, "colls", container), None, quota)
+        reply = existing(door, database, container, quota)
         found = described(door, database, reply.body, offers_of(door))
         usage = dict(
             part.split("=") for part in reply.headers["x-ms-resource-usage"].split(";") if part
@@ -270,10 +275,9 @@ def delete_container(
       armillary containers delete shop orders --yes
     """
     with reporting_errors(json), opened(data) as door:
-        path = path_of("dbs", database, "colls", container)
-        door.rest("GET", path)
+        existing(door, database, container)
         confirm(yes, f"container {container} and its items")
-        door.rest("DELETE", path)
+        door.rest("DELETE", path_of("dbs", database, "colls", container))
         tell(json, {"deleted": f"{database}/{container}"}, f"Deleted {database}/{container}.")
 
 
@@ -291,7 +295,7 @@ def scale_container(
       armillary containers scale shop orders --throughput 20000
     """
     with reporting_errors(json), opened(data) as door:
-        there = door.rest("GET", path_of("dbs", database, "colls", container)).body
+        there = existing(door, database, container).body
         rescale(door, there["_rid"], f"container {container}", throughput, autoscale, json)
 
 
@@ -340,6 +344,23 @@ def listed(door: Door, path: str, name: str) -> list[dict[str, Any]]:
     return found
 
 
+def existing(
+    door: Door,
+    database: str,
+    container: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Reply:
+    """The database, or the container in it; if there is none, an error that says what there is."""
+    names = ("dbs", database) if container is None else ("dbs", database, "colls", container)
+    try:
+        return door.rest("GET", path_of(*names), None, headers)
+    except NotFound as error:
+        only(database, [one["id"] for one in listed(door, "dbs", "Databases")], "database")
+        inside = listed(door, path_of("dbs", database, "colls"), "DocumentCollections")
+        only(container, [one["id"] for one in inside], "container", f"{database}/")
+        raise CommandError(f"{error.message} It was there a moment ago.", EXIT_USAGE) from error
+
+
 def offers_of(door: Door) -> dict[str, dict[str, Any]]:
     """By the rid of what they are for."""
     return {one["offerResourceId"]: _offer(one) for one in listed(door, "offers", "Offers")}
@@ -372,13 +393,16 @@ def described(
         "partition_key": container["partitionKey"]["paths"],
         "keyless": bool(container["partitionKey"].get("systemKey")),
         "throughput": known.get(container["_rid"]),
+        "shared_throughput": known.get(parse_rid(container["_rid"]).parent),
         "partitions": len(ranges),
     }
 
 
 def line_of(one: dict[str, Any]) -> str:
     key = "no key (fixed)" if one["keyless"] else ", ".join(one["partition_key"])
-    ru = words(one["throughput"], "throughput of its database, or serverless")
+    ru = words(one["throughput"], "serverless")
+    if one["throughput"] is None and one["shared_throughput"] is not None:
+        ru = f"shares {words(one['shared_throughput'], '')} of its database"
     parts = plural(one["partitions"], "physical partition")
     return f"{one['database']}/{one['id']}  {key}  {ru}  {parts}"
 

@@ -18,6 +18,8 @@ REJECTED = [
     ("clicks", "/timestamp", "Heat"),
     ("vehicles", "/date", "Heat"),
     ("vehicles", "/date,/vin", "Heat"),
+    ("logs", "/day", "Heat"),
+    ("logs", "/level", "Cardinality"),
     ("profiles", "/country", "Cardinality"),
 ]
 

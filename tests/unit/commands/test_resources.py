@@ -51,6 +51,7 @@ def test_databases_and_containers_from_making_to_deleting(data: str) -> None:
         "partition_key": ["/customerId"],
         "keyless": False,
         "throughput": {"kind": "manual", "ru": 400},
+        "shared_throughput": None,
         "partitions": 1,
     }
     call("containers", "create", "shared", "a", "--key", "/t", "--key", "/u", *to)
@@ -71,6 +72,8 @@ def test_databases_and_containers_from_making_to_deleting(data: str) -> None:
         {"kind": "manual", "ru": 400},
         None,
     )
+    assert shown["containers"][0]["shared_throughput"] == {"kind": "manual", "ru": 400}
+    assert "shares 400 RU/s of its database" in call("containers", "show", "shared", "a", *to)
     assert "20,000" in call("containers", "scale", "shop", "orders", "--throughput", "20000", *to)
     call("databases", "scale", "shared", "--throughput", "500", *to)
     assert asked("databases", "list", *to)[0]["throughput"]["ru"] == 500
@@ -89,7 +92,11 @@ def test_what_is_wrong_is_one_line_without_noise(data: str) -> None:
     assert "409" in said
     assert "ActivityId" not in said
     assert len(said.strip().splitlines()) == 1
-    assert "404" in call("containers", "show", "shop", "y", *to, code=2)
+    for command in ("show", "delete", "scale"):
+        said = call("containers", command, "shop", "y", *to, code=2)
+        assert said.strip() == "There is no container shop/y; there are: x."
+    for given in (("databases", "show", "shoop"), ("containers", "list", "shoop")):
+        assert call(*given, *to, code=2).strip() == "There is no database shoop; there are: shop."
     both = ("--throughput", "400", "--autoscale", "1000")
     assert "not both" in call("databases", "create", "z", *both, *to, code=2)
     said = call("containers", "scale", "shop", "x", "--autoscale", "4000", *to, code=2)

@@ -40,6 +40,14 @@ def test_the_link_gives_a_cookie_and_takes_the_token_out_of_the_address() -> Non
     assert kept.headers["Location"] == "/_portal/query?db=a+b&c=x"
 
 
+def test_a_browser_has_a_page_to_show_while_the_process_starts() -> None:
+    found = answer(f"/_portal/query?db=%22%3E&token={TOKEN}", accept="text/html,*/*;q=0.8")
+    assert (found.status, "Location" in found.headers) == (200, False)
+    assert found.headers["Set-Cookie"].startswith(f"armillary_portal_8081={TOKEN};")
+    assert b'content="0;url=/_portal/query?db=%22%3E"' in found.body
+    assert TOKEN.encode() not in found.body
+
+
 def test_over_tls_the_cookie_is_one_of_its_own() -> None:
     request = asked(f"/_portal?token={TOKEN}")
     request.secure = True

@@ -12,7 +12,6 @@ from armillary.advisor.advice.advising import Advice, Ranked
 from armillary.advisor.advice.measures import Measures
 from armillary.advisor.workload.targets import LOGICAL_BYTES, PLAN_DAYS, USABLE, Scale
 from armillary.encoding.paths import format_path
-from armillary.partition.provisioning.partitions import GB
 from armillary.units import bytes_text
 
 REASONS_MAX: Final = 3
@@ -109,7 +108,7 @@ def _ceiling(m: Measures, t: Scale) -> str:
 
 
 def _growth(m: Measures, t: Scale) -> str:
-    size = f"{m.largest_key_bytes / GB:,.1f} GB"
+    size = bytes_text(m.largest_key_bytes)
     if m.horizon_days <= 0:
         return (
             f"Size: the largest key has {size} at the target size; a logical partition takes "

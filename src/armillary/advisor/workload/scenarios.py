@@ -132,6 +132,21 @@ def _trips(random: Random, count: int) -> Iterator[Item]:
         }
 
 
+def _logs(random: Random, count: int) -> Iterator[Item]:
+    for number in range(count):
+        at = START + timedelta(seconds=7 * 86_400 * number / count)
+        host = random.randrange(1_500)
+        yield {
+            "id": _id(random),
+            "host": f"web-{host:04d}.example",
+            "process": f"web-{host:04d}/{1_000 + random.randrange(30)}",
+            "day": at.strftime("%Y-%m-%d"),
+            "at": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "level": random.choices(["info", "warn", "error"], [90, 8, 2])[0],
+            "message": "m" * random.randrange(40, 300),
+        }
+
+
 def _profiles(random: Random, count: int) -> Iterator[Item]:
     for _ in range(count):
         yield {
@@ -232,6 +247,22 @@ SCENARIOS: Final[dict[str, Scenario]] = {
             ],
             Targets(throughput_ru=100_000),
             ('/date+"."+hash(/vin,415)',),
+        ),
+        Scenario(
+            "logs",
+            "Lines of log of hosts and their processes, written all day; read for one host, or one "
+            "process of it, at a time.",
+            "Logs: the host or the process spreads what is written now; the day, and the level of "
+            "a line, do not. Time belongs inside the item.",
+            _logs,
+            [
+                {"kind": "create", "rate": 8_000},
+                _query(200, "c.host = @h AND c.at > @from"),
+                _query(60, "c.host = @h AND c.process = @p"),
+                _query(2, "c.day = @d AND c.level = @l"),
+            ],
+            Targets(throughput_ru=120_000, storage_bytes=600 * GB, growth_bytes_day=5 * GB),
+            ("/host",),
         ),
         Scenario(
             "profiles",

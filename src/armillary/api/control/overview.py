@@ -28,7 +28,9 @@ def read_account(call: ControlCall) -> Response:
         {
             "id": database.id,
             "throughput": throughput,
-            "containers": [_container(account, one, offers[one.rid]) for one in containers],
+            "containers": [
+                _container(account, one, offers[one.rid], shared=throughput) for one in containers
+            ],
         }
         for database, throughput, containers in found
     ]
@@ -41,7 +43,9 @@ def _throughput(reader: Reader, rid: str) -> JSON:
     return None if offer is None else {"kind": offer.kind, "ru": offer.ru}
 
 
-def _container(account: AccountStore, record: ContainerRecord, throughput: JSON) -> JSON:
+def _container(
+    account: AccountStore, record: ContainerRecord, throughput: JSON, *, shared: JSON
+) -> JSON:
     items = size_bytes = 0
     for one in record.ranges:
         # Split under our eyes, or deleted: its numbers are missing until somebody looks again.
@@ -55,6 +59,7 @@ def _container(account: AccountStore, record: ContainerRecord, throughput: JSON)
         "partition_key": list(definition["partitionKey"]["paths"]),
         "synthetic_key": definition.get("syntheticKey"),
         "throughput": throughput,
+        "shared_throughput": shared if throughput is None else None,
         "partitions": len(record.ranges),
         "items": items,
         "bytes": size_bytes,

@@ -256,6 +256,7 @@ ACCOUNT: Final = record(
                                 "partition_key": many(TEXT),
                                 "synthetic_key": maybe({"type": "object"}),
                                 "throughput": maybe(THROUGHPUT),
+                                "shared_throughput": maybe(THROUGHPUT),
                                 "partitions": INTEGER,
                                 "items": INTEGER,
                                 "bytes": INTEGER,

@@ -4,11 +4,12 @@ import re
 from typing import Final
 
 from armillary.errors import BadInput
+from armillary.units import FACTORS
 
 _BYTES: Final[dict[str, float]] = {
-    "": 1.0, "b": 1.0, "k": 1e3, "kb": 1e3, "kib": 2.0**10, "m": 1e6, "mb": 1e6, "mib": 2.0**20,
-    "g": 1e9, "gb": 1e9, "gib": 2.0**30, "t": 1e12, "tb": 1e12, "tib": 2.0**40, "pb": 1e15,
-}  # fmt: skip
+    **{unit.lower(): float(factor) for unit, factor in FACTORS.items()},
+    **{unit[0].lower(): float(FACTORS[unit]) for unit in ("KB", "MB", "GB", "TB")},
+}
 _SECONDS: Final[dict[str, float]] = {
     "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0,
     "y": 31_557_600.0,

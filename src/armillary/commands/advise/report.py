@@ -14,6 +14,7 @@ from rich.text import Text
 from armillary.advisor.page.words import days, money, number, percent, seconds
 from armillary.advisor.replay.result import Comparison
 from armillary.advisor.replay.verdicts import LOST, lost
+from armillary.units import bytes_text
 
 ROWS_MAX: Final = 8
 WIDE: Final = 100
@@ -52,9 +53,9 @@ def _head(answer: dict[str, Any]) -> Text:
     given = answer["inputs"]
     assumed = " (assumed)" if given["workload"]["assumed"] else ""
     return Text(
-        f"{given['items']:,} items, {given['bytes'] / 1e6:,.1f} MB, "
+        f"{given['items']:,} items, {bytes_text(given['bytes'])}, "
         f"{given['item_bytes']:,.0f} bytes each. Judged at {given['partitions_judged']} physical "
-        f"partitions, {given['throughput_ru']:,.0f} RU/s, {given['storage_bytes'] / 1e9:,.1f} GB; "
+        f"partitions, {given['throughput_ru']:,.0f} RU/s, {bytes_text(given['storage_bytes'])}; "
         f"{given['workload']['rate']:,.0f} operations/s{assumed}."
     )
 

@@ -17,6 +17,7 @@ from rich.text import Text
 
 import armillary
 from armillary.container import Container
+from armillary.units import bytes_text
 from armillary.values import JSON
 
 PARTITIONS = 8
@@ -108,7 +109,7 @@ def draw(container: Container, candidate: Candidate) -> RenderableType:
         bars.add_row(
             Text(one.id, style="dim", justify="right"),
             Text(_bar(one.size_bytes, largest), style="dark_orange" if hot else "steel_blue1"),
-            Text(f"{one.size_bytes / 1000:,.0f} KB", justify="right"),
+            Text(bytes_text(one.size_bytes), justify="right"),
             Text(f"{one.items:,} items", style="dim", justify="right"),
         )
     top = container.logical_partitions(top=3)

@@ -58,7 +58,9 @@ def _head(context: Context) -> None:
             parts.stat(bytes_text(about["bytes"]), "data and index")
             count, *noun = plural(about["partitions"], "physical partition").split()
             parts.stat(count, " ".join(noun), "partitions")
-            parts.stat(parts.throughput_text(about["throughput"]), "throughput")
+            shared = about["shared_throughput"]
+            ru = parts.throughput_text(about["throughput"] or shared)
+            parts.stat(ru, "shared by the database" if shared else "throughput", "throughput")
             with ui.column().classes("gap-0 a-stat").style("min-width: 0"):
                 paths = ", ".join(about["partition_key"])
                 ui.label(paths).classes("a-value a-mono a-cut").props(

@@ -78,7 +78,7 @@ def count_text(count: int) -> str:
 
 def throughput_text(throughput: Mapping[str, Any] | None) -> str:
     if throughput is None:
-        return "shared or serverless"
+        return "serverless"
     kind = "up to " if throughput["kind"] == "autoscale" else ""
     return f"{kind}{throughput['ru']:,} RU/s"
 

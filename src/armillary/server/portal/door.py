@@ -1,7 +1,8 @@
 """Who may see the portal: `/_portal` of the server's own port.
 
     http://127.0.0.1:8081/_portal?token=…   the link that `serve` prints
-        ─▶ a cookie, HttpOnly and SameSite=Strict, and the same address without the token
+        ─▶ a cookie, HttpOnly and SameSite=Strict, and on to the same address without the token;
+           a browser shows a page of ours meanwhile, because the process may have to start first
     any request under /_portal
         ─▶ with the cookie, and from a page of ours (Origin): on to the portal's own process
         ─▶ without: a short page that says where the link is
@@ -34,6 +35,10 @@ STYLE: Final = (
     "color:#1d2430;background:#f7f8fa}h1{font-size:1.4rem}code{background:#e6e9ef;padding:.1rem "
     ".35rem;border-radius:4px}@media(prefers-color-scheme:dark){body{color:#dfe4ec;background:"
     "#12161d}code{background:#262d38}}"
+)
+OPENING: Final = (
+    "Opening the portal…",
+    "<p>Its process starts with the first visit and ends ten minutes after the last.</p>",
 )
 NO_LINK: Final = (
     "The portal opens with a link",
@@ -78,7 +83,10 @@ class PortalDoor:
             rest = f"?{urlencode(given)}" if given else ""
             kept = f"{cookie}={token}; Path={PREFIX}; HttpOnly; SameSite=Strict"
             headers = {"Set-Cookie": kept + ("; Secure" if request.secure else "")}
-            return _moved(path + ("/" if path == PREFIX else "") + rest, headers)
+            target = path + ("/" if path == PREFIX else "") + rest
+            if "text/html" in request.headers.get("accept", ""):
+                return page(200, *OPENING, headers=headers, then=target)
+            return _moved(target, headers)
         origin = request.headers.get("origin")
         if origin is not None and _host_of(origin) != host.lower():
             return page(403, "Not from there", "<p>Another site may not use the portal.</p>")
@@ -134,13 +142,17 @@ def keep_token(data: Path) -> str:
     return token
 
 
-def page(status: int, title: str, text: str) -> Response:
+def page(
+    status: int, title: str, text: str, *, headers: dict[str, str] | None = None, then: str = ""
+) -> Response:
+    """`then`: where the browser goes on at once; it keeps showing this until that has an answer."""
+    onward = f'<meta http-equiv="refresh" content="0;url={escape(then)}">' if then else ""
     body = (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(title)} · Armillary"
-        f"</title><style>{STYLE}</style><h1>{escape(title)}</h1>{text}</html>"
+        f"<!doctype html><html lang=en><meta charset=utf-8>{onward}<title>{escape(title)} · "
+        f"Armillary</title><style>{STYLE}</style><h1>{escape(title)}</h1>{text}</html>"
     )
-    headers = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store"}
-    return Response(status, headers, body.encode())
+    own = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store"}
+    return Response(status, own | (headers or {}), body.encode())
 
 
 def _moved(location: str, headers: dict[str, str]) -> Response:

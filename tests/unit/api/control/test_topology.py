@@ -166,6 +166,7 @@ def test_the_account_lists_what_there_is(api: Api) -> None:
         "partition_key": ["/pk"],
         "synthetic_key": None,
         "throughput": {"kind": "manual", "ru": 400},
+        "shared_throughput": None,
         "partitions": 1,
         "items": 3,
         "bytes": 0,
