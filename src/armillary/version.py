@@ -1,3 +1,8 @@
-"""The version of the package, where every layer may read it (the package itself is at the top)."""
+"""The version of the package and how its extras are installed, where every layer may read it (the
+package itself is at the top)."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
+
+
+def install_hint(extra: str) -> str:
+    return f"pip install 'armillary[{extra}]' (in a checkout: pip install '.[{extra}]')"

@@ -41,6 +41,7 @@ from armillary.scripts.scripts import Kind, check_script
 from armillary.store.catalog.definitions import parse_container
 from armillary.store.catalog.graphs import graph_key
 from armillary.store.catalog.tables import TABLES_DB, table_definition
+from armillary.version import install_hint
 
 DEFAULT_NAME = "armillary.toml"
 
@@ -262,7 +263,7 @@ class _Reader:
 
             body = collection_body(name, shard, indexes)
         except ImportError:
-            self.fail(at, "a collection needs the MongoDB API: pip install 'armillary[mongo]'")
+            self.fail(at, f"a collection needs the MongoDB API: {install_hint('mongo')}")
         except BadInput as error:
             self.fail((*at, "indexes"), str(error).rstrip("."))
         self.check(body, at)

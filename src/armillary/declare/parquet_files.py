@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from armillary.errors import BadInput, NotSupported
+from armillary.version import install_hint
 
 BATCH_ROWS: Final = 10_000
 #: In the metadata of a file that `operate/tables.py` wrote: the columns that are JSON text.
@@ -50,5 +51,5 @@ def import_polars() -> Any:
     try:
         import polars
     except ModuleNotFoundError as error:
-        raise NotSupported("Parquet needs a package: pip install 'armillary[advisor]'.") from error
+        raise NotSupported(f"Parquet needs a package: {install_hint('advisor')}.") from error
     return polars

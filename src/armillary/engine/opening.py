@@ -14,6 +14,7 @@ from armillary.engine.address import parse_address
 from armillary.engine.base import Durability, Engine, Handlers
 from armillary.engine.lmdb.format import STAMP_NAME
 from armillary.errors import BadInput, NotSupported
+from armillary.version import install_hint
 
 
 def is_there(given: str) -> bool:
@@ -79,7 +80,5 @@ def _open_postgres(address: str, handlers: Handlers, options: dict[str, Any]) ->
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("psycopg"):
             raise
-        raise NotSupported(
-            "PostgreSQL needs its driver: pip install 'armillary[postgres]'."
-        ) from error
+        raise NotSupported(f"PostgreSQL needs its driver: {install_hint('postgres')}.") from error
     return cast(Engine, postgres.PostgresEngine(address, handlers, **options))

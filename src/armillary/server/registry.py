@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Final, Literal
 
 from armillary.config import Port, Settings
+from armillary.version import install_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class ProtocolSpec:
         """What keeps it from being served, for people."""
         if all(find_spec(one) is not None for one in (*self.needs, _package(self.factory))):
             return None
-        return f"it needs its packages: pip install 'armillary[{self.extra}]'"
+        return f"it needs its packages: {install_hint(self.extra)}"
 
     @property
     def is_built(self) -> bool:

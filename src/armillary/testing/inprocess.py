@@ -37,6 +37,7 @@ from armillary.errors import BadInput, NotSupported
 from armillary.limits import LOGICAL_BYTES_MAX, PARTITION_BYTES_MAX, PARTITION_RU_MAX
 from armillary.store.catalog.controls import SharedControls
 from armillary.store.throughput.meter import Enforce
+from armillary.version import install_hint
 
 if TYPE_CHECKING:
     from azure.cosmos import ContainerProxy, CosmosClient, DatabaseProxy
@@ -387,5 +388,5 @@ def _need_sdk() -> None:
         if error.name not in ("azure", "azure.cosmos"):
             raise
         raise NotSupported(
-            "armillary.testing needs the official SDK: pip install 'armillary[cosmos]'."
+            f"armillary.testing needs the official SDK: {install_hint('cosmos')}."
         ) from error

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 
 from armillary.commands.errors import EXIT_PARTIAL, EXIT_USAGE, CommandError, reporting_errors
+from armillary.version import install_hint
 
 if TYPE_CHECKING:
     from armillary.advisor.advice.advising import Advice
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from armillary.advisor.workload.targets import Targets
 
 STOPPED = "Stopped before anything was read."
-NEEDS = "The advisor needs its libraries: pip install 'armillary[advisor]'"
+NEEDS = f"The advisor needs its libraries: {install_hint('advisor')}"
 
 
 def add_commands(app: typer.Typer) -> None:

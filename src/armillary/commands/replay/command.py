@@ -10,6 +10,7 @@ import orjson
 import typer
 
 from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
+from armillary.version import install_hint
 
 if TYPE_CHECKING:
     from armillary.advisor.data.sample import Sample
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from armillary.advisor.replay.result import Comparison
     from armillary.advisor.workload.playing import Played
 
-NEEDS = "The replay needs its libraries: pip install 'armillary[advisor]'"
+NEEDS = f"The replay needs its libraries: {install_hint('advisor')}"
 
 CANDIDATES = typer.Option((), "--candidates", help="Keys; repeat it, or put ';' between them.")
 WORKLOAD = typer.Option(None, help="JSON: what the application does how often. DATA is items then.")

@@ -13,7 +13,7 @@ from armillary.api.core.request_log import Facts
 from armillary.api.http.messages import Request
 from armillary.errors import NotSupported
 from armillary.server.http.observing import Tracer
-from armillary.version import VERSION
+from armillary.version import VERSION, install_hint
 
 #: Ours → the name that OpenTelemetry has for it.
 ATTRIBUTES = {
@@ -38,7 +38,7 @@ def open_tracer() -> tuple[Tracer, Callable[[], None]]:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
         from opentelemetry.trace import SpanKind
     except ModuleNotFoundError as error:
-        raise NotSupported("Traces need their packages: pip install 'armillary[otel]'.") from error
+        raise NotSupported(f"Traces need their packages: {install_hint('otel')}.") from error
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     tracer = provider.get_tracer("armillary", VERSION)

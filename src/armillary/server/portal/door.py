@@ -24,6 +24,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from armillary.api.http.messages import Request, Response
+from armillary.version import install_hint
 
 PREFIX: Final = "/_portal"
 TOKEN_NAME: Final = "portal-token"
@@ -49,7 +50,7 @@ NO_LINK: Final = (
 NOT_INSTALLED: Final = (
     "The portal is not installed",
     "<p>It is an extra. Install it where the server runs, and load this page again:</p>"
-    "<p><code>pip install 'armillary[portal]'</code></p>",
+    f"<p><code>{install_hint('portal')}</code></p>",
 )
 NO_ANSWER: Final = (
     "The portal does not answer",

@@ -1,6 +1,6 @@
 """What `serve` says: for people where everything is, or one line of JSON for programs.
 
-    Armillary 0.1.0 · .armillary                 at once
+    Armillary 0.2.0 · .armillary                 at once
     …addresses, key, portal…                     when it is ready
     ready http://127.0.0.1:8081                  the last line: programs wait for it
 
@@ -23,10 +23,10 @@ from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.address import parse_address, without_password
 from armillary.server.http.hosts import is_loopback
 from armillary.server.process.plan import Plan
-from armillary.version import VERSION
+from armillary.version import VERSION, install_hint
 
 Say = Callable[[str], None]
-NO_PORTAL: Final = "not installed: pip install 'armillary[portal]' (from a checkout: '.[portal]')"
+NO_PORTAL: Final = f"not installed: {install_hint('portal')}"
 #: Whether requests above the provisioned throughput are refused, and the setting.
 ENFORCED: Final[Mapping[str, str]] = {
     "on": "enforced: requests above them hear 429 (--enforce off, or throughput.enforce)",
