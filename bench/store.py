@@ -149,7 +149,7 @@ def _submit(store: ContainerStore, prepared: Prepared, deferred: bool) -> Future
     op = prepared.op
     if deferred:
         assert op.entries is not None
-        bare = Entries([], [], op.entries.ux, op.entries.leaves, op.entries.shape, frozenset(), [])
+        bare = Entries([], [], op.entries.ux, op.entries.leaves, op.entries.shape, [])
         op = op._replace(entries=bare)
     data = (store.context(state, owner), key, [op])
     return store.engine.submit(owner.space, Command("items.write", data))

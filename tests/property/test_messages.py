@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from copy import copy
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -29,7 +30,6 @@ entries = st.builds(
     ix=st.lists(small, max_size=3),
     ux=st.lists(small, max_size=2),
     leaves=st.integers(0, 9),
-    paths=st.frozensets(small, max_size=3),
     others=st.lists(st.tuples(small, small), max_size=2),
 )
 ops = st.builds(
@@ -71,6 +71,17 @@ def test_a_write_arrives(number: int, space: int, context: Context, key: Key, op
     assert found == (number, space, Command(WRITE, data))
     assert type(found[2].data[0]) is Context
     assert type(found[2].data[2][0]) is Op
+
+
+@given(st.lists(st.tuples(contexts, keys, ops), max_size=6))
+def test_commands_that_follow_each_other_share_what_they_begin_with(many: list[Any]) -> None:
+    """A context is packed and read once; another one, or an equal one, is never taken for it."""
+    sent = [one for one in many for _ in range(2)]
+    sent += [(copy(context), key, op) for context, key, op in many]
+    frames = [codecs.command(1, 1, Command(WRITE, (c, k, [op]))) for c, k, op in sent]
+    found = [codecs.read_command(frame)[2].data for frame in frames]
+    assert found == [(c, k, [op]) for c, k, op in sent]
+    assert all(found[at][0] is found[at + 1][0] for at in range(0, 2 * len(many), 2))
 
 
 @given(numbers, dones)

@@ -2,7 +2,11 @@
 
     frame     length(4), kind(1), number(8), then by kind:
     COMMAND   space(4), length of the name(1), name, data
+    HEADED    the same; data is length(4), the first of its values, the others
     RESULT    data            ERROR   the pickled exception
+
+The first value of some commands is what the command before had: what a caller believes about a
+space. It is packed once and read once.
 
 Data is msgpack where the command has a `Codec` (types that msgspec knows; ten times as fast as a
 pickle of the same tuples), else a pickle. Both ends are ours, on one machine, behind a folder only
@@ -21,8 +25,9 @@ import msgspec
 
 from armillary.engine.base import Command
 
-PICKLED_COMMAND, PACKED_COMMAND, PICKLED_RESULT, PACKED_RESULT, ERROR = range(5)
+PICKLED_COMMAND, PACKED_COMMAND, PICKLED_RESULT, PACKED_RESULT, ERROR, HEADED_COMMAND = range(6)
 FRAME_BYTES_MAX: Final = 1 << 30
+HEADS_KEPT: Final = 64
 
 _LENGTH: Final = struct.Struct(">I")
 _HEAD: Final = struct.Struct(">BQ")
@@ -31,10 +36,37 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Codec(NamedTuple):
-    """The types of a command's data and of its result."""
+    """The types of a command's data and of its result. With a `head`, data is a tuple that begins
+    with one, and `data` is the type of the others."""
 
     data: Any
     result: Any
+    head: Any = None
+
+
+class _Heads:
+    """The first values of the data of one command: the last one packed, some that were read."""
+
+    def __init__(self, kind: Any) -> None:
+        self._decoder = _decoder(kind)
+        self._packed: tuple[Any, bytes] = None, b""
+        self._read: dict[bytes, Any] = {}
+
+    def pack(self, head: Any) -> bytes:
+        last, packed = self._packed
+        if last is not head:
+            packed = _encode(head)
+            packed = _LENGTH.pack(len(packed)) + packed
+            self._packed = head, packed
+        return packed
+
+    def read(self, packed: bytes) -> Any:
+        head = self._read.get(packed)
+        if head is None:
+            if len(self._read) >= HEADS_KEPT:
+                self._read.clear()
+            head = self._read[packed] = self._decoder.decode(packed)
+        return head
 
 
 class Codecs:
@@ -43,13 +75,21 @@ class Codecs:
     def __init__(self, codecs: Mapping[str, Codec] | None = None) -> None:
         self._data = {name: _decoder(one.data) for name, one in (codecs or {}).items()}
         self._results = {name: _decoder(one.result) for name, one in (codecs or {}).items()}
+        self._heads = {
+            name: _Heads(one.head) for name, one in (codecs or {}).items() if one.head is not None
+        }
 
     def command(self, number: int, space: int, command: Command) -> bytes:
         name = command.name.encode()
         kind, data = PICKLED_COMMAND, b""
         if command.name in self._data:
+            heads = self._heads.get(command.name)
             try:
-                kind, data = PACKED_COMMAND, _encode(command.data)
+                if heads is None:
+                    kind, data = PACKED_COMMAND, _encode(command.data)
+                else:
+                    head, *others = command.data
+                    kind, data = HEADED_COMMAND, heads.pack(head) + _encode(others)
             except (TypeError, ValueError, OverflowError):  # a fact that only a pickle can carry
                 kind = PICKLED_COMMAND
         if kind == PICKLED_COMMAND:
@@ -60,7 +100,12 @@ class Codecs:
         kind, number, space, length = _COMMAND.unpack_from(frame)
         at = _COMMAND.size + length
         name = frame[_COMMAND.size : at].decode()
-        if kind == PACKED_COMMAND:
+        if kind == HEADED_COMMAND:
+            (size,) = _LENGTH.unpack_from(frame, at)
+            others = at + _LENGTH.size + size
+            head = self._heads[name].read(frame[at + _LENGTH.size : others])
+            data = (head, *self._data[name].decode(memoryview(frame)[others:]))
+        elif kind == PACKED_COMMAND:
             data = self._data[name].decode(memoryview(frame)[at:])
         else:
             data = pickle.loads(memoryview(frame)[at:])

@@ -37,8 +37,10 @@ CODECS_PATH = "armillary.store.commands:CODECS"
 #: Commands whose data goes to the writer process without a pickle.
 CODECS: dict[str, Codec] = {
     operations.BULK: Codec(
-        tuple[Context, list[tuple[Key, Op]], bool], tuple[list[Done | None], dict[int, Refusal]]
+        tuple[list[tuple[Key, Op]], bool],
+        tuple[list[Done | None], dict[int, Refusal]],
+        Context,
     ),
-    operations.WRITE: Codec(tuple[Context, Key, list[Op]], Done),
+    operations.WRITE: Codec(tuple[Key, list[Op]], Done, Context),
     script_writes.COMMIT: Codec(script_writes.Commit, list[Done]),
 }

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from armillary.encoding.terms import term
-from armillary.store.index.entries import ARRAY, Entries, compile_index, index_entries, path_hash
+from armillary.store.index.entries import (
+    ARRAY,
+    Entries,
+    compile_index,
+    index_entries,
+    path_hash,
+    paths_of,
+)
 from armillary.store.index.policy import IndexPolicy, parse_policy
 from armillary.store.rows.layout import IX
 
@@ -88,7 +95,7 @@ def test_id_and_ts_are_always_indexed_and_other_system_properties_never() -> Non
     assert entries.ix == [key(("id",), "1")]
     assert plan.covers(("id",))
     assert plan.covers(("_ts",))
-    assert entries.paths == {path_hash(("id",)), path_hash(("_ts",))}
+    assert paths_of(plan, entries) == {path_hash(("id",)), path_hash(("_ts",))}
     everything = compile_index(EVERYTHING)
     for name in ("_etag", "_rid", "_self", "_attachments", "_lsn"):
         assert not everything.covers((name,))

@@ -20,6 +20,7 @@ from typing import Any
 from armillary.engine.base import Command, Row
 from armillary.engine.lmdb.engine import CREATE, LmdbStore, drop_in_pieces
 from armillary.engine.lmdb.outbox import Defer, Outbox, Turns, receive
+from armillary.engine.lmdb.pending import Pending
 from armillary.engine.lmdb.writer_process import WriterAddress, WriterProcess, load_handlers
 from armillary.engine.messages import Codec, Codecs, number_of
 from armillary.errors import Unavailable, WriteUncertain
@@ -41,10 +42,8 @@ class Link:
         self._receiver.start()
 
     def submit(self, space: int, command: Command, *, soon: bool = False) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()  # it is on its way; nobody can call it back
-        with self._lock:
-            number = next(self._numbers)
+        future = Pending()
+        number = next(self._numbers)
         message = self._codecs.command(number, space, command)
         with self._lock:
             if self.broken:

@@ -41,6 +41,7 @@ END: Final = b"\xf0"  # above every key of a caller
 
 PAGE_BYTES: Final = 4_080
 BOUND_BYTES_MAX: Final = 490
+SHORT: Final = 32  # bytes of two keys that are looked at first for where they differ
 PLAIN_FORM: Final = 1
 JOINED_FORM: Final = 2
 
@@ -80,6 +81,11 @@ class Block:
             return self._keys[at]
         row = self.joined[at]
         return row[: len(row) - self.width]
+
+    def kinds(self) -> tuple[int, int]:
+        """The first and the last kind of its entries, of which there is one."""
+        keys = self._keys if self.joined is None else self.joined
+        return keys[0][0], keys[-1][0]
 
     # HOT: twice per run of every short query.
     def find(self, key: bytes, low: int = 0) -> int:
@@ -149,6 +155,8 @@ def seek_key_below(run: int, end: bytes) -> bytes:
 
 def bound_between(last: bytes, following: bytes) -> bytes:
     """The shortest key that is above `last` and not above `following`."""
+    if last[:SHORT] != following[:SHORT]:
+        last, following = last[:SHORT], following[:SHORT]
     size = min(len(last), len(following))
     differ = int.from_bytes(last[:size], "big") ^ int.from_bytes(following[:size], "big")
     same = size - (differ.bit_length() + 7) // 8
@@ -218,23 +226,21 @@ def put_together(sources: Sequence[Iterable[Block]], *, tombstones: bool) -> lis
     kinds: dict[int, list[Block]] = {}
     for source in reversed(sources):
         for block in source:
-            for one in _kinds_of(block):
-                kinds.setdefault(one.key(0)[0], []).append(one)
+            if not len(block):
+                continue
+            first, last = block.kinds()
+            if first == last:
+                kinds.setdefault(first, []).append(block)
+                continue
+            # Blocks of earlier versions may be of several kinds.
+            for one in of_entries(*block.part(0, len(block))):
+                kinds.setdefault(one.kinds()[0], []).append(one)
     found: list[Block] = []
     for kind in sorted(kinds):
         block = _joined_together(kinds[kind]) or _laid_over(kinds[kind], tombstones)
         if len(block):
             found.append(block)
     return found
-
-
-def _kinds_of(block: Block) -> Iterator[Block]:
-    """Blocks of earlier versions may be of several kinds."""
-    if not len(block):
-        return iter(())
-    if block.key(0)[0] == block.key(len(block) - 1)[0]:
-        return iter((block,))
-    return iter(of_entries(*block.part(0, len(block))))
 
 
 def _joined_together(blocks: list[Block]) -> Block | None:

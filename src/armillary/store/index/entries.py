@@ -38,9 +38,11 @@ __all__ = [
     "compile_index",
     "index_entries",
     "path_hash",
+    "paths_of",
     "stamp",
 ]
 
+PATH: Final = slice(len(layout.IX), len(layout.IX) + 8)  # the hash of a path in its entries
 SHAPE_CACHE_MAX: Final = 1_000
 SHAPE_CACHE_PATHS_MAX: Final = 200  # longer walks are not remembered
 _pack_double = DOUBLE.pack
@@ -57,9 +59,9 @@ class Entries(msgspec.Struct, frozen=True, array_like=True):
     """The keys of one item. A Struct, because a frozen dataclass takes ten times as long to make.
 
     `leaves` counts every indexed scalar, repeated ones too: it is what indexing is charged by.
-    `shape` stands for `paths`, the hashes of the included paths that the item has (`_ts` among
-    them). `stamps` says where the time has to be put into `cx`; see `stamp`. `others` are rows of
-    spatial, full-text and vector indexes: keys without the rid, values without the EPK.
+    `shape` stands for the included paths that the item has (`paths_of`). `stamps` says where the
+    time has to be put into `cx`; see `stamp`. `others` are rows of spatial, full-text and vector
+    indexes: keys without the rid, values without the EPK.
     """
 
     ix: list[bytes] = []
@@ -67,7 +69,6 @@ class Entries(msgspec.Struct, frozen=True, array_like=True):
     ux: list[bytes] = []
     leaves: int = 0
     shape: bytes = NO_SHAPE
-    paths: frozenset[bytes] = frozenset()
     stamps: list[Stamp] = []
     others: list[tuple[bytes, bytes]] = []
 
@@ -82,7 +83,7 @@ def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
     leaves = len(ix) - bare
     if len(set(ix)) < leaves + bare:  # equal elements of an array
         ix = list(dict.fromkeys(ix))
-    shape, paths = _shape_of(plan, tuple(hashes))
+    shape = _shape_of(plan, tuple(hashes))
     cx: list[bytes] = []
     stamps: list[Stamp] = []
     for composite in plan.composites:
@@ -90,19 +91,26 @@ def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
     ux = [unique_key(*key, item, plan.model) for key in enumerate(plan.unique_keys)]
     others = other_rows(plan.others, item) if plan.others else []
     leaves += changed_indexes([], others)[1] if others else 0
-    return Entries(ix, cx, ux, leaves, shape, paths, stamps, others)
+    return Entries(ix, cx, ux, leaves, shape, stamps, others)
 
 
-def _shape_of(plan: IndexPlan, hashes: tuple[bytes, ...]) -> tuple[bytes, frozenset[bytes]]:
+def paths_of(plan: IndexPlan, entries: Entries) -> frozenset[bytes]:
+    """The hashes of the included paths that an item has, `_ts` among them: each entry has its own
+    behind its kind."""
+    return _with_ts(plan, frozenset([entry[PATH] for entry in entries.ix]))
+
+
+def _with_ts(plan: IndexPlan, paths: frozenset[bytes]) -> frozenset[bytes]:
+    return paths if plan.ts_prefix is None else paths | {plan.ts_prefix[PATH]}
+
+
+def _shape_of(plan: IndexPlan, hashes: tuple[bytes, ...]) -> bytes:
     """Found again by the paths in the order of the walk, because items of one kind have them in
     the same order.
     """
     known = plan.shapes.get(hashes)
     if known is None:
-        paths = frozenset(hashes)
-        if plan.ts_prefix is not None:
-            paths |= {plan.ts_prefix[len(layout.IX) :]}
-        known = _shape(paths), paths
+        known = _shape(_with_ts(plan, frozenset(hashes)))
         if len(hashes) <= SHAPE_CACHE_PATHS_MAX:
             if len(plan.shapes) >= SHAPE_CACHE_MAX:
                 plan.shapes.clear()

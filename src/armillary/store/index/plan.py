@@ -120,7 +120,7 @@ class IndexPlan:
     nodes: int = 0
     others: tuple[OtherIndex, ...] = ()
     """Spatial, full-text and vector indexes."""
-    shapes: dict[tuple[bytes, ...], tuple[bytes, frozenset[bytes]]] = field(default_factory=dict)
+    shapes: dict[tuple[bytes, ...], bytes] = field(default_factory=dict)
 
     def covers(self, segments: Sequence[Segment]) -> bool:
         """Is a scalar at this path indexed? If so, every item that has a value there has an entry

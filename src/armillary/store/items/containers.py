@@ -97,6 +97,8 @@ class ContainerStore:
         self._strong: ContainerStore | None = None
         self._elsewhere: dict[int, ContainerStore] = {}
         self._note_write = note_write
+        self._contexts: tuple[ContainerState | None, int, dict[int, Context]] = None, 0, {}
+        """By space, of one second: commands that follow each other have the same one."""
         self._wait = wait
         self.known_state: ContainerState | None = None
         """What was last read from the catalog; `state` reads it when there is nothing."""
@@ -183,7 +185,16 @@ class ContainerStore:
     def upkeep_context(self, state: ContainerState, owner: Range) -> Context:
         """The same for expiry and indexing, which go on when users may no longer write."""
         self.note_write()
-        return state.context(state.fences[owner.space], self.now_s(), self.logical_bytes_max)
+        now_s, space = self.now_s(), owner.space
+        of, at_s, known = self._contexts
+        if of is not state or at_s != now_s:
+            known = {}
+            self._contexts = state, now_s, known
+        context = known.get(space)
+        if context is None:
+            context = state.context(state.fences[space], now_s, self.logical_bytes_max)
+            known[space] = context
+        return context
 
     def retrying(self, epk: bytes, attempt: Callable[[ContainerState, Range], T]) -> T:
         for _ in range(ROUNDS_MAX):

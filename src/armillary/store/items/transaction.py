@@ -10,6 +10,7 @@ partitions and `meta` once, in `finish`. It decides nothing: what an operation m
 """
 
 from copy import copy
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import orjson
@@ -30,7 +31,7 @@ from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
 from armillary.engine.base import Writer
 from armillary.errors import ContainerFull, Fenced, PartitionKeyCollision, PartitionKeyFull
 from armillary.store.feed.log import log_put, log_remove
-from armillary.store.index.entries import Entries, IndexPlan, stamp
+from armillary.store.index.entries import Entries, IndexPlan, paths_of, stamp
 from armillary.store.index.kinds.registry import changed_indexes
 from armillary.store.index.plan_cache import entries_of, plan_of
 from armillary.store.items.expiry import is_expired
@@ -64,12 +65,13 @@ class Found(NamedTuple):
 
 
 class Indexed(NamedTuple):
+    plan: IndexPlan | None
     entries: Entries
     rows: dict[bytes, bytes]
     size_bytes: int
 
 
-NOTHING_INDEXED = Indexed(Entries([], [], [], 0, b"", frozenset(), []), {}, 0)
+NOTHING_INDEXED = Indexed(None, Entries(shape=b""), {}, 0)
 
 
 #: What an operation may change of `Work`, as it was before: meta, its logical partition and
@@ -149,15 +151,14 @@ class Work:
     # HOT: every create, one flat function; numbers in bench/store.py. The rows are those that
     # `indexed` and `log_put` make of the stored item: tests/property/test_store_model.py compares.
     def add_item(self, key: Key, op: Op) -> tuple[bytes, str, int]:
-        """A new item; its key is known not to collide. (JSON, etag, indexed leaves)"""
+        """A new item; its key is known not to collide. (JSON, etag, indexed leaves)
+
+        If it is refused, nothing has changed."""
         meta, context, entries = self.meta, self.context, op.entries
         assert entries is not None
         epk_key, lsn, ts, ttl = key.epk_key, self.lsn, self.ts, op.ttl
-        rid = op.rid or meta.next_rid()
-        etag = op.etag
-        if not etag:
-            meta.etags += 1
-            etag = etag_bytes(meta.etags, meta.ordinal, ts)
+        rid = op.rid or meta.rid_after()
+        etag = op.etag or etag_bytes(meta.etags + 1, meta.ordinal, ts)
         shown = etag_text(etag)
         name = item_rid(context.container, int.from_bytes(rid, "big"))
         text = finish_json(op.text, name, f"{context.self_prefix}{name}/", shown, ts)
@@ -181,7 +182,10 @@ class Work:
             rows[entry + rid] = data + epk_key
             index_bytes += len(entry) + len(rid) + len(data)
         size = len(text) + index_bytes
-        self._check_size(key, size)
+        logical = self._logical[epk_key]
+        held = 0 if logical is None else logical.size_bytes
+        if context.fixed or held + size > context.logical_bytes_max:
+            self._check_size(key, size)
         head = HEADER.pack(
             FORMAT_VERSION,
             0,
@@ -200,10 +204,13 @@ class Work:
         rows[layout.ID + epk_key + op.new_id_part] = rid
         rows[log_key(lsn, rid)] = pack_created(ts, epk_key)
         self.tx.put_many(rows)
+        if not op.rid:
+            meta.rids += 1
+        if not op.etag:
+            meta.etags += 1
         meta.items += 1
         meta.body_bytes += len(text)
         meta.index_bytes += index_bytes
-        logical = self._logical[epk_key]
         if logical is None or not logical.items:
             made = LogicalPartition(key.identity, key.json, 1, size, lsn)
         else:
@@ -218,8 +225,8 @@ class Work:
         self._touched.add(epk_key)
         shape = entries.shape
         if shape:
-            counted = self._shapes.get(shape)
-            self._shapes[shape] = (1 if counted is None else counted[0] + 1), entries.paths
+            counted = self._shapes.get(shape) or (0, partial(paths_of, plan, entries))
+            self._shapes[shape] = counted[0] + 1, counted[1]
         return text, shown, entries.leaves
 
     def replace_item(self, key: Key, op: Op, old: Found, was: Indexed) -> tuple[Found, Indexed]:
@@ -296,8 +303,8 @@ class Work:
         """The rows that a transaction writes once. Nothing, when it only looked."""
         if not self._touched:
             return
-        for shape, (items, paths) in self._shapes.items():
-            shapes.count(self.tx, self.meta, shape, items, paths)
+        for shape, counted in self._shapes.items():
+            shapes.count(self.tx, self.meta, shape, counted)
         self._shapes = {}
         for epk_key in self._touched:
             logical = self._logical[epk_key]
@@ -325,7 +332,7 @@ class Work:
             return
         if context.fence != self.context.fence:
             raise Fenced
-        if context.policies is not self.context.policies:
+        if context.policies != self.context.policies or context.policy != self.context.policy:
             self.plan = plan_of(context.policies, context.policy)
         self.context = context
         self.ts = max(context.now_s, self.meta.ts)
@@ -379,13 +386,16 @@ class Work:
         before, after = was.entries.shape, now.entries.shape
         if before != after:
             if before:
-                self._count_shape(before, -1, was.entries.paths)
+                self._count_shape(before, -1, was)
             if after:
-                self._count_shape(after, 1, now.entries.paths)
+                self._count_shape(after, 1, now)
 
-    def _count_shape(self, shape: bytes, items: int, paths: frozenset[bytes]) -> None:
+    def _count_shape(self, shape: bytes, items: int, indexed: Indexed) -> None:
         known = self._shapes.get(shape)
-        self._shapes[shape] = (items if known is None else known[0] + items), paths
+        if known is None:
+            assert indexed.plan is not None
+            known = 0, partial(paths_of, indexed.plan, indexed.entries)
+        self._shapes[shape] = known[0] + items, known[1]
 
     def _check_size(self, key: Key, growth_bytes: int) -> None:
         """The limit of one logical partition, and of a fixed container. A write that makes it
@@ -468,7 +478,7 @@ def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) ->
     for entry, data in entries.others:
         rows[entry + rid] = data + epk_key
         size_bytes += len(entry) + len(rid) + len(data)
-    return Indexed(entries, rows, size_bytes)
+    return Indexed(plan, entries, rows, size_bytes)
 
 
 def _previous_lsn(old: Found | None, lsn: int) -> int:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from armillary import limits
 from armillary.encoding.documents import unpack_header
 from armillary.engine.base import Row
+from armillary.store.index.entries import Entries, IndexPlan, paths_of
 from armillary.store.index.plan_cache import item_entries, plan_of
 from armillary.store.items.transaction import index_rows
 from armillary.store.moves.handlers import Piece, Totals
@@ -76,16 +77,16 @@ class ChildRows:
         stale = header.policy_version != policy
         self._totals = self._totals.plus(len(text), indexed.size_bytes, stale)
         if entries.shape:
-            self._count_shape(entries.shape, entries.paths)
+            self._count_shape(entries.shape, plan, entries)
         return layout.DOC + rid, piece.value
 
-    def _count_shape(self, shape: bytes, paths: frozenset[bytes]) -> None:
+    def _count_shape(self, shape: bytes, plan: IndexPlan, entries: Entries) -> None:
         """As `shapes.count` does in a space."""
         known = self._shapes.get(shape)
         if known is not None:
             self._shapes[shape] = Shape(known.items + 1, known.paths)
         elif not self._overflow and len(self._shapes) < limits.SHAPES_MAX:
-            self._shapes[shape] = Shape(1, b"".join(sorted(paths)))
+            self._shapes[shape] = Shape(1, b"".join(sorted(paths_of(plan, entries))))
         else:
             self._overflow += 1
 

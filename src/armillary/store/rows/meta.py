@@ -81,10 +81,9 @@ class Meta(msgspec.Struct):
             )
         )
 
-    def next_rid(self) -> bytes:
-        """Unique in the container for ever; ascending within the range."""
-        self.rids += 1
-        return (self.ordinal << COUNTER_BITS | self.rids).to_bytes(8, "big")
+    def rid_after(self) -> bytes:
+        """The next one. Unique in the container for ever; ascending within the range."""
+        return (self.ordinal << COUNTER_BITS | self.rids + 1).to_bytes(8, "big")
 
 
 _counters = attrgetter(*Meta.__struct_fields__[7:])

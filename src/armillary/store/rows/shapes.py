@@ -7,6 +7,7 @@ added while any item is in there. So every item of a shape is either in its row 
 never in both.
 """
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 from armillary import limits
@@ -15,21 +16,24 @@ from armillary.store.rows import layout
 from armillary.store.rows.meta import Meta
 from armillary.store.rows.secondary import pack_shape, unpack_shape
 
-#: How many items more or fewer of a shape, and its paths.
-Counted: TypeAlias = tuple[int, frozenset[bytes]]
+#: How many items more or fewer of a shape, and what gives its paths, if it has to be asked.
+Counted: TypeAlias = tuple[int, Callable[[], frozenset[bytes]]]
 
 OVERFLOW = layout.SHAPE + b"\xff" * 8
 
 
-def count(tx: Writer, meta: Meta, shape: bytes, items: int, paths: frozenset[bytes]) -> None:
+def count(tx: Writer, meta: Meta, shape: bytes, counted: Counted) -> None:
     """So many items more of a shape; below zero, fewer."""
+    items, paths = counted
     if items > 0:
         _count_in(tx, meta, shape, items, paths)
     elif items < 0:
         _count_out(tx, meta, shape, -items)
 
 
-def _count_in(tx: Writer, meta: Meta, shape: bytes, more: int, paths: frozenset[bytes]) -> None:
+def _count_in(
+    tx: Writer, meta: Meta, shape: bytes, more: int, paths: Callable[[], frozenset[bytes]]
+) -> None:
     key = layout.SHAPE + shape
     row = tx.get(key)
     if row is not None:
@@ -39,7 +43,7 @@ def _count_in(tx: Writer, meta: Meta, shape: bytes, more: int, paths: frozenset[
     overflow = tx.get(OVERFLOW)
     if overflow is None and meta.shapes < limits.SHAPES_MAX:
         meta.shapes += 1
-        tx.put(key, pack_shape(more, b"".join(sorted(paths))))
+        tx.put(key, pack_shape(more, b"".join(sorted(paths()))))
         return
     items = unpack_shape(overflow)[0] if overflow is not None else 0
     tx.put(OVERFLOW, pack_shape(items + more, b""))
