@@ -29,7 +29,7 @@ def burst(groups: int, entries: int) -> tuple[MemoryArea, Directory, int]:
             b"\x51" + random.randbytes(12): b"" for _ in range(entries)
         }
         directory = writing.flush(area, directory, changes, random.randbytes)  # type: ignore[arg-type]
-        directory = merging.plan(directory, random.randbytes, merging.BUSY_RATIO)
+        directory = merging.plan(directory, random.randbytes, merging.FAN)
         work = max(merging.WORK_MIN, merging.WORK * entries)
         directory = merging.work(area, directory, work)  # type: ignore[arg-type]
         most = max(most, len(directory.parts()))

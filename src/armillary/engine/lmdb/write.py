@@ -70,7 +70,9 @@ def write_changes(
     if pending:
         values = [*map(changes.__getitem__, pending)]
         directory = writing.flush_sorted(area, directory, pending, values, os.urandom)
-    directory = merging.plan(directory, os.urandom, merging.BUSY_RATIO)
+    many = len(pending) >= merging.BULK_ENTRIES
+    fan = merging.BULK_FAN if many else merging.FAN
+    directory = merging.plan(directory, os.urandom, fan)
     if not rest or len(directory.slots) > SLOTS_MAX:
         entries = max(merging.WORK_MIN, merging.WORK * len(pending))
         directory = merging.work(area, directory, entries)

@@ -8,6 +8,7 @@ aborted may be followed by one with other bytes under the same name.
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from armillary.engine.runs.blocks import Block
 from armillary.limits import BLOCK_CACHE_BYTES
@@ -16,19 +17,29 @@ from armillary.limits import BLOCK_CACHE_BYTES
 EXPANSION = 4
 
 
+class Whole(dict[int, Block]):
+    """A small run: the entries of each kind as one block."""
+
+    __slots__ = ("stored_bytes",)
+
+    def __init__(self, blocks: dict[int, Block], stored_bytes: int) -> None:
+        super().__init__(blocks)
+        self.stored_bytes = stored_bytes
+
+
 class BlockCache:
     """Two generations: what is asked for moves to the young one; when that is full it becomes the
     old one and the old one goes. No list to keep in order, no lock on the way of a hit."""
 
     def __init__(self, bytes_max: int = BLOCK_CACHE_BYTES) -> None:
         self._bytes_max = bytes_max // 2 // EXPANSION
-        self._young: dict[bytes, Block] = {}
-        self._old: dict[bytes, Block] = {}
+        self._young: dict[bytes, Any] = {}
+        self._old: dict[bytes, Any] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, name: bytes) -> Block | None:
-        found = self._young.get(name)
+        found: Block | None = self._young.get(name)
         if found is None:
             found = self._old.get(name)
             if found is not None:
@@ -36,6 +47,21 @@ class BlockCache:
         return found
 
     def put(self, name: bytes, block: Block, stored_bytes: int) -> None:
+        self._put(name, block, stored_bytes)
+
+    def get_whole(self, name: bytes) -> Whole | None:
+        """A run, under a name that no block has."""
+        found: Whole | None = self._young.get(name)
+        if found is None:
+            found = self._old.get(name)
+            if found is not None:
+                self.put_whole(name, found)
+        return found
+
+    def put_whole(self, name: bytes, whole: Whole) -> None:
+        self._put(name, whole, whole.stored_bytes)
+
+    def _put(self, name: bytes, block: Block | Whole, stored_bytes: int) -> None:
         with self._lock:
             if self._bytes + stored_bytes > self._bytes_max:
                 self._old, self._young, self._bytes = self._young, {}, 0

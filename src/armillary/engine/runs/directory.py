@@ -21,6 +21,8 @@ from armillary.engine.runs.blocks import END
 
 #: Slots under which a caller can always merge: more, and a flush merges whatever it takes.
 SLOTS_MAX: Final = 24
+#: Entries of a run that a reader decodes and keeps as one, not block by block.
+WHOLE_ENTRIES: Final = 1_000
 MERGES_MAX: Final = 3  # at once; each keeps a boundary in the directory
 
 

@@ -11,25 +11,29 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
 from typing import Final, TypeAlias
 
 from armillary.engine.base import Row
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import (
+    END,
     Block,
     Entries,
     decode_block,
+    put_together,
     run_prefix,
     seek_key,
     seek_key_below,
 )
-from armillary.engine.runs.cache import BlockCache
-from armillary.engine.runs.directory import Directory, Run
+from armillary.engine.runs.cache import BlockCache, Whole
+from armillary.engine.runs.directory import WHOLE_ENTRIES, Directory, Run
 
 Part: TypeAlias = tuple[Run, bytes, bytes]
 Chunks: TypeAlias = Iterator[Entries]
 
 TREE_ROWS: Final = 64  # of the tree, in one chunk
+_BLOCKS: Final = Struct(">I")
 
 
 class RunReader:
@@ -53,6 +57,13 @@ class RunReader:
     def get(self, key: bytes) -> bytes | None:
         for run, low, high in self.parts:
             if low <= key < high:
+                whole = self._whole(run, low, high) if run.entries <= WHOLE_ENTRIES else None
+                if whole is not None:
+                    block = whole.get(key[0])
+                    at = 0 if block is None else block.find(key)
+                    if block is not None and at < len(block) and block.key(at) == key:
+                        return block.part(at, at + 1)[1][0]
+                    continue
                 found = self._block_from(run, key)
                 while found is not None:
                     where, block = found
@@ -91,10 +102,25 @@ class RunReader:
                 return None
             if rows:
                 found.append(([key for key, _ in rows], [value for _, value in rows]))
+        kind, same = start[0] if start else 0, end <= _after(start)
         for run, low, high in reversed(self.parts):
             first = start if start > low else low
             last = end if end < high else high
-            there = self._block_from(run, first) if first < last else None
+            if first >= last:
+                continue
+            if (
+                same
+                and run.entries <= WHOLE_ENTRIES
+                and (whole := self._whole(run, low, high)) is not None
+            ):
+                one = whole.get(kind)
+                if one is not None:
+                    at = one.find(first)
+                    after = one.find(last, at)
+                    if at < after:
+                        found.append(one.part(at, after))
+                continue
+            there = self._block_from(run, first)
             if there is None:
                 continue
             block = there[1]
@@ -117,10 +143,25 @@ class RunReader:
                 return None
             if rows:
                 chunks.append(([key for key, _ in rows], [value for _, value in rows]))
+        kind, same = start[0] if start else 0, end <= _after(start)
         for run, low, high in reversed(self.parts):
             first = start if start > low else low
             last = end if end < high else high
-            found = self._block_from(run, first) if first < last else None
+            if first >= last:
+                continue
+            if (
+                same
+                and run.entries <= WHOLE_ENTRIES
+                and (whole := self._whole(run, low, high)) is not None
+            ):
+                one = whole.get(kind)
+                if one is not None:
+                    at = one.find(first)
+                    after = one.find(last, at)
+                    if at < after:
+                        chunks.append(one.alive(at, after))
+                continue
+            found = self._block_from(run, first)
             if found is None:
                 continue
             block = found[1]
@@ -145,6 +186,30 @@ class RunReader:
         return alive if len(alive) < limit else None
 
     # --- one run -----------------------------------------------------------------------------
+
+    def _whole(self, run: Run, low: bytes, high: bytes) -> Whole | None:
+        """All entries of a small run, by kind; None: look block by block.
+
+        Only of a run that is no part of a merge, because an input loses its blocks. One that was
+        kept before it became an input has more than counts; the caller looks from `low` on."""
+        cache = self.cache
+        if cache is None:
+            return None
+        name = run.nonce + _BLOCKS.pack(run.blocks)
+        known = cache.get_whole(name)
+        if known is None and not low and high == END:
+            area, prefix = self.area, run_prefix(run.number)
+            where = area.first_from(prefix, prefix)
+            blocks, stored = [], 0
+            while where is not None:
+                value = area.value()
+                stored += len(value)
+                blocks.append(decode_block(value, where))
+                where = area.first_from(where + b"\x00", prefix)
+            kinds = {one.kinds()[0]: one for one in put_together([blocks], tombstones=True)}
+            known = Whole(kinds, stored)
+            cache.put_whole(name, known)
+        return known
 
     def _ascending(self, run: Run, start: bytes, end: bytes) -> Chunks:
         found = self._block_from(run, start)
@@ -209,6 +274,11 @@ class RunReader:
                 end = rows[0][0]
             else:
                 start = rows[-1][0] + b"\x00"
+
+
+def _after(key: bytes) -> bytes:
+    """Above every key of the kind of this one."""
+    return bytes((key[0] + 1,)) if key and key[0] < 0xFF else b""
 
 
 def _put_together(entries: Sequence[Entries]) -> Iterator[list[Row]]:

@@ -32,8 +32,6 @@ NONCE_BYTES: Final = 8
 SMALL_ENTRIES: Final = 256
 #: Entries that are rewritten in one go, at most.
 INLINE_ENTRIES: Final = 4_000
-#: An older run of at most this many times the entries joins.
-RATIO: Final = 2
 
 Nonce = Callable[[int], bytes]
 
@@ -65,7 +63,7 @@ def flush_sorted(
     count = len(keys)
     while slots and not slots[0].merging:
         older = slots[0].inputs[0]
-        if older.entries > max(SMALL_ENTRIES, RATIO * count):
+        if older.entries > SMALL_ENTRIES:
             break
         if older.entries + count > INLINE_ENTRIES:
             break

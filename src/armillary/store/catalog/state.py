@@ -50,6 +50,22 @@ class ContainerState:
     spots: "dict[str, Spot]" = field(default_factory=dict, compare=False, repr=False)
     """By the text of a key in one part: 1 and True are equal, so there are no others."""
 
+    located: "dict[str, tuple[bytes, Key]]" = field(default_factory=dict, compare=False, repr=False)
+    """The same: what `make_key` made."""
+
+    def key(self, values: KeyValues) -> "tuple[bytes, Key]":
+        """(effective partition key, the logical partition) of a key value. HOT: once per write."""
+        value = values[0] if len(values) == 1 and type(values[0]) is str else None
+        found = None if value is None else self.located.get(value)
+        if found is None:
+            definition = self.definition
+            found = make_key(check_key(values, definition.partition_key), definition)
+            if value is not None:
+                if len(self.located) >= SPOTS_KEPT_MAX:
+                    self.located.clear()
+                self.located[value] = found
+        return found
+
     def spot(self, values: KeyValues) -> "Spot":
         """Where the items of a key are. HOT: once per point read in process."""
         value = values[0] if len(values) == 1 and type(values[0]) is str else None

@@ -20,7 +20,7 @@ import orjson
 
 from armillary.encoding.documents import BODY_BYTES, DIGEST_SLICE, check_id
 from armillary.encoding.etags import matches
-from armillary.encoding.partition_key import KeyValues, check_key
+from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, Engine, Reader, SpaceGone
 from armillary.engine.replicas import Behind
 from armillary.errors import (
@@ -35,7 +35,7 @@ from armillary.errors import (
 from armillary.limits import FROZEN_WAIT_MS
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients, at_strong, miss_ru
-from armillary.store.catalog.state import ContainerState, Spot, load_state, make_key
+from armillary.store.catalog.state import ContainerState, Spot, load_state
 from armillary.store.items.batches import batch_key, batch_ops, check_batch
 from armillary.store.items.bulk import Answer, Bulk
 from armillary.store.items.patch import modified_paths
@@ -587,5 +587,4 @@ class Sent(NamedTuple):
 
 def key_in(state: ContainerState, values: KeyValues) -> tuple[bytes, Key]:
     """(effective partition key, the logical partition) of a key value in this container."""
-    definition = state.definition
-    return make_key(check_key(values, definition.partition_key), definition)
+    return state.key(values)

@@ -140,14 +140,16 @@ def body_op(
     operation: Operation,
     expect_lsn: int | None = None,
 ) -> Op:
-    check_id(target)
+    part = new_part = id_part(body.id)
+    if target != body.id:  # which is checked already
+        part = id_part(check_id(target))
     return Op(
         kind,
         target,
-        id_part(target),
+        part,
         text=body.text,
         new_id=body.id,
-        new_id_part=id_part(body.id),
+        new_id_part=new_part,
         ttl=body.ttl or 0,
         entries=index_entries(state.plan, body.item),
         if_match=operation.if_match,
