@@ -9,7 +9,7 @@ from typing import Final
 
 DECIMAL: Final = ("B", "KB", "MB", "GB", "TB", "PB")
 #: Unit in capitals → bytes.
-FACTORS: Final = {
+FACTORS: Final[dict[str, int]] = {
     "": 1,
     **{unit: 1000**power for power, unit in enumerate(DECIMAL)},
     "KIB": 1024,
