@@ -273,6 +273,16 @@ class Engine(Protocol):
         """Which server holds each of these spaces, as host:port; without those in this process."""
         ...
 
+    def space_choices(self, count: int) -> int:
+        """How many fresh numbers `choose_spaces` wants to choose `count` from; 0: numbers say
+        nothing about where a space lies, and any will do."""
+        ...
+
+    def choose_spaces(self, fresh: Sequence[int], count: int, beside: Sequence[int]) -> list[int]:
+        """Those of the fresh numbers that spread a container over nodes, with the spaces `beside`
+        that it has already."""
+        ...
+
     def open_replica(self, region: str, url: str, *, readers_max: int) -> Replica:
         """A standby of this database to read from; close it before the engine. Raises BadInput,
         NotSupported."""
@@ -352,6 +362,12 @@ class EngineDefaults:
 
     def nodes(self, spaces: Sequence[int]) -> dict[int, str]:
         return {}
+
+    def space_choices(self, count: int) -> int:
+        return 0
+
+    def choose_spaces(self, fresh: Sequence[int], count: int, beside: Sequence[int]) -> list[int]:
+        return list(fresh[:count])
 
     def open_replica(self, region: str, url: str, *, readers_max: int) -> Replica:
         raise BadInput("[replicas] are standbys of PostgreSQL, and the engine is not.")

@@ -1,5 +1,6 @@
 """A table of its own in the schema of a store, for what servers share beside the data: budgets and
-counters. Making it is all that happens here; each keeps its own statements.
+counters. Making it is all that happens here; each keeps its own statements. On Citus the table is
+distributed too, so that the coordinator is not the one node that every server asks.
 """
 
 from __future__ import annotations
@@ -20,11 +21,24 @@ COLLISIONS: Final = (
 )
 
 
+_HAS_CITUS: Final = b"SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
+_IS_DISTRIBUTED: Final = (
+    b"SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrel = %s::regclass)"
+)
+_DISTRIBUTE: Final = b"SELECT create_distributed_table(%s, %s, colocate_with => 'none')"
+
+
 def make_table(
-    conninfo: str, schema: str, table: bytes, *afterwards: tuple[bytes, tuple[object, ...]]
+    conninfo: str,
+    schema: str,
+    name: str,
+    table: bytes,
+    *afterwards: tuple[bytes, tuple[object, ...]],
+    shard_by: str,
 ) -> None:
     """`table` makes it if it is not there; the other statements, with their arguments, follow.
-    Servers that start together may collide on the system catalogs; the loser looks again."""
+    Servers that start together may collide on the system catalogs; the loser looks again.
+    `shard_by`: the column by which Citus distributes it."""
     make_schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
     try:
         with psycopg.connect(conninfo, autocommit=True) as connection:
@@ -32,6 +46,7 @@ def make_table(
                 try:
                     connection.execute(make_schema)
                     connection.execute(table)
+                    _distribute(connection, f"{schema}.{name}", shard_by)
                     break
                 except COLLISIONS:
                     if attempt == ATTEMPTS_MAX - 1:
@@ -40,3 +55,16 @@ def make_table(
                 connection.execute(statement, arguments)
     except psycopg.Error as error:
         raise translated(error) from error
+
+
+def _distribute(connection: psycopg.Connection, table: str, column: str) -> None:
+    if connection.execute(_HAS_CITUS).fetchone() == (False,):
+        return
+    if connection.execute(_IS_DISTRIBUTED, (table,)).fetchone() == (True,):
+        return
+    try:
+        connection.execute(_DISTRIBUTE, (table, column))
+    except psycopg.DatabaseError:
+        # Another server may have done it meanwhile.
+        if connection.execute(_IS_DISTRIBUTED, (table,)).fetchone() == (False,):
+            raise

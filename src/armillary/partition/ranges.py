@@ -55,7 +55,10 @@ def range_table(ranges: Sequence[Range]) -> RangeTable:
     return RangeTable(ordered, tuple(r.start for r in ordered))
 
 
-def even_ranges(bounds: Sequence[bytes], first_space: int) -> list[Range]:
+def even_ranges(bounds: Sequence[bytes], spaces: Sequence[int]) -> list[Range]:
     """Ranges of a new container, from the inner boundaries of its hash space."""
-    edges = [EPK_MIN, *bounds, EPK_MAX]
-    return [Range(i, first_space + i, start, end) for i, (start, end) in enumerate(pairwise(edges))]
+    edges = pairwise((EPK_MIN, *bounds, EPK_MAX))
+    return [
+        Range(ordinal, space, start, end)
+        for ordinal, (space, (start, end)) in enumerate(zip(spaces, edges, strict=True))
+    ]

@@ -49,7 +49,7 @@ def test_keys_are_in_the_ranges_where_the_product_puts_them(key: str) -> None:
     keys = sampled.keys(candidate)
     counts = keys.weights(np.ones(sampled.rows))
     loads = place(sampled, keys, counts, growing=False).per_range(counts, 6)
-    table = range_table(even_ranges(even_bounds(candidate.definition, 6), 1))
+    table = range_table(even_ranges(even_bounds(candidate.definition, 6), range(1, 7)))
     expected = [0] * 6
     for item in ITEMS:
         expected[table.find(candidate.epk(candidate.values(item))).ordinal] += 1

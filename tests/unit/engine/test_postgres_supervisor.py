@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 from tests.support.counting import COUNTING, logged_after
@@ -13,7 +14,7 @@ from tests.support.postgres import fresh_url, open_postgres
 from tests.support.waiting import until
 
 from armillary.engine.base import META_KEY, Command
-from armillary.engine.postgres.connection import each_host
+from armillary.engine.postgres.connection import Identity, each_host
 from armillary.engine.postgres.engine import PostgresEngine
 from armillary.engine.postgres.supervisor import State
 from armillary.errors import Unavailable, WriteUncertain
@@ -123,6 +124,34 @@ def test_while_it_is_away_requests_are_refused_at_once_with_a_time_to_come_back(
         assert _added(engine) == 1
         assert engine.health().outages == 1
     finally:
+        engine.close()
+
+
+def test_a_database_that_is_lost_while_it_is_followed_is_looked_for_again(make: Make) -> None:
+    """Connections break at the worst moment: between the promotion and its first request."""
+    server = make("a")
+    engine = open_postgres(COUNTING, fresh_url(server.url))
+    errors: list[Exception] = [
+        psycopg.OperationalError("the connection is lost"),
+        Unavailable("it went away again"),
+        RuntimeError("a bug"),
+    ]
+    asked: list[Identity] = []
+
+    def follow(identity: Identity) -> None:
+        asked.append(identity)
+        if errors:
+            raise errors.pop(0)
+
+    try:
+        engine.create_space(1, [(META_KEY, b"0")])
+        engine._supervisor.follow(follow)
+        server.kill()
+        server.start()
+        assert _added(engine) == 1
+        assert len(asked) == 4
+    finally:
+        engine._supervisor.unfollow(follow)
         engine.close()
 
 

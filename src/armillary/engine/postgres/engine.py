@@ -60,6 +60,7 @@ from armillary.engine.postgres.group import (
 )
 from armillary.engine.postgres.lane import Loop
 from armillary.engine.postgres.lanes import READ_LANES, Lanes
+from armillary.engine.postgres.placement import Place, choices_for, choose
 from armillary.engine.postgres.pool import Pool
 from armillary.engine.postgres.reading import PoolReads
 from armillary.engine.postgres.replica import PostgresReplica
@@ -387,9 +388,22 @@ class PostgresEngine(EngineDefaults):
     def nodes(self, spaces: Sequence[int]) -> dict[int, str]:
         """Which server holds each of these spaces, as host:port."""
         if self._citus:
-            found = self._reading.ask(self._statements["nodes"], (list(spaces),))
-            return {space: f"{host}:{port}" for space, host, port in found}
+            return {one.space: one.node for one in self._places(spaces)}
         return dict.fromkeys(spaces, self._supervisor.shown_host)
+
+    def space_choices(self, count: int) -> int:
+        return choices_for(count) if self._citus else 0
+
+    def choose_spaces(self, fresh: Sequence[int], count: int, beside: Sequence[int]) -> list[int]:
+        others = set(self.spaces()) - set(beside)
+        places = {one.space: one for one in self._places([*fresh, *beside, *others])}
+        found = [places[one] for one in fresh]
+        own = [places[one] for one in beside]
+        return choose(found, count, own, [places[one] for one in others])
+
+    def _places(self, spaces: Sequence[int]) -> list[Place]:
+        found = self._reading.ask(self._statements["nodes"], (list(spaces),))
+        return [Place(*row) for row in found]
 
     # --- looking --------------------------------------------------------------------------------
 

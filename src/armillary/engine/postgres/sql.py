@@ -113,9 +113,11 @@ _TEXTS: Final = {
         r"SELECT space, value FROM {rows} WHERE space = ANY(%s::int[]) AND key = '\x00'::bytea"
     ),
     "nodes": (
-        "SELECT s.space, c.nodename, c.nodeport FROM unnest(%s::int[]) AS s(space)"
-        " JOIN citus_shards c ON c.shardid ="
-        " get_shard_id_for_distribution_column({literal}::regclass, s.space)"
+        "SELECT s.space, s.shard, n.nodename || ':' || n.nodeport FROM (SELECT space,"
+        " get_shard_id_for_distribution_column({literal}::regclass, space) AS shard"
+        " FROM unnest(%s::int[]) AS f(space)) s"
+        " JOIN pg_dist_placement p ON p.shardid = s.shard"
+        " JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'"
     ),
     "leftovers": "SELECT space FROM {rows} WHERE key = ''::bytea",
 }

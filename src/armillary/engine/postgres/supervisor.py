@@ -92,6 +92,8 @@ class _Found:
     host: int
     connection: Connection
     answer: Answer
+    at: float
+    """When it answered. Of an earlier search: what it said may not hold any more."""
 
 
 Follower = Callable[[Identity], None]
@@ -295,10 +297,14 @@ class Supervisor:
 
     def _watch(self) -> None:
         while not self._stopping:
-            if self._state is State.READY:
-                self._keep()
-            else:
-                self._find(POSTGRES_SEARCH_SECONDS)
+            try:
+                if self._state is State.READY:
+                    self._keep()
+                else:
+                    self._find(POSTGRES_SEARCH_SECONDS)
+            except Exception as error:  # without this thread no database is ever found again
+                log.exception("a bug: the supervisor of a database")
+                self._away(str(error))
             with contextlib.suppress(queue.Empty):
                 self._wakes.get(timeout=self._pause_s())
         if self._probe is not None:
@@ -358,7 +364,13 @@ class Supervisor:
             except queue.Empty:
                 break
             self._trying.discard(at)
-            if one is not None:
+            if one is None:
+                continue
+            if time.monotonic() - one.at > POSTGRES_PROBE_SECONDS:
+                one.connection.close()
+                self._trying.add(at)
+                threading.Thread(target=self._report, args=(at,), daemon=True).start()
+            else:
                 found.append(one)
                 # A former primary may be the first to answer: give the others a moment.
                 deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
@@ -395,7 +407,7 @@ class Supervisor:
             ):
                 self._reason = "a former primary answers"
             else:
-                return _Found(at, connection, answer)
+                return _Found(at, connection, answer, time.monotonic())
         except NotSupported as error:
             self._refuse(error)
         except psycopg.Error as error:
@@ -447,7 +459,7 @@ class Supervisor:
             with self.as_follower():
                 for follower in followers:
                     follower(identity)
-        except DbError as error:
+        except (DbError, psycopg.Error) as error:
             log.warning("the database is back, and was lost again: %s", error)
             self._identity = before
             self._away(str(error))

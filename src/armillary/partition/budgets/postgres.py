@@ -46,6 +46,7 @@ from armillary.partition.budgets.ledger import Allowance, Held, fresh_state
 from armillary.partition.budgets.slices import Grant, HeldSlice, Order, Slices
 from armillary.partition.postgres_table import make_table
 
+TABLE: Final = "armillary_ledger"
 ASK_MS: Final = 100  # between two questions about a used-up budget
 
 _TABLE: Final = """
@@ -56,16 +57,17 @@ CREATE UNLOGGED TABLE IF NOT EXISTS {ledger} (
 """
 
 _MOVE_IN: Final = """
-INSERT INTO {ledger} VALUES (%(key)s, %(ru)s, %(ru)s, 0, 0, %(second)s, 0) ON CONFLICT DO NOTHING
+INSERT INTO {ledger} VALUES (%(key)s::bigint, %(ru)s, %(ru)s, 0, 0, %(second)s, 0)
+ON CONFLICT DO NOTHING
 """
 
-_RESET: Final = "DELETE FROM {ledger} WHERE key = %(key)s"
+_RESET: Final = "DELETE FROM {ledger} WHERE key = %(key)s::bigint"
 
 #: One step of arithmetic per name; the comments give the functions in Python.
 _TAKE: Final = """
 WITH held AS MATERIALIZED (
   SELECT *, second > %(second)s + {step} AS future, greatest(0, %(second)s - second) AS passed
-  FROM {ledger} WHERE key = %(key)s FOR UPDATE
+  FROM {ledger} WHERE key = %(key)s::bigint FOR UPDATE
 ), renewed AS (  -- Budget._renew, and a clock that was put back
   SELECT
     CASE WHEN future THEN %(ru)s ELSE ru END AS ru,
@@ -105,7 +107,7 @@ WITH held AS MATERIALIZED (
 )
 UPDATE {ledger} AS l SET ru = %(ru)s, balance = a.balance - a.of_balance, bank = a.bank - a.of_bank,
   used = a.used + a.of_balance + a.of_bank, second = a.second, granted = a.of_balance + a.of_bank
-FROM asked AS a WHERE l.key = %(key)s
+FROM asked AS a WHERE l.key = %(key)s::bigint
 RETURNING l.granted, l.ru, l.balance, l.bank, l.used, l.second
 """
 
@@ -131,7 +133,9 @@ class PostgresLedger:
         self._reset_sql = self._statement(_RESET)
         self._supervisor = Supervisor.of(self._address, POSTGRES_START_SECONDS)
         table = self._statement(_TABLE)
-        make_table(self._address.conninfo("off"), self._address.schema, table)
+        make_table(
+            self._address.conninfo("off"), self._address.schema, TABLE, table, shard_by="key"
+        )
         self._pool = self._supervisor.pool(
             "ledger", LEDGER_CONNECTIONS_MAX, conninfo, 2 * ANSWER_SECONDS, ANSWER_SECONDS
         )
@@ -273,7 +277,7 @@ class PostgresLedger:
 
     def _statement(self, text: str) -> bytes:
         names = {
-            "ledger": sql.Identifier(self._address.schema, "armillary_ledger"),
+            "ledger": sql.Identifier(self._address.schema, TABLE),
             "step": sql.Literal(CLOCK_STEP_SECONDS),
             "burst_ru": sql.Literal(BURST_RU_MAX),
             "burst_seconds": sql.Literal(BURST_SECONDS),

@@ -80,7 +80,7 @@ class VirtualContainer:
         self.burst = burst
         self.kind: OfferKind = kind
         count = partitions or provisioning.partitions_at_creation(ru, kind, of=of)
-        ranges = even_ranges(even_bounds(definition, count), first_space=1)
+        ranges = even_ranges(even_bounds(definition, count), range(1, count + 1))
         self.distribution = distribution.equal(ru, range(count))
         burst = burst and provisioning.has_burst(ru / count)
         self._ranges = {

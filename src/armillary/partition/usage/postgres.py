@@ -34,6 +34,7 @@ from armillary.partition.usage.consumption import PartitionHeat, combine, refusa
 from armillary.partition.usage.counters import BLOCK_BYTES, Recorder, Sketch, Sketches
 from armillary.partition.usage.space_saving import Heavy
 
+TABLE: Final = "armillary_counters"
 KEPT_MS: Final = 3_600_000
 ANSWER_SECONDS: Final = 10.0
 
@@ -69,7 +70,8 @@ class PostgresBoard:
         self.owner = f"{os.getpid()}-{secrets.token_hex(8)}"
         conninfo = self._address.conninfo("off")
         forget = (self._statement(_FORGET), (now_ms - KEPT_MS,))
-        make_table(conninfo, self._address.schema, self._statement(_TABLE), forget)
+        table = self._statement(_TABLE)
+        make_table(conninfo, self._address.schema, TABLE, table, forget, shard_by="partition")
         self._show_sql, self._read_sql = self._statement(_SHOW), self._statement(_READ)
         self._supervisor = Supervisor.of(self._address, POSTGRES_START_SECONDS)
         self._pool = self._supervisor.pool(
@@ -137,7 +139,7 @@ class PostgresBoard:
             raise translated(error) from error
 
     def _statement(self, text: str) -> bytes:
-        table = sql.Identifier(self._address.schema, "armillary_counters")
+        table = sql.Identifier(self._address.schema, TABLE)
         return sql.SQL(text).format(counters=table).as_bytes()
 
 

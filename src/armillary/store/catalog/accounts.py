@@ -70,6 +70,7 @@ from armillary.store.catalog.records import (
     ContainerRecord,
     DatabaseRecord,
     Throughput,
+    chosen_spaces,
     decode_container,
     decode_database,
     range_record,
@@ -204,14 +205,21 @@ class AccountStore:
         physical_partitions = count if physical_partitions is None else physical_partitions
         _check_partitions(kind, physical_partitions)
         now_s = self._now_s()
-        first, rid = self._run(
-            "catalog.reserve_spaces", (database, definition.id, physical_partitions, now_s)
+        spaces, rid = self._run(
+            "catalog.reserve_spaces",
+            (
+                database,
+                definition.id,
+                physical_partitions,
+                now_s,
+                chosen_spaces(self.engine, physical_partitions),
+            ),
         )
         # A deleted container of this name may still have its spaces, when its deleter is slow or
         # died. A process with an old route would go on writing there, and lose it.
         self._drop_orphans(before_s=1)
         bounds = even_bounds(definition.partition_key, physical_partitions)
-        ranges = even_ranges(bounds, first)
+        ranges = even_ranges(bounds, spaces)
         for one in ranges:
             meta = Meta(rid_bytes(rid), one.ordinal, start=one.start, end=one.end)
             self.engine.create_space(one.space, [(META, meta.pack())])

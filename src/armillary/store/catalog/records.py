@@ -16,7 +16,7 @@ invalidate a cache of them: the fence in each space tells the holder of an old o
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ from armillary.encoding.etags import format_etag
 from armillary.encoding.models import MODEL_OF_API
 from armillary.encoding.records import decoder
 from armillary.encoding.rids import container_rid, database_rid, rid_bytes
-from armillary.engine.base import Engine, Handler, Reader, Writer, always
+from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Reader, Writer, always
 from armillary.errors import (
     Conflict,
     NotFound,
@@ -325,9 +325,11 @@ def _delete_database(tx: Writer, name: str) -> list[int]:
     return spaces
 
 
-def _reserve_spaces(tx: Writer, data: tuple[str, str, int, int]) -> tuple[int, str]:
-    """The first of `count` new spaces, listed as nobody's until a record owns them; and a rid."""
-    database, name, count, now_s = data
+def _reserve_spaces(
+    tx: Writer, data: tuple[str, str, int, int, Sequence[int] | None]
+) -> tuple[Sequence[int], str]:
+    """`count` new spaces, listed as nobody's until a record owns them; and a rid."""
+    database, name, count, now_s, chosen = data
     owner = find_database(tx, database)
     if owner is None:
         raise OwnerNotFound
@@ -337,17 +339,38 @@ def _reserve_spaces(tx: Writer, data: tuple[str, str, int, int]) -> tuple[int, s
     _check_room(meta)
     number = meta.containers + 1
     _save(tx, meta, containers=number)
-    return new_spaces(tx, count, now_s), container_rid(owner.rid, number)
+    return new_spaces(tx, count, now_s, chosen), container_rid(owner.rid, number)
 
 
-def new_spaces(tx: Writer, count: int, now_s: int) -> int:
-    """The first of `count` fresh spaces, listed as nobody's until a record owns them."""
-    meta = _meta(tx)
-    first = meta.spaces + 1
-    _save(tx, meta, spaces=meta.spaces + count)
-    for space in range(first, first + count):
+def new_spaces(
+    tx: Writer, count: int, now_s: int, chosen: Sequence[int] | None = None
+) -> Sequence[int]:
+    """`count` fresh spaces, listed as nobody's until a record owns them. `chosen`: out of those
+    that `pass_spaces` gave."""
+    spaces = _fresh(tx, count) if chosen is None else chosen
+    for space in spaces:
         tx.put(space_key(space), U32.pack(now_s))
-    return first
+    return spaces
+
+
+def _fresh(tx: Writer, count: int) -> list[int]:
+    meta = _meta(tx)
+    _save(tx, meta, spaces=meta.spaces + count)
+    return list(range(meta.spaces + 1, meta.spaces + 1 + count))
+
+
+def _pass_spaces(tx: Writer, count: int) -> int:
+    """The first of so many numbers that nobody else gets. Those that are not used are lost."""
+    return _fresh(tx, count)[0]
+
+
+def chosen_spaces(engine: Engine, count: int, beside: Sequence[int] = ()) -> Sequence[int] | None:
+    """Numbers for new spaces of the container that has those `beside`; None: as they come."""
+    choices = engine.space_choices(count)
+    if not choices:
+        return None
+    first = engine.run(CATALOG_SPACE, Command("catalog.pass_spaces", choices))
+    return engine.choose_spaces(range(first, first + choices), count, beside)
 
 
 def _create_container(tx: Writer, data: tuple[bytes, Throughput | None, int]) -> bytes:
@@ -435,6 +458,7 @@ def _forget_spaces(tx: Writer, spaces: list[int]) -> None:
 HANDLERS: dict[str, Handler] = {
     "catalog.create_database": Handler(_create_database),
     "catalog.delete_database": Handler(_delete_database, frees=always),
+    "catalog.pass_spaces": Handler(_pass_spaces),
     "catalog.reserve_spaces": Handler(_reserve_spaces),
     "catalog.create_container": Handler(_create_container),
     "catalog.replace_container": Handler(_replace_container),

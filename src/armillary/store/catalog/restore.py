@@ -13,7 +13,7 @@ what was handed out once is never handed out again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -48,8 +48,8 @@ def restore(account: AccountStore, source: Engine) -> None:
     containers = _containers(rows)
     count = sum(len(record.ranges) + _children(record) for record in containers.values())
     now_s = engine.now_ms() // 1000
-    first, restores = _run(engine, "restore.reserve", (count, now_s + RESERVED_SECONDS))
-    numbers = iter(range(first, first + count))
+    spaces, restores = _run(engine, "restore.reserve", (count, now_s + RESERVED_SECONDS))
+    numbers = iter(spaces)
     placed = {key: _placed(record, numbers) for key, record in containers.items()}
     for key, record in placed.items():
         live = _seen(account, record)
@@ -147,7 +147,7 @@ def _run(engine: Engine, name: str, data: Any) -> Any:
 # --- commands -----------------------------------------------------------------------------------
 
 
-def _reserve(tx: Writer, data: tuple[int, int]) -> tuple[int, int]:
+def _reserve(tx: Writer, data: tuple[int, int]) -> tuple[Sequence[int], int]:
     count, until_s = data
     return catalog.new_spaces(tx, count, until_s), read_controls(tx).restores
 

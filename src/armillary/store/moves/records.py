@@ -9,6 +9,7 @@ epoch first, so the runner before it, however late it wakes up, can't switch any
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -55,12 +56,13 @@ def _move(record: ContainerRecord, epoch: int) -> MoveRecord:
 
 
 def begin(
-    tx: Writer, data: tuple[Target, list[int], list[str], int, int | None]
+    tx: Writer,
+    data: tuple[Target, list[int], list[str], int, int | None, Sequence[int] | None],
 ) -> tuple[bytes, int]:
     """`parents` (adjacent range ids) are to become the ranges between the inner `bounds` (hex).
     Answers the record and the move's epoch. Refused when there would be more than `ranges_max`,
     once the moves under way have ended: two runners of one scaling each know only their own."""
-    target, parents, bounds, now_ms, ranges_max = data
+    target, parents, bounds, now_ms, ranges_max, chosen = data
     record = _record(tx, Target(*target))
     owners = sorted((r for r in record.ranges if r.ordinal in parents), key=lambda r: r.start)
     if len(owners) != len(parents):
@@ -76,11 +78,11 @@ def begin(
     edges = [owners[0].start, *bounds, owners[-1].end]
     if edges != sorted(set(edges)):
         raise BadInput("A split point must lie inside the physical partition.")
-    first = new_spaces(tx, len(edges) - 1, NEVER_ORPHANED)
+    spaces = new_spaces(tx, len(edges) - 1, NEVER_ORPHANED, chosen)
     ancestors = tuple(dict.fromkeys(p for r in owners for p in (*r.parents, r.ordinal)))
     children = tuple(
-        RangeRecord(record.ordinals + i, first + i, edges[i], edges[i + 1], 1, ancestors)
-        for i in range(len(edges) - 1)
+        RangeRecord(record.ordinals + i, space, edges[i], edges[i + 1], 1, ancestors)
+        for i, space in enumerate(spaces)
     )
     epoch = record.move_epoch + 1
     move = MoveRecord(epoch, tuple(r.ordinal for r in owners), children, now_ms)
@@ -93,16 +95,16 @@ def begin(
     return save_container(tx, record), epoch
 
 
-def take_over(tx: Writer, data: tuple[Target, int, int]) -> tuple[bytes, int]:
+def take_over(tx: Writer, data: tuple[Target, int, int, Sequence[int] | None]) -> tuple[bytes, int]:
     """The same move from the start, under a new epoch and into new spaces."""
-    target, epoch, now_ms = data
+    target, epoch, now_ms, chosen = data
     record = _record(tx, Target(*target))
     move = _move(record, epoch)
     doom_spaces(tx, [child.space for child in move.children])
-    first = new_spaces(tx, len(move.children), NEVER_ORPHANED)
+    spaces = new_spaces(tx, len(move.children), NEVER_ORPHANED, chosen)
     children = tuple(
-        replace(child, space=first + i, ordinal=record.ordinals + i)
-        for i, child in enumerate(move.children)
+        replace(child, space=space, ordinal=record.ordinals + i)
+        for i, (child, space) in enumerate(zip(move.children, spaces, strict=True))
     )
     new = replace(move, epoch=record.move_epoch + 1, children=children, beat_ms=now_ms)
     moves = tuple(new if one is move else one for one in record.moves)

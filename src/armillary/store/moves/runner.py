@@ -45,7 +45,7 @@ from armillary.limits import (
     MOVE_SILENT_MS,
 )
 from armillary.partition.ranges import Range
-from armillary.store.catalog.records import decode_container
+from armillary.store.catalog.records import chosen_spaces, decode_container
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.requests import Context
 from armillary.store.moves.filling import Filling
@@ -75,7 +75,8 @@ def begin_move(
     """Ranges `parents` (neighbours) become the ranges between the inner bounds."""
     target = target_of(store)
     edges = [bound.hex().upper() for bound in bounds]
-    data = (target, parents, edges, store.engine.now_ms(), ranges_max)
+    chosen = _chosen(store, len(bounds) + 1, parents)
+    data = (target, parents, edges, store.engine.now_ms(), ranges_max, chosen)
     _, epoch = store.engine.run(CATALOG_SPACE, Command("catalog.begin_move", data))
     steps.reached("move.begin")
     return Move(store, target, epoch)
@@ -120,10 +121,20 @@ def resume(store: ContainerStore, *, silent_ms: int = MOVE_SILENT_MS) -> list["M
 
 
 def take_over(store: ContainerStore, target: Target, epoch: int) -> int:
-    data = (target, epoch, store.engine.now_ms())
+    move = find_move(store.refresh().record, epoch)
+    chosen = _chosen(store, len(move.children), move.parents)
+    data = (target, epoch, store.engine.now_ms(), chosen)
     _, new_epoch = store.engine.run(CATALOG_SPACE, Command("catalog.take_over_move", data))
     assert isinstance(new_epoch, int)
     return new_epoch
+
+
+def _chosen(store: ContainerStore, count: int, parents: Sequence[int]) -> Sequence[int] | None:
+    """Spaces for the children: where the ranges that stay are not."""
+    record = store.state.record
+    stay = [one.space for one in record.ranges if one.ordinal not in parents]
+    coming = [child.space for move in record.moves for child in move.children]
+    return chosen_spaces(store.engine, count, [*stay, *coming])
 
 
 def target_of(store: ContainerStore) -> Target:
