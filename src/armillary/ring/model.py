@@ -31,6 +31,8 @@ class Arc:
     """Requests answered 429 in the current minute and the one before."""
     status: str
     parents: tuple[str, ...]
+    node: str = ""
+    """The database server that holds it; empty: the process that answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def _arc(one: Mapping[str, Any]) -> Arc:
         refused=one["throttled_last_min"],
         status=one["status"],
         parents=tuple(one["parents"]),
+        node=one.get("node", ""),
     )
 
 

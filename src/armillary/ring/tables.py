@@ -18,7 +18,9 @@ KEY_HEADS: Final = ("key", "partition", "of all RU", "", "stored", "of the limit
 
 
 def partitions_html(ring: Ring) -> str:
-    return _table("Physical partitions", PARTITION_HEADS, [_partition(one) for one in ring.arcs])
+    placed = any(one.node for one in ring.arcs)
+    heads = (*PARTITION_HEADS, "node") if placed else PARTITION_HEADS
+    return _table("Physical partitions", heads, [_partition(one, placed) for one in ring.arcs])
 
 
 def keys_html(ring: Ring) -> str:
@@ -26,7 +28,7 @@ def keys_html(ring: Ring) -> str:
     return _table("Heaviest partition keys", KEY_HEADS, rows)
 
 
-def _partition(one: Arc) -> str:
+def _partition(one: Arc, placed: bool) -> str:
     cells = [
         ("id", one.id),
         ("part", f"{100 * (one.end - one.start):.3g} %"),
@@ -37,6 +39,7 @@ def _partition(one: Arc) -> str:
         ("normalized", f"{one.normalised:.0f} %"),
         ("throttled", f"{one.refused:,}"),
         ("status", one.status),
+        *([("node", one.node)] if placed else ()),
     ]
     hot = " hot" if one.normalised >= 90 else ""
     drawn = "".join(f'<td data-name="{name}">{escape(text)}</td>' for name, text in cells)

@@ -84,6 +84,11 @@ def test_tables_have_every_partition_and_escape_keys() -> None:
     made = ring(arcs(3))
     table = ElementTree.fromstring(partitions_html(made))
     assert [row.get("data-id") for row in table.iter("tr") if row.get("data-id")] == ["0", "1", "2"]
+    assert "<th>node</th>" not in partitions_html(made)
+    placed = replace(made, arcs=tuple(replace(one, node=f"db-{one.id}:5432") for one in made.arcs))
+    table = ElementTree.fromstring(partitions_html(placed))
+    nodes = [one.text for one in table.iter("td") if one.get("data-name") == "node"]
+    assert nodes == ["db-0:5432", "db-1:5432", "db-2:5432"]
     evil = HotKey('<img src=x onerror="1">', 0.1, 1.2, 30 * 10**9, "1")
     keys = ElementTree.fromstring(keys_html(replace(made, keys=(evil,))))
     assert not list(keys.iter("img"))

@@ -109,6 +109,7 @@ HEAT: Final = record(
                     **PARTITION_NOW,
                     "refused": INTEGER,
                     "ru": many(NUMBER),
+                    "node": TEXT,
                 }
             )
         ),

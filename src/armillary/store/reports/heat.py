@@ -41,6 +41,8 @@ class HeatLine:
     """Requests answered 429 since the processes that are counted began."""
     ru: tuple[float, ...]
     """RU/s of each bin, oldest first."""
+    node: str
+    """The database server that holds it, as host:port; empty: this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ def heat_report(
     first_s = max(end_s - HEAT_SECONDS, -(-since_s // HEAT_STEP_SECONDS) * HEAT_STEP_SECONDS)
     first_s = min(first_s, end_s)
     key = state.definition.partition_key
+    spaces = {str(one.ordinal): one.space for one in state.table.ranges}
+    nodes = store.engine.nodes(list(spaces.values()))
     lines = []
     for line in partition_lines(store, state, spread, heat):
         own = heat.get(int(line.id))
@@ -113,6 +117,7 @@ def heat_report(
                 position(parse_epk_hex(line.max), key),
                 0 if own is None else _refused(own),
                 _bins(own, first_s, end_s),
+                nodes.get(spaces.get(line.id, 0), ""),
             )
         )
     keys = top_keys(store, heat, sum(one.items for one in spread)) if with_keys else ()
@@ -268,4 +273,5 @@ def _partition_json(one: HeatLine) -> Mapping[str, JSON]:
         "throttled_last_min": line.throttled_last_min,
         "refused": one.refused,
         "ru": list(one.ru),
+        "node": one.node,
     }
