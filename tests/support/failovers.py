@@ -222,11 +222,11 @@ class Drill:
             self._worst = 0.0
         act()
         self.flow()
-        with self._lock:
-            self.tally.gaps.append((kind, self._worst))
-            self.tally.gap_s = max(self.tally.gap_s, self._worst)
         after()
         self.flow()
+        with self._lock:  # what comes after it belongs to it: a request may be stuck by then
+            self.tally.gaps.append((kind, self._worst))
+            self.tally.gap_s = max(self.tally.gap_s, self._worst)
 
     def promote(self, kind: str) -> None:
         old, new = self.primary, self._spare

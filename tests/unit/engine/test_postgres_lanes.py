@@ -11,7 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 from tests.support.counting import COUNTING, LOG, LOG_END, log_key
-from tests.support.postgres import open_postgres, server_url
+from tests.support.pg_cluster import servers
+from tests.support.postgres import fresh_url, open_postgres, server_url
 from tests.support.waiting import until
 
 from armillary import steps
@@ -187,6 +188,36 @@ def test_a_connection_that_ends_before_the_commit_loses_nothing(engine: Postgres
         assert reader.meta == b"0"
 
 
+def test_a_connection_that_is_reset_is_left_at_once() -> None:
+    """A killed database resets connections whose bytes it had not read. uvloop tells nobody of it,
+    so the group would wait, and its space with it, for as long as a statement may take."""
+    with servers() as make:
+        server = make("a")
+        engine = PostgresEngine(fresh_url(server.url), HANDLERS, timeout_ms=600_000)
+        engine.create_space(7, [(META_KEY, b"0")])
+
+        async def work() -> Any:
+            server.freeze()
+            writing = asyncio.ensure_future(write(engine, "add"))
+            while not any(lane.waiting for lane in engine._lanes._lanes.open["write"]):
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)  # it is sent
+            server.kill()
+            server.start()
+            first = await asyncio.wait_for(writing, 120)
+            async with asyncio.timeout(120):
+                while (second := await write(engine, "add")) and not isinstance(second[0], int):
+                    await asyncio.sleep(0.01)
+            return first, second
+
+        try:
+            (first,), (second,) = on_loop(engine, work)
+            assert isinstance(first, Unavailable) or first == 1
+            assert second == 1 + isinstance(first, int)
+        finally:
+            engine.close()
+
+
 def test_idle_connections_that_end_are_opened_again(engine: PostgresEngine) -> None:
     async def work() -> list[Any]:
         backend(engine, _END_WRITERS.replace("idle in transaction", "idle"))
@@ -209,7 +240,7 @@ def test_a_fence_that_was_taken_by_another_is_noticed_in_the_write(engine: Postg
             moved.append(step)
             lanes = engine._lanes
             assert lanes is not None
-            (lane,) = (one for one in lanes._lanes["write"] if one not in lanes._free)
+            (lane,) = (one for one in lanes._lanes.open["write"] if one not in lanes._free)
             lane.ask([ROLLBACK, BEGIN], lambda results, error: None)
             lane._flush()
             until(lambda: lane._readable() or not lane.waiting)  # type: ignore[func-returns-value]
@@ -250,7 +281,7 @@ def test_a_read_whose_connection_is_lost_ends_with_an_error_of_ours(engine: Post
         read = engine.read_via_soon(7, b"\x50a", b"\x60")
         assert read is not None
         assert engine._lanes is not None
-        for lane in list(engine._lanes._lanes["read"]):
+        for lane in list(engine._lanes._lanes.open["read"]):
             lane.close()
         return read.exception()
 

@@ -14,21 +14,18 @@ turn, and a space has one group at a time. A command that reads what it did not 
 again with those rows (handlers are pure); one that scans, and every group that loses its connection
 or its lock before the commit, is handed over to the threads of the engine, which try again.
 
-Connections are opened by a thread when they are first needed. Without one nothing is begun here:
-the caller then takes the general path, which says what is wrong.
+`lane_pool.py` opens the connections and leaves those that are lost. Without one nothing is begun
+here: the caller then takes the general path, which says what is wrong.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-import queue
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
-from time import monotonic
 from typing import Any, Final, NoReturn
 
 import psycopg
@@ -37,7 +34,6 @@ from armillary import steps
 from armillary.engine.base import META_KEY, Command, Handlers, Row, SpaceGone
 from armillary.engine.groups import Job, settle
 from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, tell
-from armillary.engine.postgres.connection import Connection
 from armillary.engine.postgres.errors import kind_of, translated
 from armillary.engine.postgres.group import Warnings, announced
 from armillary.engine.postgres.lane import (
@@ -50,16 +46,15 @@ from armillary.engine.postgres.lane import (
     failure,
     int4,
     int8,
-    prepare_all,
 )
+from armillary.engine.postgres.lane_pool import LanePool
 from armillary.engine.postgres.pool import Pool
 from armillary.engine.postgres.reader import PrefetchedReader
 from armillary.engine.postgres.sql import Statements, batches
-from armillary.errors import DbError, Unavailable, WriteUncertain
+from armillary.errors import Unavailable, WriteUncertain
 from armillary.limits import (
     FEW_ROWS,
     GROUP_COMMANDS_MAX,
-    POSTGRES_IDLE_SECONDS,
     POSTGRES_WAITING_MAX,
     QUEUE_COMMANDS_MAX,
 )
@@ -138,27 +133,26 @@ class Lanes:
     ) -> None:
         """`hand_over`: runs a group in a thread. `writers`: lanes for writes; 0: none."""
         self._loop = loop
-        self._pool = pool
         self._statements = statements
         self._handlers = handlers
         self._versions = versions
-        self._deadline_s = deadline_s
         self._hand_over = hand_over
-        self._sizes = {"read": READ_LANES, "write": writers}
-        self._lanes: dict[str, list[Lane]] = {"read": [], "write": []}
-        self._opening = {"read": 0, "write": 0}
         self._free: list[Lane] = []
         self._turn = itertools.count()
-        self._used_s = {"read": 0.0, "write": 0.0}
         self._lines: dict[int, deque[Job]] = {}
         self._ready: deque[int] = deque()
         self._waiting = 0
         self._planned = False
-        self._closing = threading.Event()
-        self._wanted: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._opener = threading.Thread(target=self._open_lanes, name="postgres-lanes", daemon=True)
-        self._opener.start()
-        loop.call_later(LOOK_SECONDS, self._look)
+        self._lanes = LanePool(
+            loop,
+            pool,
+            statements,
+            {"read": READ_LANES, "write": writers},
+            deadline_s=deadline_s,
+            may_close=lambda kind, lane: kind == "read" or lane in self._free,
+            opened=self._opened,
+            lost=self._lost,
+        )
 
     # --- reads ----------------------------------------------------------------------------------
 
@@ -184,9 +178,9 @@ class Lanes:
         return future
 
     def _reader(self) -> Lane | None:
-        lanes = self._lanes["read"]
+        lanes = self._lanes.open["read"]
         if len(lanes) < READ_LANES:
-            self._want("read")
+            self._lanes.want("read")
             if not lanes:
                 return None
         lane = lanes[next(self._turn) % len(lanes)]
@@ -196,8 +190,8 @@ class Lanes:
 
     @property
     def may_write(self) -> bool:
-        if len(self._lanes["write"]) == 0:
-            self._want("write")
+        if not self._lanes.open["write"]:
+            self._lanes.want("write")
             return False
         return True
 
@@ -229,8 +223,8 @@ class Lanes:
         self._planned = False
         while self._ready:
             if not self._free:
-                self._want("write")
-                if not self._lanes["write"]:
+                self._lanes.want("write")
+                if not self._lanes.open["write"]:
                     self._give_all_away()
                 return
             space = self._ready.popleft()
@@ -396,7 +390,7 @@ class Lanes:
         """The lane is free, and the next group of the space may begin."""
         if group.lane.open:
             self._free.append(group.lane)
-        self._used_s["write"] = monotonic()
+        self._lanes.used("write")
         if self._lines.get(group.space):
             self._ready.append(group.space)
         else:
@@ -405,89 +399,22 @@ class Lanes:
 
     # --- lanes ----------------------------------------------------------------------------------
 
-    def _want(self, kind: str) -> None:
-        there = len(self._lanes[kind]) + self._opening[kind]
-        if there < self._sizes[kind] and not self._opening[kind] and not self._closing.is_set():
-            self._opening[kind] += 1
-            self._wanted.put(kind)
-
-    def _open_lanes(self) -> None:
-        """In a thread of its own: connecting waits."""
-        while (kind := self._wanted.get()) is not None:
-            connection = self._opened()
-            try:
-                self._loop.call_soon_threadsafe(self._adopt, kind, connection)
-            except RuntimeError:  # the loop has ended
-                if connection is not None:
-                    connection.close()
-                    self._pool.give_back(connection)
-                return
-
-    def _opened(self) -> Connection | None:
-        try:
-            connection = self._pool.take()
-        except (DbError, psycopg.Error):
-            self._closing.wait(RETRY_SECONDS)
-            return None
-        try:
-            prepare_all(connection, self._statements)
-        except psycopg.Error:
-            connection.close()
-            self._pool.give_back(connection)
-            self._closing.wait(RETRY_SECONDS)
-            return None
-        return connection
-
-    def _adopt(self, kind: str, connection: Connection | None) -> None:
-        self._opening[kind] -= 1
-        if connection is None:
-            return
-        if self._closing.is_set() or connection.closed or connection.generation < 0:
-            connection.close()
-            self._pool.give_back(connection)
-            return
-        lane = Lane(self._loop, connection, partial(self._lost, kind))
-        self._lanes[kind].append(lane)
-        self._used_s[kind] = monotonic()
+    def _opened(self, kind: str, lane: Lane) -> None:
         if kind == "write":
             self._free.append(lane)
             self._plan()
 
     def _lost(self, kind: str, lane: Lane) -> None:
-        self._lanes[kind].remove(lane)
         if lane in self._free:
             self._free.remove(lane)
-        self._pool.give_back(lane.connection)
         if kind == "write":
             self._plan()
 
-    def _look(self) -> None:
-        """Every second: what hangs is cut, and what nobody needs is closed."""
-        if self._closing.is_set():
-            return
-        now_s = monotonic()
-        for kind, lanes in self._lanes.items():
-            for lane in list(lanes):
-                since = lane.waits_since
-                if since is not None and now_s - since > self._deadline_s:
-                    error = psycopg.OperationalError(f"no answer within {self._deadline_s} s")
-                    lane.close(error)
-            if len(lanes) > 1 and now_s - self._used_s[kind] > POSTGRES_IDLE_SECONDS:
-                idle = lanes[-1]
-                if not idle.waiting and (kind == "read" or idle in self._free):
-                    idle.close()
-        self._loop.call_later(LOOK_SECONDS, self._look)
-
     def close(self) -> None:
         """Idempotent."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
-        self._wanted.put(None)
-        for lanes in self._lanes.values():
-            for lane in list(lanes):
-                lane.close()
-        self._give_all_away()
+        if not self._lanes.closed:
+            self._lanes.close()
+            self._give_all_away()
 
 
 def _rows(result: Any, columns: int) -> list[tuple[Any, ...]]:

@@ -54,6 +54,7 @@ class Pool:
         self._connects = 0
         self._refused = 0
         self._closed = False
+        self._heard_severed: Callable[[], None] | None = None
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -153,6 +154,13 @@ class Pool:
         for one in busy:
             one.generation = -1
             one.sever()
+        if self._heard_severed is not None:
+            self._heard_severed()
+
+    def when_severed(self, heard: Callable[[], None] | None) -> None:
+        """Called after each `sever`, in its thread: a connection on an event loop is not waited for
+        by a thread that would get the error."""
+        self._heard_severed = heard
 
     def clear(self) -> None:
         """Throw idle connections away: one of them was found dead, so are the others."""
