@@ -23,7 +23,7 @@ COLLISIONS: Final = (
 
 _HAS_CITUS: Final = b"SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
 _IS_DISTRIBUTED: Final = (
-    b"SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrel = %s::regclass)"
+    b"SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = %s::regclass)"
 )
 _DISTRIBUTE: Final = b"SELECT create_distributed_table(%s, %s, colocate_with => 'none')"
 

@@ -119,7 +119,7 @@ def test_load_keyed_by_id_is_spread_over_nodes(account: Account) -> None:
     assert max(load.values()) / (600 / len(load)) <= 1.3
 
 
-def test_a_new_worker_is_used_by_a_rebalancing_while_servers_write(account: Account) -> None:
+def test_a_new_worker_is_used_by_a_rebalancing_while_servers_write() -> None:
     base = os.environ[CITUS_SERVER]
     with psycopg.connect(base, autocommit=True) as connection:
         workers = connection.execute(
