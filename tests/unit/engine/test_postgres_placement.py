@@ -8,12 +8,16 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.accounts import World, everything, open_world, store_of
+from tests.support.accounts import World, engine_of, everything, open_world, store_of
 from tests.support.moving import fill
+from tests.support.postgres import fresh_url
 
+from armillary.engine.base import CATALOG_SPACE
 from armillary.engine.memory import MemoryEngine
+from armillary.engine.postgres.engine import PostgresEngine
 from armillary.engine.postgres.placement import Place, choices_for, choose
 
 NODES = ("a:1", "b:2", "c:3")
@@ -110,3 +114,32 @@ def _check_chosen(world: World, engine: _Choosing) -> None:
     assert {one % 3 for one in spaces()} == {0}
     assert sorted(map(str, everything(container))) == before
     assert set(engine.spaces()) == {0, *spaces()}, "what was not chosen is nobody's"
+
+
+@pytest.mark.postgres
+def test_requests_do_not_read_the_catalog() -> None:
+    """It is one space on one shard. What is remembered of a container holds while the fence of the
+    range does, which each request reads anyway."""
+    with open_world(fresh_url()) as world:
+        container = world.container(physical_partitions=3)
+        fill(container, 20)
+        everything(container)
+        engine = engine_of(container)
+        assert isinstance(engine, PostgresEngine)
+        read: Counter[int] = Counter()
+
+        def counted(space: int, *given: Any) -> Any:
+            read[space] += 1
+            return kept[len(given) > 0](space, *given)
+
+        kept = engine._reading.read, engine._reading.read_via
+        with (
+            patch.object(engine._reading, "read", counted),
+            patch.object(engine._reading, "read_via", counted),
+        ):
+            for number in range(20):
+                container.upsert_item({"id": f"n{number}", "pk": f"n{number}"})
+                container.read_item(f"n{number}", f"n{number}")
+                list(container.query("SELECT * FROM c WHERE c.pk = 'n1'"))
+        assert sum(read.values()) >= 40
+        assert read[CATALOG_SPACE] == 0
