@@ -136,3 +136,41 @@ def test_more_than_may_wait_goes_the_long_way_which_refuses_it(start: Start) -> 
         begin(server, two, "b")
         end(server, "b")
         assert others.get().json() == "short b 1"
+
+
+def in_pieces(server: Running, client: socket.socket, data: bytes) -> None:
+    """Head and body as most HTTP libraries send them: one after the other."""
+    head, end_of_head, body = data.partition(b"\r\n\r\n")
+    client.sendall(head + end_of_head)
+    until(True, lambda: all(one._reader.in_body for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
+    client.sendall(body)
+
+
+def test_a_body_that_comes_after_its_head_takes_the_fast_path(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = Answers(client)
+        in_pieces(server, client, post("/later/first", b"0"))
+        assert answers.get().json()[1] == "/later/first"
+        for body in (b"1", b"22"):
+            in_pieces(server, client, post("/later/a", body))
+            until(True, lambda: "a" in server.service.later.futures)
+            end(server, "a")
+            assert answers.get().json() == f"short a {body.decode()}"
+        begin(server, client, "b")  # in one piece again
+        end(server, "b")
+        assert answers.get().json() == "short b 1"
+    assert [one.target for one in server.service.requests] == ["/later/first"]
+
+
+def test_a_body_in_three_pieces_takes_the_general_path(start: Start) -> None:
+    server = start()
+    with server.connect() as client:
+        answers = learned(server, client)
+        in_pieces(server, client, post("/later/a", b"123")[:-2])
+        until(True, lambda: all(one._reader.body_bytes for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
+        client.sendall(b"23")
+        assert answers.get().json() == ["POST", "/later/a", "123", False]
+        begin(server, client, "b")
+        end(server, "b")
+        assert answers.get().json() == "short b 1"

@@ -22,7 +22,7 @@ from armillary.server.http.answers import CONTINUE_BYTES, refuses, says, stamp, 
 from armillary.server.http.event_streams import Stream
 from armillary.server.http.hub import BUG_TEXT, Hub, log
 from armillary.server.http.pipeline import Pipeline, Slot
-from armillary.server.http.templates import TEMPLATES_OF_CONNECTION_MAX, Template
+from armillary.server.http.templates import END, TEMPLATES_OF_CONNECTION_MAX, Template
 from armillary.server.http.wire import Continue, Event, Incoming, Refusal, RequestReader
 from armillary.server.portal.door import PortalDoor, is_portal
 
@@ -53,6 +53,7 @@ class Connection(asyncio.Protocol):
         self._held_bytes = 0  # of a body that is coming in
         self._screened = False  # that its sender may send it
         self._address = ""
+        self._head = b""  # of the request whose body is to come, if that is all that came
         self._templates: tuple[Template, ...] = ()  # of requests that were quick
         self._templates_left = TEMPLATES_OF_CONNECTION_MAX
         self._phase = IDLE
@@ -101,8 +102,12 @@ class Connection(asyncio.Protocol):
             for event in events:
                 if type(event) is Incoming:
                     event.began = began
+        whole = data if phase == IDLE else self._head + data if self._head else b""
+        self._head = data if phase == IDLE and not events and data.endswith(END) else b""
         if len(events) == 1 and not len(self._pipeline):
-            whole = data if phase == IDLE else b""  # of the request, if nothing came before
+            if phase == BODY and whole and self._answer_joined(whole, events[0]):
+                return
+            # The bytes of the request, if nothing came before them.
             if self._answer_at_once(events[0], whole):
                 return
         for event in events:
@@ -176,6 +181,16 @@ class Connection(asyncio.Protocol):
                 self._wait(answer, data, began)
             return True
         return False
+
+    def _answer_joined(self, whole: bytes, event: Event) -> bool:
+        """A request whose body came after its head, as most HTTP libraries send it. The parser has
+        read it by now, which costs less than the general path does."""
+        if type(event) is not Incoming or self._writing_paused or not self._answer_known(whole):
+            return False
+        if not len(self._pipeline):
+            self._phase = -1
+            self._set_deadline()
+        return True
 
     def _wait(self, waiting: Waiting, data: bytes, began: float) -> None:
         """HOT: it has begun; whatever comes meanwhile goes into the pipeline behind it."""

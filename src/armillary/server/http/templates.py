@@ -8,7 +8,8 @@ first request of a kind is read by the parser as any other (`wire.py`), and a te
 it: the names as they came, the values that decide something word for word, a group for each value
 that changes, and no more than printable characters in headers that are known to mean nothing. A
 header that is in none of these lists has no template: its request takes the general path. So does
-whatever differs by one byte, comes in two pieces, or has another behind it.
+whatever differs by one byte, comes in pieces (a head and a whole body excepted), or has another
+behind it.
 
 A template can't read a request otherwise than the parser does: it accepts less. Both are compared
 in tests/property/test_templates.py.
