@@ -261,6 +261,11 @@ class Lane:
         for done, _ in asked:
             _tell(done, [], error)
 
+    def look(self) -> None:
+        """Read what is there, also when the loop has stopped watching: see `lane_pool.py`."""
+        if self.open:
+            self._readable()
+
     # --- the socket -----------------------------------------------------------------------------
 
     def _flush(self) -> None:

@@ -3,9 +3,11 @@
     want ──▶ a thread connects and prepares ──▶ `opened`, on the loop
     lost: the connection broke, missed its deadline, or the supervisor severed it ──▶ `lost`
 
-A lane that was severed is closed here and not by what its socket says: a killed database resets the
-connections whose bytes it had not read, and of a reset uvloop tells nobody who watches the socket.
-Who waited there would wait until the deadline of the statement.
+A lane that was severed is closed here and not by what its socket says. A killed database resets the
+connections whose bytes it had not read; uvloop calls back once for a socket that was reset and
+watches it no more, and that call may see no more than an answer which came just before. Who waits
+there would wait until the deadline of the statement. For a reset that the supervisor does not
+notice, lanes that wait for long are looked at each second.
 """
 
 from __future__ import annotations
@@ -159,9 +161,13 @@ class LanePool:
         for kind, lanes in self.open.items():
             for lane in list(lanes):
                 since = lane.waits_since
-                if since is not None and now_s - since > self._deadline_s:
+                if since is None:
+                    continue
+                if now_s - since > self._deadline_s:
                     error = psycopg.OperationalError(f"no answer within {self._deadline_s} s")
                     lane.close(error)
+                elif now_s - since > LOOK_SECONDS:
+                    lane.look()
             if len(lanes) > 1 and now_s - self._used_s[kind] > POSTGRES_IDLE_SECONDS:
                 idle = lanes[-1]
                 if not idle.waiting and self._may_close(kind, idle):
