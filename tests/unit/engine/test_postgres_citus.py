@@ -131,7 +131,7 @@ def test_a_new_worker_is_used_by_a_rebalancing_while_servers_write() -> None:
         try:
             with open_account(fresh_url(base), housekeeping=False) as late:
                 container = late.create_database("d").create_container(
-                    "c", "/pk", physical_partitions=8
+                    "c", "/pk", physical_partitions=32
                 )
                 assert f"{new[0]}:{new[1]}" not in _nodes(container)
                 written, stop = [0], threading.Event()
@@ -147,7 +147,7 @@ def test_a_new_worker_is_used_by_a_rebalancing_while_servers_write() -> None:
                 try:
                     connection.execute(use, (*new, True))
                     connection.execute(
-                        "SELECT rebalance_table_shards(%s::regclass,"
+                        "SELECT rebalance_table_shards(%s::regclass, max_shard_moves => 4,"
                         " shard_transfer_mode => 'force_logical')",
                         (f"{_schema(container)}.armillary_rows",),
                     )
