@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from armillary.encoding.text_tokens import tokens
+from armillary.encoding.text_tokens import ANALYSIS, tokens
 from armillary.query.functions.full_text import bm25, edits, fuse
+from armillary.store.index.kinds.full_text import KIND
 from armillary.values import UNDEFINED
 
 
@@ -18,10 +19,33 @@ from armillary.values import UNDEFINED
         ("chevaux", "fr-FR", ["cheval"]),
         ("", "en-US", []),
         ("naïve 42", "en-US", ["naïv", "42"]),
+        ("He lived 1865 – 1959.", "en-US", ["live", "1865", "–", "1959"]),
+        ("who was also well known throughout", "en-US", ["known"]),
+        ("“quoted”", "en-US", ["“", "quot", "”"]),
     ],
 )
 def test_tokens(text: str, language: str, expected: list[str]) -> None:
     assert tokens(text, language) == expected
+
+
+def test_words_without_meaning_do_not_make_a_text_longer() -> None:
+    """The order in which the suite of the JavaScript SDK expects two such texts."""
+    known = ("Born in 1973, she is a boxer who was also well known.", "A senator (1833 – 1898).")
+    assert [len(tokens(text)) for text in known] == [4, 4]
+    assert [len(tokens(text, analysis=1)) for text in known] == [8, 3]
+
+
+def test_an_index_of_an_older_analysis_keeps_its_rows_and_answers_nothing() -> None:
+    old, new = (
+        KIND.compile({"path": "/text"}, {"language": "en-US", "languages": {}} | more)
+        for more in ({}, {"analysis": ANALYSIS})
+    )
+    assert old is not None
+    assert new is not None
+    item = {"text": "also a boxer"}
+    assert [len(list(index.rows(item))) for index in (old, new)] == [3, 2]
+    assert [index.covers(("text",)) for index in (old, new)] == [False, True]
+    assert KIND.describe({})["analysis"] == ANALYSIS
 
 
 @pytest.mark.parametrize(

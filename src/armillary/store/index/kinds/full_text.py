@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from armillary.encoding.paths import extract
 from armillary.encoding.terms import string_term
-from armillary.encoding.text_tokens import tokens
+from armillary.encoding.text_tokens import ANALYSIS, tokens
 from armillary.errors import BadInput
 from armillary.store.index.kinds.base import Kind, Row, row_prefix
 from armillary.store.index.kinds.forms import (
@@ -44,20 +44,22 @@ COUNT: Final = struct.Struct(">I")
 class TextIndex:
     path: tuple[str, ...]
     language: str
+    analysis: int = ANALYSIS
 
     @property
     def prefix(self) -> bytes:
         return layout.FX
 
     def covers(self, path: Path) -> bool:
-        return path == self.path
+        """Queries ask in the tokens of today, which an index of an older analysis does not have."""
+        return path == self.path and self.analysis == ANALYSIS
 
     def rows(self, item: dict[str, JSON]) -> Iterator[Row]:
         text = extract(item, self.path)
         if type(text) is not str:
             return
         prefix = row_prefix(layout.FX, self.path)
-        found = tokens(text, self.language)
+        found = tokens(text, self.language, self.analysis)
         yield prefix + WORDS, COUNT.pack(len(found))
         for token in dict.fromkeys(found):
             yield prefix + TOKEN + string_term(token, TOKEN_CUT_BYTES), b""
@@ -80,12 +82,12 @@ def _language(given: JSON) -> str:
 
 def _describe(document: Mapping[str, Any]) -> dict[str, JSON]:
     default, by_path = languages(document)
-    return {"language": default, "languages": by_path}
+    return {"language": default, "languages": by_path, "analysis": ANALYSIS}
 
 
 def _compile(entry: Mapping[str, Any], known: Mapping[str, Any]) -> TextIndex:
     language = known["languages"].get(entry["path"], known["language"])
-    return TextIndex(names(entry["path"]), language)
+    return TextIndex(names(entry["path"]), language, known.get("analysis", 1))
 
 
 # --- policies -------------------------------------------------------------------------------------
