@@ -174,8 +174,6 @@ def test_a_missing_id_has_the_text_clients_know() -> None:
         ("", "not empty"),
         (5, "must be a string"),
         (None, "must be a string"),
-        ("a/b", "contains invalid character '/'"),
-        ("a\\b", r"contains invalid character '\\'"),
         (".", "names another resource"),
         ("x" * 1024, "1024 bytes; allowed are 1023"),
         ("é" * 512, "1024 bytes; allowed are 1023"),

@@ -128,7 +128,7 @@ def run_plan(
             budget,
             page_per_range,
             query,
-            partition_key is not None,
+            partition_key is not None or (len(pieces) == 1 and pieces[0].key is not None),
         )
         if plan.rank is not None:
             everywhere = replace(job, pieces=asked)
@@ -248,7 +248,8 @@ class _Job:
     page_per_range: bool = False
     query: bytes = b""
     has_key: bool = False
-    """The gateway of the service looks beyond a full page for queries of one key only."""
+    """The gateway of the service looks beyond a full page for queries of one key only, whether a
+    header or the filter names it."""
 
     def page(
         self, continuation: str | None, items: int, deadline: float

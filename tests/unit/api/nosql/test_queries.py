@@ -194,23 +194,26 @@ def test_a_function_of_the_user_is_refused_plainly(api: Api) -> None:
 
 
 def test_full_last_pages_as_the_gateway_gives_them(api: Api) -> None:
-    """Of one key the last full page is the last; over all keys an empty one follows it (the Go
-    SDK's TestSinglePartitionQuery and TestCrossPartitionQuery), and no page is free."""
+    """Of one key the last full page is the last, also when the filter names it; over all keys an
+    empty one follows it (the Go SDK's TestSinglePartitionQuery, TestSinglePartitionQueryInline and
+    TestCrossPartitionQuery), and no page is free."""
     for n in range(4):
         assert api.ask("POST", "/dbs/d/colls/c/docs", {"id": str(n), "pk": "a"}).status == 201
     sizes: dict[str, list[int]] = {}
-    for name, where in (
-        ("key", pk("a")),
-        ("all", {"x-ms-documentdb-query-enablecrosspartition": "true"}),
+    everywhere = {"x-ms-documentdb-query-enablecrosspartition": "true"}
+    for name, where, query in (
+        ("key", pk("a"), "SELECT * FROM c"),
+        ("inline", everywhere, "SELECT * FROM c WHERE c.pk = 'a' ORDER BY c.id"),
+        ("all", everywhere, "SELECT * FROM c"),
     ):
         headers = where | {"x-ms-documentdb-isquery": "true", "x-ms-max-item-count": "2"}
         sizes[name] = []
         for _ in range(5):
-            answer = api.ask("POST", "/dbs/d/colls/c/docs", {"query": "SELECT * FROM c"}, headers)
+            answer = api.ask("POST", "/dbs/d/colls/c/docs", {"query": query}, headers)
             sizes[name].append(document(answer)["_count"])
             assert float(answer.headers["x-ms-request-charge"] or 0) > 0
             token = answer.headers.get("x-ms-continuation")
             if token is None:
                 break
             headers = headers | {"x-ms-continuation": token}
-    assert sizes == {"key": [2, 2], "all": [2, 2, 0]}
+    assert sizes == {"key": [2, 2], "inline": [2, 2], "all": [2, 2, 0]}

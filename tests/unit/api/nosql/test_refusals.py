@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.support.nosql import Api, document, pk
@@ -30,12 +31,16 @@ def test_ids_that_clients_take_out_of_a_path(api: Api, id: str) -> None:
     assert api.ask("POST", "/dbs", {"id": id}).status == 400
 
 
-def test_an_id_that_ends_in_a_space_is_one(api: Api) -> None:
-    assert api.item({"id": "a ", "pk": "a"}).status == 201
-    found = api.ask(
-        "GET", f"{DOCS}/a%20", headers=pk("a"), signed_as=("docs", "dbs/d/colls/c/docs/a ")
-    )
-    assert found.status == 200, found.body
+@pytest.mark.parametrize("id", ["a ", "a/b", "a\\b", "a#b", "a?b", "a%20", "a\tb", "a\rb", "a\nb"])
+def test_an_id_with_any_character_is_one(api: Api, id: str) -> None:
+    """Those of the Go SDK's TestItemIdEncodingComputeGW."""
+    place = f"{DOCS}/{quote(id, safe='')}"
+    link = ("docs", f"dbs/d/colls/c/docs/{id}")
+    body = {"id": id, "pk": "a"}
+    assert api.item(body).status == 201
+    assert document(api.ask("GET", place, headers=pk("a"), signed_as=link))["id"] == id
+    assert api.ask("PUT", place, body, pk("a"), signed_as=link).status == 200
+    assert api.ask("DELETE", place, headers=pk("a"), signed_as=link).status == 204
 
 
 def test_too_many_databases_and_containers(api: Api) -> None:
