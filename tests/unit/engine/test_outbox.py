@@ -100,3 +100,31 @@ def test_closing_sends_what_waits_for_its_turn() -> None:
     assert received(theirs, 1) == [1]
     ours.close()
     theirs.close()
+
+
+def test_what_is_held_goes_out_in_the_thread_that_sends_it(ends: tuple[Outbox, Connection]) -> None:
+    """A lone writer's answer does not wait for another thread to be woken."""
+    outbox, theirs = ends
+    for number in (1, 2):
+        outbox.hold(pickle.dumps(number))
+    assert not theirs.poll()
+    outbox.send_now()
+    assert theirs.poll()
+    assert [pickle.loads(one) for one in receive(theirs) or ()] == [1, 2]
+    outbox.send_now()
+    assert not theirs.poll()
+
+
+def test_what_the_socket_does_not_take_is_left_to_the_thread(
+    ends: tuple[Outbox, Connection],
+) -> None:
+    outbox, theirs = ends
+    large = [bytes((number,)) * 300_000 for number in range(5)]
+    for one in large:
+        outbox.hold(one)
+    outbox.send_now()  # returns, though nobody reads
+    found: list[bytes] = []
+    while len(found) < len(large):
+        assert theirs.poll(WAIT_SECONDS)
+        found += receive(theirs) or ()
+    assert found == large

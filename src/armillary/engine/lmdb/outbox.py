@@ -6,9 +6,10 @@ While one write is under way the next batch gathers, as with commits (groups.py)
 never blocked by a slow other side; how much may wait is bounded by the callers, who bound the
 commands under way.
 
-An event loop that puts many in one turn can say so (`defer`, then `soon`): they then go out at the
-end of the turn in one write by the loop itself, without waking the thread; only what the socket
-does not take at once is left to it. The loop must not wait for the answer in that turn.
+Who has put all there is can send it himself (`send_now`), without waking the thread; only what the
+socket does not take at once is left to it. An event loop that puts many in one turn can say so
+(`defer`, then `soon`): they go out that way at the end of the turn. The loop must not wait for the
+answer in that turn.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ class Outbox:
                 self._work.notify()
             elif not self._planned:
                 self._planned = True
-                self._defer(self._send_now)
+                self._defer(self.send_now)
 
     def hold(self, message: bytes) -> None:
-        """Queue a message that `wake` will send, with others."""
+        """Queue a message that `send_now` will send, with others."""
         with self._work:
             self._waiting.append(message)
 
@@ -82,11 +83,14 @@ class Outbox:
             if self._waiting:
                 self._work.notify()
 
-    def _send_now(self) -> None:
-        """On the loop: one write, if nothing is before it and the socket takes all of it."""
+    def send_now(self) -> None:
+        """What waits, in one write of the calling thread, which does not block: if nothing is before
+        it and the socket takes all of it. The rest is the thread's."""
         with self._work:
             self._planned = False
-            if self._sending or self._rest or not 0 < len(self._waiting) <= BATCH_MESSAGES_MAX:
+            if not self._waiting:
+                return
+            if self._sending or self._rest or len(self._waiting) > BATCH_MESSAGES_MAX:
                 self._work.notify()
                 return
             data = framed(list(self._waiting))

@@ -184,11 +184,12 @@ class Desks:
         connection.close()
 
     def send(self) -> None:
-        """The answers of a group are all there."""
+        """The answers of a group are all there. By the thread that committed it: to wake another
+        would take a lone caller as long as to send."""
         with self._lock:
             outboxes = list(self._outboxes)
         for outbox in outboxes:
-            outbox.wake()
+            outbox.send_now()
 
     def _submit(self, batch: Iterable[bytes], outbox: Outbox) -> None:
         jobs: list[Job] = []
@@ -200,7 +201,7 @@ class Desks:
         except Unavailable as error:
             for job in jobs:
                 job.future.set_exception(error)
-            outbox.wake()
+            outbox.send_now()
 
 
 class Answer:
