@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
@@ -38,8 +39,11 @@ class Peer(Protocol):
 
 
 class Pool:
+    """Made in the thread of its loop."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop, bounds: Bounds | None = None) -> None:
         self.loop = loop
+        self._thread = threading.get_ident()
         self.bounds = bounds or Bounds()
         self.dates = DateLine()
         self.draining = False
@@ -58,6 +62,13 @@ class Pool:
         self.streams = 0
         self._sweep: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """On the loop, from any thread. HOT: the loop itself need not be woken."""
+        if threading.get_ident() == self._thread:
+            self.loop.call_soon(callback)
+        else:
+            self.loop.call_soon_threadsafe(callback)
 
     # --- room -----------------------------------------------------------------------------------
 

@@ -209,7 +209,7 @@ class StreamConnection(asyncio.Protocol):
 
     def _told(self, event: Begun, future: Any) -> None:
         """In the thread that knows it first."""
-        self._pool.loop.call_soon_threadsafe(self._finish, event)
+        self._pool.call_soon(partial(self._finish, event))
 
     def _finish(self, event: Begun) -> None:
         self._running = None

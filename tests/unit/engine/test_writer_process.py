@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import select
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,22 +56,37 @@ def test_handlers_are_found_by_import_path() -> None:
     assert load_handlers(HANDLERS_PATH) is HANDLERS
 
 
+class Turns:
+    """A loop that never turns by itself."""
+
+    def __init__(self) -> None:
+        self.planned: list[Callable[[], None]] = []
+        self.readers: dict[int, Callable[[], None]] = {}
+        self.call_soon = self.call_soon_threadsafe = self.planned.append
+        self.add_reader = self.readers.__setitem__
+        self.remove_reader = self.readers.pop
+
+
 def test_commands_of_one_turn_of_a_loop_go_out_at_its_end(open_worker: OpenWorker) -> None:
     worker = open_worker()
     worker.create_space(1, first_rows())
-    planned: list[Callable[[], None]] = []
-    worker.serve_loop(SimpleNamespace(call_soon=planned.append))
+    loop = Turns()
+    worker.serve_loop(loop)
     futures = [worker.submit_soon(1, command(("count", b"c"))) for _ in range(3)]
-    (end_turn,) = planned
+    (end_turn,) = loop.planned
     end_turn()
-    assert [future.result(60) for future in futures] == [[1], [2], [3]]
+    ((file, take_in),) = loop.readers.items()
+    while not all(future.done() for future in futures):
+        select.select([file], [], [], 0.05)  # the thread may have it already
+        take_in()
+    assert [future.result() for future in futures] == [[1], [2], [3]]
 
 
 def test_a_command_that_is_waited_for_goes_out_at_once(open_worker: OpenWorker) -> None:
     """Also where a loop has turns: it would wait for its own next one."""
     worker = open_worker()
     worker.create_space(1, first_rows())
-    worker.serve_loop(SimpleNamespace(call_soon=lambda wake: None))
+    worker.serve_loop(Turns())
     first = worker.submit_soon(1, command(("count", b"c")))
     assert worker.run(1, command(("count", b"c"))) == [2]
     assert first.result(60) == [1]
@@ -78,10 +95,58 @@ def test_a_command_that_is_waited_for_goes_out_at_once(open_worker: OpenWorker) 
 def test_closing_does_not_wait_for_a_turn_that_never_ends(open_worker: OpenWorker) -> None:
     worker = open_worker()
     worker.create_space(1, first_rows())
-    worker.serve_loop(SimpleNamespace(call_soon=lambda wake: None))
+    loop = Turns()
+    worker.serve_loop(loop)
     future = worker.submit_soon(1, command(("count", b"c")))
     worker.close()
     assert future.result(60) == [1]
+    assert not loop.readers
+
+
+def test_a_real_loop_takes_in_answers(open_worker: OpenWorker) -> None:
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+    threads: list[int] = []
+    here = threading.get_ident()
+
+    async def serve() -> None:
+        worker.serve_loop(asyncio.get_running_loop())
+        while here not in threads:  # the thread may take in what it was waiting for
+            future = worker.submit_soon(1, command(("count", b"c")))
+            future.add_done_callback(lambda _: threads.append(threading.get_ident()))
+            await asyncio.wrap_future(future)
+        so_far = len(threads)
+        # Another thread that waits is answered by the loop too; the loop itself, by a stand-in.
+        assert await asyncio.to_thread(worker.run, 1, command(("count", b"c"))) == [so_far + 1]
+        assert worker.run(1, command(("count", b"c"))) == [so_far + 2]
+        worker.serve_loop(None)
+        assert worker.run(1, command(("count", b"c"))) == [so_far + 3]
+
+    asyncio.run(serve())
+
+
+def test_a_loop_hears_of_a_dead_writer_once_and_finds_the_next(
+    open_worker: OpenWorker, writer: WriterProcess, pipe: Path
+) -> None:
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        worker.serve_loop(loop)
+        future = worker.submit_soon(1, command(("meet", str(pipe))))
+        await asyncio.sleep(0)  # it goes out
+        with meeting(pipe):
+            writer.process.kill()
+            with pytest.raises(WriteUncertain):
+                await asyncio.wrap_future(future)
+        await asyncio.to_thread(writer.restart)
+        # Linked by another thread, and served by the loop all the same.
+        assert await asyncio.to_thread(worker.run, 1, command(("count", b"c"))) == [1]
+        assert await asyncio.wrap_future(worker.submit_soon(1, command(("count", b"c")))) == [2]
+        worker.serve_loop(None)
+
+    asyncio.run(serve())
 
 
 def bring(worker: LmdbWorkerEngine, folder: Path) -> list[Future[Any]]:

@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from multiprocessing.connection import Connection
-from typing import Protocol
 
 from armillary.engine.messages import joined, split
 
@@ -31,12 +30,6 @@ _SIZE = struct.Struct("!i")
 
 #: Calls a function at the end of this turn, in the same thread.
 Defer = Callable[[Callable[[], None]], object]
-
-
-class Turns(Protocol):
-    """As much of an event loop as is needed: calls at the end of its turn."""
-
-    def call_soon(self, callback: Callable[[], None], /) -> object: ...
 
 
 class Outbox:
@@ -84,8 +77,8 @@ class Outbox:
                 self._work.notify()
 
     def send_now(self) -> None:
-        """What waits, in one write of the calling thread, which does not block: if nothing is before
-        it and the socket takes all of it. The rest is the thread's."""
+        """What waits, in one write of the calling thread, which does not block; what the socket
+        does not take is left to our thread."""
         with self._work:
             self._planned = False
             if not self._waiting:

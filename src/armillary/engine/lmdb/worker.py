@@ -19,7 +19,8 @@ from typing import Any
 
 from armillary.engine.base import Command, Row
 from armillary.engine.lmdb.engine import CREATE, LmdbStore, drop_in_pieces
-from armillary.engine.lmdb.outbox import Defer, Outbox, Turns, receive
+from armillary.engine.lmdb.inbox import Inbox, Loop
+from armillary.engine.lmdb.outbox import Outbox
 from armillary.engine.lmdb.pending import Pending
 from armillary.engine.lmdb.writer_process import WriterAddress, WriterProcess, load_handlers
 from armillary.engine.messages import Codec, Codecs, number_of
@@ -38,8 +39,7 @@ class Link:
         self._waiting: dict[int, tuple[Future[Any], str]] = {}
         self._numbers = itertools.count()
         self.broken = False
-        self._receiver = threading.Thread(target=self._receive, name="answers", daemon=True)
-        self._receiver.start()
+        self._inbox = Inbox(self._connection, "answers", self._answered, self._lost)
 
     def submit(self, space: int, command: Command, *, soon: bool = False) -> Future[Any]:
         future = Pending()
@@ -57,10 +57,13 @@ class Link:
             self._waiting[number] = future, command.name
             # Inside the lock: commands of a space go out in the order of their submits.
             self._outbox.put(message, soon=soon)
+        if not soon:
+            self._inbox.stand_in(future)
         return future
 
-    def defer(self, defer: Defer | None, thread: int) -> None:
-        self._outbox.defer(defer, thread)
+    def serve_loop(self, loop: Loop | None, thread: int) -> None:
+        self._outbox.defer(None if loop is None else loop.call_soon, thread)
+        self._inbox.serve_loop(loop, thread)
 
     def close(self) -> None:
         """Wait for every answer, then let go."""
@@ -71,22 +74,22 @@ class Link:
         with self._lock:
             self.broken = True
         self._outbox.close()
-        # Shut down, not only closed: the receiver sits in a read of this very socket.
+        # Shut down, not only closed: the inbox waits for this very socket.
         shut_down(self._connection)
-        self._receiver.join()
+        self._inbox.close()
         self._connection.close()
 
-    def _receive(self) -> None:
-        while (batch := receive(self._connection)) is not None:
-            frames = list(batch)
-            with self._lock:
-                waiting = [self._waiting.pop(number_of(frame)) for frame in frames]
-            for frame, (future, name) in zip(frames, waiting, strict=True):
-                result, error = self._codecs.read_answer(frame, name)
-                if error is None:
-                    future.set_result(result)
-                else:
-                    future.set_exception(error)
+    def _answered(self, frames: list[bytes]) -> None:
+        with self._lock:
+            waiting = [self._waiting.pop(number_of(frame)) for frame in frames]
+        for frame, (future, name) in zip(frames, waiting, strict=True):
+            result, error = self._codecs.read_answer(frame, name)
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+    def _lost(self) -> None:
         with self._lock:
             self.broken = True
             lost = [future for future, _ in self._waiting.values()]
@@ -122,7 +125,7 @@ class LmdbWorkerEngine(LmdbStore):
         self._writer = writer
         self._link: Link | None = None
         self._linking = threading.Lock()
-        self._defer: tuple[Defer | None, int] = None, 0
+        self._loop: tuple[Loop | None, int] = None, 0
         super().__init__(path, **options)
 
     @property
@@ -140,12 +143,12 @@ class LmdbWorkerEngine(LmdbStore):
         self.refuse_after_fork()
         return self._reach().submit(space, command, soon=True)
 
-    def serve_loop(self, loop: Turns | None) -> None:
+    def serve_loop(self, loop: Loop | None) -> None:
         """The calling thread runs this event loop. None: no more."""
         with self._linking:
-            self._defer = None if loop is None else loop.call_soon, threading.get_ident()
+            self._loop = loop, threading.get_ident()
             if self._link is not None:
-                self._link.defer(*self._defer)
+                self._link.serve_loop(*self._loop)
 
     def run(self, space: int, command: Command) -> Any:
         return self.submit(space, command).result()
@@ -168,7 +171,7 @@ class LmdbWorkerEngine(LmdbStore):
                     self._link = None
                 try:
                     self._link = Link(self._address, self._codecs)
-                    self._link.defer(*self._defer)
+                    self._link.serve_loop(*self._loop)
                 except (OSError, EOFError, multiprocessing.AuthenticationError) as error:
                     raise Unavailable(f"The writer process can't be reached: {error}.") from error
             return self._link

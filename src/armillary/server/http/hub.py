@@ -167,7 +167,7 @@ class Hub:
             self._ended.append((size, done))
             woken = len(self._ended) > 1
         if not woken:
-            self.loop.call_soon_threadsafe(self._end_waits)
+            self.pool.call_soon(self._end_waits)
 
     def _end_waits(self) -> None:
         with self._ended_lock:
@@ -206,7 +206,7 @@ class Hub:
 
     def _told(self, request: Request, begun: Begun, done: Done, future: Future[Any]) -> None:
         """In the thread that knows it first."""
-        self.loop.call_soon_threadsafe(self._finish, request, begun, done)
+        self.pool.call_soon(partial(self._finish, request, begun, done))
 
     def _finish(self, request: Request, begun: Begun, done: Done) -> None:
         try:
