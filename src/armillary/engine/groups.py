@@ -10,7 +10,8 @@ one wake-up and a busy one the throughput of large groups, with no timer to tune
 `run` may `board` those that came while it worked, so that clients who were answered a moment ago
 are back before the commit begins, and one commit serves all of them instead of every other one. If
 the group before had several callers and not as many have come since, it waits for them a little: a
-quarter at most of what that group took, and at most 5 ms. One caller alone never waits.
+quarter at most of what that group took, and at most 5 ms. One caller alone never waits; after
+another one who was alone it may run its command in its own thread (`here`), and wakes no other.
 
 `per_space=False`: one line, commands of all spaces mixed, in submit order (LMDB, which has a single
 writer). `per_space=True`: one line per space, at most one group of a space at a time, several
@@ -92,6 +93,8 @@ class Groups:
         self._idle = idle
         self._idle_after_s = idle_after_s
         self._rested = idle is None  # whether `idle` has nothing to do
+        self._idling = False
+        self._ended_s = 0.0  # of the last group
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
         self._lines: dict[int, deque[Job]] = {}
@@ -116,8 +119,12 @@ class Groups:
         self.add([Job(space, command, future)])
         return future
 
-    def add(self, new: Sequence[Job]) -> None:
-        """All of them are queued, or Unavailable is raised."""
+    def add(self, new: Sequence[Job], *, here: bool = False) -> None:
+        """All of them are queued, or Unavailable is raised. `here`: the calling thread has nothing
+        else to do and may run a command that is alone. For one line of all spaces."""
+        if here and len(new) == 1 and self._may_run_here():
+            self._run_group(ONE_LINE, list(new))
+            return
         with self._lock:
             if self._closing:
                 raise Unavailable("The engine is closed.")
@@ -129,6 +136,18 @@ class Groups:
                 )
             for job in new:
                 self._queue(job)
+
+    def _may_run_here(self) -> bool:
+        """Then the only line is ours, as if its thread had taken a group."""
+        assert not self._per_space
+        with self._lock:
+            if self._lines or self._closing or self._idling or self._answered > 1:
+                return False
+            self._lines[ONE_LINE] = deque()
+            if self._rested and self._idle is not None:
+                self._rested = False
+                self._work.notify()  # so that the thread looks when to do what can wait
+            return True
 
     def take_over(self, jobs: list[Job]) -> None:
         """Jobs of one space that began elsewhere and can't end there."""
@@ -191,27 +210,32 @@ class Groups:
     def _serve(self) -> None:
         while (taken := self._take()) is not None:
             line, group = taken
-            # From here on a caller can't cancel: the command is about to happen.
-            group = [job for job in group if _begins(job)]
-            self._running = group
-            began_s = monotonic()
-            try:
-                if group:
-                    self._run(group.copy())
-            except BaseException as error:  # noqa: BLE001 - handed to the callers, not swallowed
-                settle(group, error)
-            else:
-                settle(group, AssertionError("the engine did not settle this command"))
-            ended_s = monotonic()
-            self._answered = len(group)
-            patience_s = (ended_s - began_s) * self._patience
-            self._patience_s = ended_s + min(patience_s, self._patience_max_s)
-            self._finish(line)
+            self._run_group(line, group)
+
+    def _run_group(self, line: int, group: list[Job]) -> None:
+        # From here on a caller can't cancel: the command is about to happen.
+        group = [job for job in group if _begins(job)]
+        self._running = group
+        began_s = monotonic()
+        try:
+            if group:
+                self._run(group.copy())
+        except BaseException as error:  # noqa: BLE001 - handed to the callers, not swallowed
+            settle(group, error)
+        else:
+            settle(group, AssertionError("the engine did not settle this command"))
+        self._ended_s = ended_s = monotonic()
+        self._answered = len(group)
+        patience_s = (ended_s - began_s) * self._patience
+        self._patience_s = ended_s + min(patience_s, self._patience_max_s)
+        self._finish(line)
 
     def _run_idle(self) -> None:
         """Work that can wait, outside the lock, until there is none or a command has come."""
         assert self._idle is not None
-        more = True
+        if self._lines or monotonic() < self._ended_s + self._idle_after_s:
+            return  # commands run in the threads of their callers
+        more = self._idling = True
         while more and not self._ready and not self._closing:
             self._lock.release()
             try:
@@ -219,6 +243,7 @@ class Groups:
             finally:
                 self._lock.acquire()
         self._rested = not more
+        self._idling = False
 
     def _take(self) -> tuple[int, list[Job]] | None:
         """The next group, waiting for it; None when closed and nothing can become ready again."""

@@ -142,6 +142,65 @@ def test_one_caller_alone_never_waits_for_others() -> None:
     groups.close()
 
 
+def test_a_caller_that_comes_alone_runs_its_command_in_its_own_thread() -> None:
+    threads: list[int] = []
+
+    def run(jobs: list[Job]) -> None:
+        threads.append(threading.get_ident())
+        for job in jobs:
+            job.future.set_result(len(jobs))
+
+    groups = Groups(run)
+    here = threading.get_ident()
+    jobs = [Job(1, COMMAND, Future()) for _ in range(5)]
+    groups.add(jobs[:1], here=True)
+    groups.add(jobs[1:2], here=True)
+    assert threads == [here, here]
+    groups.add(jobs[2:4], here=True)  # two are a group
+    assert jobs[3].future.result(60) == 2  # type: ignore[attr-defined]
+    assert threads[-1] != here
+    groups.add(jobs[4:], here=True)  # others came a moment ago, and will again
+    assert jobs[4].future.result(60) == 1  # type: ignore[attr-defined]
+    assert threads[-1] != here
+    groups.close()
+    with pytest.raises(Unavailable):
+        groups.add([Job(1, COMMAND, Future())], here=True)
+
+
+def test_what_comes_while_a_caller_runs_its_own_command_runs_after_it() -> None:
+    recorder = Recorder()
+    groups = Groups(recorder.run)
+    recorder.gate.clear()
+    first, second = Job(1, COMMAND, Future()), Job(1, COMMAND, Future())
+    caller = threading.Thread(target=groups.add, args=([first],), kwargs={"here": True})
+    caller.start()
+    assert recorder.entered.wait(60)
+    groups.add([second], here=True)  # returns: another one's command is running
+    assert len(recorder.groups) == 1
+    recorder.gate.set()
+    assert second.future.result(60) == 2  # type: ignore[attr-defined]
+    caller.join(60)
+    groups.close()
+
+
+def test_work_that_can_wait_is_done_after_commands_of_their_own_callers() -> None:
+    recorder = Recorder()
+    idle = threading.Event()
+
+    def work() -> bool:
+        idle.set()
+        return False
+
+    groups = Groups(recorder.run, idle=work, idle_after_s=0.01)
+    assert groups.submit(1, COMMAND).result(60) == 1
+    assert idle.wait(60)
+    for _ in range(3):
+        idle.clear()
+        groups.add([Job(1, COMMAND, Future())], here=True)
+        assert idle.wait(60)
+    groups.close()
+
+
 def test_closing_ends_the_wait_for_others() -> None:
     recorder, groups = boarding(patience=1e9, patience_max_s=1e9)
     futures = [recorder.hold(groups), groups.submit(0, COMMAND)]

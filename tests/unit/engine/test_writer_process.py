@@ -149,6 +149,19 @@ def test_a_loop_hears_of_a_dead_writer_once_and_finds_the_next(
     asyncio.run(serve())
 
 
+def hold(worker: LmdbWorkerEngine, pipe: Path) -> list[Future[Any]]:
+    """The writer runs a group until `meeting`. A group of two: one command alone would run in the
+    thread that takes in commands."""
+    loop = Turns()
+    worker.serve_loop(loop)
+    asked = command(("meet", str(pipe))), command(("count", b"held"))
+    sent = [worker.submit_soon(1, one) for one in asked]
+    for end_turn in loop.planned:
+        end_turn()
+    worker.serve_loop(None)
+    return sent
+
+
 def bring(worker: LmdbWorkerEngine, folder: Path) -> list[Future[Any]]:
     """When this returns, what `worker` sent before is in the writer's queue. The second message is
     sent once the first was decoded, so it is received after that, and what came with the first was
@@ -173,11 +186,11 @@ def test_commands_of_several_workers_share_a_commit(
     workers = [open_worker() for _ in range(3)]
     workers[0].create_space(1, first_rows())
     before = workers[0]._environment.lmdb.info()["last_txnid"]
-    first = workers[0].submit(1, command(("meet", str(pipe))))
+    first = hold(workers[0], pipe)
     with meeting(pipe):
         futures = [worker.submit(1, command(("count", b"c"))) for worker in workers * 10]
         marks = [mark for worker in workers for mark in bring(worker, tmp_path)]
-    wait([first, *futures, *marks])
+    wait([*first, *futures, *marks])
     assert sorted(future.result()[0] for future in futures) == list(range(1, 31))
     assert workers[0]._environment.lmdb.info()["last_txnid"] == before + 1
 
@@ -188,7 +201,7 @@ def test_a_killed_writer_fails_what_is_outstanding_at_once(
     worker = open_worker()
     worker.create_space(1, first_rows())
     assert worker.run(1, command(("count", b"c"))) == [1]
-    futures = [worker.submit(1, command(("meet", str(pipe))))]
+    futures = hold(worker, pipe)
     with meeting(pipe):
         futures += [worker.submit(1, command(("count", b"c"))) for _ in range(5)]
         futures += bring(worker, tmp_path)

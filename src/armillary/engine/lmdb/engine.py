@@ -340,9 +340,10 @@ class LmdbEngine(LmdbStore):
         self.refuse_after_fork()
         return self._groups.submit(space, command)
 
-    def add(self, jobs: Sequence[Job]) -> None:
-        """Several commands at once; each is answered by its `future`."""
-        self._groups.add(jobs)
+    def add(self, jobs: Sequence[Job], *, here: bool = False) -> None:
+        """Several commands at once; each is answered by its `future`. `here`: one that is alone may
+        run in this thread."""
+        self._groups.add(jobs, here=here)
 
     def run(self, space: int, command: Command) -> Any:
         return self.submit(space, command).result()

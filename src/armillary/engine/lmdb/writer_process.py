@@ -197,7 +197,7 @@ class Desks:
             number, space, command = self._codecs.read_command(frame)
             jobs.append(Job(space, command, Answer(outbox, self._codecs, number, command.name)))
         try:
-            self._engine.add(jobs)
+            self._engine.add(jobs, here=True)
         except Unavailable as error:
             for job in jobs:
                 job.future.set_exception(error)
