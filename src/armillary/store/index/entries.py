@@ -94,6 +94,15 @@ def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
     return Entries(ix, cx, ux, leaves, shape, stamps, others)
 
 
+def walk_item(plan: IndexPlan, item: dict[str, JSON]) -> tuple[list[bytes], list[bytes]]:
+    """(range entries, hashes of their paths), both as often as they are met."""
+    ix: list[bytes] = []
+    hashes: list[bytes] = []
+    if item and not plan.root.barren:
+        WALKS.get(plan.model.name, walk_model)(plan, plan.root, item, ix, hashes)
+    return ix, hashes
+
+
 def paths_of(plan: IndexPlan, entries: Entries) -> frozenset[bytes]:
     """The hashes of the included paths that an item has, `_ts` among them: each entry has its own
     behind its kind."""

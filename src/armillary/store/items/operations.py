@@ -251,8 +251,7 @@ def _overwrite(work: Work, key: Key, op: Op, live: Found) -> Done:
             gone[holder.rid] = holder
     for rival in gone.values():
         work.remove_item(rival, work.indexed(rival), expired=True)
-    was = work.indexed(live)
-    new, now = work.replace_item(key, op, live, was)
+    new, was, now = work.replace_item(key, op, live)
     removed, added = changed_leaves(was.entries, now.entries)
     return Done(
         "replaced",

@@ -31,6 +31,7 @@ from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
 from armillary.engine.base import Writer
 from armillary.errors import ContainerFull, Fenced, PartitionKeyCollision, PartitionKeyFull
 from armillary.store.feed.log import log_put, log_remove
+from armillary.store.index.differences import differences
 from armillary.store.index.entries import Entries, IndexPlan, paths_of, stamp
 from armillary.store.index.kinds.registry import changed_indexes
 from armillary.store.index.plan_cache import entries_of, plan_of
@@ -229,7 +230,9 @@ class Work:
             self._shapes[shape] = counted[0] + 1, counted[1]
         return text, shown, entries.leaves
 
-    def replace_item(self, key: Key, op: Op, old: Found, was: Indexed) -> tuple[Found, Indexed]:
+    def replace_item(self, key: Key, op: Op, old: Found) -> tuple[Found, Indexed, Indexed]:
+        """The new item, and what the old and the new one have in the indexes, at least where they
+        differ."""
         tx, meta, context = self.tx, self.meta, self.context
         assert op.entries is not None
         rid = old.rid
@@ -252,7 +255,7 @@ class Work:
         name = item_rid(context.container, int.from_bytes(rid, "big"))
         link = f"{context.self_prefix}{name}/"
         new = Found(rid, header, finish_json(op.text, name, link, etag_text(etag), self.ts))
-        now = index_rows(self.plan, op.entries, rid, header)
+        was, now = self._indexed_both(op, old, header)
         self._check_size(key, len(new.text) + now.size_bytes - (len(old.text) + was.size_bytes))
 
         rows = {layout.DOC + rid: pack_header(header) + new.text}
@@ -262,7 +265,18 @@ class Work:
         self._move_index_rows(was, now, rows)
         log_put(tx, self._keeps_versions, meta, rid, header, old.header, old.text)
         self._count(key, old, was, new, now)
-        return new, now
+        return new, was, now
+
+    def _indexed_both(self, op: Op, old: Found, header: Header) -> tuple[Indexed, Indexed]:
+        """Of an item and of its next version, without what is the same in both."""
+        assert op.entries is not None
+        plan, rid = self.plan, old.rid
+        if old.header.policy_version == header.policy_version:
+            differ = differences(plan, old.text, op.text, op.entries)
+            if differ is not None:
+                was, now = differ
+                return index_rows(plan, was, rid, old.header), index_rows(plan, now, rid, header)
+        return self.indexed(old), index_rows(plan, op.entries, rid, header)
 
     def remove_item(self, old: Found, was: Indexed, *, expired: bool = False) -> None:
         tx, epk_key = self.tx, old.header.epk
