@@ -35,7 +35,7 @@ from armillary.values import JSON, UNDEFINED
 
 UNDEFINED_CODE: Final = 1
 SHARED_END: Final = b"\x00\x03"
-_ESCAPED: Final = b"\x00\xff"
+ESCAPED: Final = b"\x00\xff"
 
 
 class Scalar(NamedTuple):
@@ -98,7 +98,7 @@ class FramedModel:
     def split_term(self, data: bytes, offset: int = 0) -> tuple[JSON | Whole | Partial, int]:
         code = data[offset]
         end = _end_of_payload(data, offset + 1)
-        payload = data[offset + 1 : end].replace(_ESCAPED, b"\x00")
+        payload = data[offset + 1 : end].replace(ESCAPED, b"\x00")
         after = end + 2
         mark = data[end:after]
         if mark == CUT_END:
@@ -129,7 +129,7 @@ class FramedModel:
     def neighbours(self, value: JSON) -> Range:
         code, payload, _ = self.scalar(value)
         if len(payload) > TERM_CUT_BYTES:
-            start = bytes((code,)) + payload[:TERM_CUT_BYTES].replace(b"\x00", _ESCAPED)
+            start = bytes((code,)) + payload[:TERM_CUT_BYTES].replace(b"\x00", ESCAPED)
             return start + CUT_END, start + SHARED_END
         found = self.term(value)
         return found, found[:-1] + bytes((found[-1] + 1,))  # behind every key that begins with it
@@ -162,9 +162,9 @@ class FramedModel:
 def _framed(code: int, payload: bytes, exact: bool, cut: int) -> bytes:
     head = bytes((code,))
     if len(payload) <= cut:
-        return head + payload.replace(b"\x00", _ESCAPED) + (WHOLE_END if exact else SHARED_END)
+        return head + payload.replace(b"\x00", ESCAPED) + (WHOLE_END if exact else SHARED_END)
     digest = blake2b(payload, digest_size=DIGEST_BYTES).digest()
-    return head + payload[:cut].replace(b"\x00", _ESCAPED) + CUT_END + digest
+    return head + payload[:cut].replace(b"\x00", ESCAPED) + CUT_END + digest
 
 
 def _end_of_payload(data: bytes, start: int) -> int:

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from armillary.encoding.edm import values as edm
 from armillary.encoding.edm.values import TYPE, VALUE
-from armillary.encoding.framed_model import UNDEFINED_CODE, FramedModel, Scalar
+from armillary.encoding.framed_model import ESCAPED, UNDEFINED_CODE, FramedModel, Scalar
 from armillary.encoding.partition_key import Component
 from armillary.encoding.terms import WHOLE_END, cesu8, number_bytes
 from armillary.errors import BadInput
@@ -139,6 +139,18 @@ def _tagged_scalar(value: dict[str, Any]) -> Scalar | None:
         return None
 
 
+def number_term(kind: JSON, value: JSON) -> bytes | None:
+    """The term of a plain Int32 or Double. None: it is something else. HOT."""
+    if type(kind) is not int:
+        return None
+    if type(value) is int:
+        if kind != edm.INT32 or not edm.INT32_MIN <= value <= edm.INT32_MAX:
+            return None
+    elif type(value) is not float or kind != edm.DOUBLE or value != value:
+        return None
+    return NUMBER_HEAD + number_bytes(value).replace(b"\x00", ESCAPED) + WHOLE_END
+
+
 def _number(value: int | float) -> Scalar:
     if type(value) is float:
         return Scalar(NUMBER_CODE, number_bytes(value))
@@ -211,6 +223,7 @@ _SCALARS: Final = {
 _PLAIN: Final = {edm.STRING: str, edm.BOOLEAN: bool, edm.DOUBLE: float}
 _OWN_NAMES: Final = edm.RESERVED | {edm.PARTITION_KEY, edm.ROW_KEY}
 STRING_HEAD: Final = bytes((STRING_CODE,))
+NUMBER_HEAD: Final = bytes((NUMBER_CODE,))
 _TYPES: Final = tuple(_SCALARS)  # asked with values that may not hash
 
 EDM_MODEL: Final = EdmModel()

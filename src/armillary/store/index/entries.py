@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from armillary.encoding.edm.model import EDM_MODEL, STRING_HEAD
+from armillary.encoding.edm.model import EDM_MODEL, STRING_HEAD, number_term
 from armillary.encoding.edm.values import STRING, TYPE, VALUE
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.terms import DOUBLE, WHOLE_END, number_bytes, string_term, term
@@ -157,24 +157,30 @@ def walk_model(
 def _walk_entity(
     plan: IndexPlan, node: Node, item: dict[str, JSON], keys: list[bytes], hashes: list[bytes]
 ) -> int:
-    """`walk_model` for entities of tables, which are flat, with the terms of short texts inlined.
-    HOT: once per property of a written entity."""
+    """`walk_model` for entities of tables, which are flat, with the terms of short texts inlined
+    and those of plain numbers without steps between. HOT: once per property of an entity."""
     bare = 0
     children, term_of = node.children, EDM_MODEL.term
     for name, value in item.items():
         child = children.get(name)
         if child is None:
             child = plan.child(node, name)
+        text = value
         if type(value) is dict:
-            text = value.get(VALUE) if len(value) == 2 and value.get(TYPE) == STRING else None
-            if text is None and not EDM_MODEL.is_scalar(value):  # what another API left
-                bare += walk_model(plan, node, {name: value}, keys, hashes)
-                continue
+            kind, text = (value.get(TYPE), value.get(VALUE)) if len(value) == 2 else (None, None)
+            if kind != STRING:
+                number = number_term(kind, text) if child.included else None
+                if number is not None:
+                    hashes.append(child.hash)
+                    keys.append(child.prefix + number)
+                    continue
+                if not EDM_MODEL.is_scalar(value):  # what another API left
+                    bare += walk_model(plan, node, {name: value}, keys, hashes)
+                    continue
+                text = None
         elif type(value) is list:
             bare += walk_model(plan, node, {name: value}, keys, hashes)
             continue
-        else:
-            text = value
         if not child.included:
             continue
         hashes.append(child.hash)

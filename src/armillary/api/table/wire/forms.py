@@ -62,6 +62,18 @@ def _checked_name(name: str) -> str:
     return stored_name(name)
 
 
+@lru_cache(maxsize=1024)
+def _annotation_of(name: str, is_storage: bool) -> str | None:
+    """The member that says the type of this one. None: it is no property of the user."""
+    if "@" in name or "." in name:
+        if name.endswith(ANNOTATION) or name.startswith("odata."):
+            return None
+        raise refused("property name", name)
+    if name == "Timestamp" or name in KEYS or (not is_storage and name in DROPPED_COSMOS):
+        return None
+    return name + ANNOTATION
+
+
 # --- from the wire ------------------------------------------------------------------------------
 
 
@@ -81,24 +93,22 @@ def read_entity(body: bytes, flavour: Flavour) -> Entity:
         raise refused("entity size", f"{flavour.entity_bytes_max // limits.MB}MB")
     sent = parse_json(body)
     properties: dict[str, Tagged] = {}
-    get = sent.get
+    get, is_storage = sent.get, flavour.is_storage
     for name, value in sent.items():
-        if "@" in name or "." in name:
-            if name.endswith(ANNOTATION) or name.startswith("odata."):
-                continue
-            raise refused("property name", name)
-        if value is None or name == "Timestamp" or name in KEYS:
-            continue
-        if not flavour.is_storage and name in DROPPED_COSMOS:
+        annotation = _annotation_of(name, is_storage)
+        if annotation is None or value is None:
             continue
         stored = _checked_name(name)
-        kind = get(name + ANNOTATION)
+        kind = get(annotation)
+        if kind is None and type(value) is str and not is_storage:
+            properties[stored] = {TYPE: edm.STRING, VALUE: value}
+            continue
         try:
             found = _untyped(value, flavour) if kind is None else _typed(kind, value, flavour)
         except (ValueError, OverflowError) as error:
             raise refused("input", hint=f"The property '{name}': {error}.") from error
         if found is not None:
-            if flavour.is_storage:
+            if is_storage:
                 _check_size(found)
             properties[stored] = found
     if len(properties) > flavour.properties_max:
