@@ -10,6 +10,8 @@ import pytest
 from tests.support.raw_http import Answers, get, post
 from tests.unit.server.conftest import Running, Start
 
+from armillary.server.http.connection import Connection
+
 
 def until(wanted: object, look: object, seconds: float = 60.0) -> None:
     """Wait until `look()` is `wanted`."""
@@ -28,7 +30,9 @@ def ask(server: Running, request: bytes) -> tuple[int, bytes]:
 
 
 def is_amid_a_request(server: Running) -> bool:
-    return any(guest._reader.in_request for guest in list(server.hub.pool.peers))  # type: ignore[attr-defined]
+    """A client that has only just come is a handshake, and no connection yet."""
+    peers = list(server.hub.pool.peers)
+    return any(peer._reader.in_request for peer in peers if isinstance(peer, Connection))
 
 
 # --- framing ------------------------------------------------------------------------------------
