@@ -18,6 +18,9 @@ class EchoSession:
     def busy(self) -> bool:
         return bool(self._rest)
 
+    def at_once(self, data: bytes) -> bytes | None:
+        return None
+
     def receive(self, data: bytes) -> Sequence[Event]:
         *lines, self._rest = (self._rest + data).split(b"\n")
         return [self._event(line) for line in lines]

@@ -73,6 +73,9 @@ class Wire:
 
     def send(self, data: bytes) -> bytes:
         """What comes back; b"" and `closed` after a hang-up."""
+        at_once = self.session.at_once(data)
+        if at_once is not None:
+            return at_once
         found: list[bytes] = []
         self.open = run_events(self.session.receive(data), found.append)
         return b"".join(found)

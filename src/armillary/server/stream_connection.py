@@ -92,9 +92,21 @@ class StreamConnection(asyncio.Protocol):
         self._pool.leave(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._session is None or self._hanging_up:
+        session = self._session
+        if session is None or self._hanging_up:
             return
-        self._take(self._guarded(partial(self._session.receive, data)))
+        if self._running is None and not self._events and not self._writing_paused:
+            try:
+                answer = session.at_once(data)
+            except Exception:
+                log.exception("a bug: a session of %s", type(session).__name__)
+                self._hang_up()
+                return
+            if answer is not None:
+                self._write(answer)
+                self._pump()
+                return
+        self._take(self._guarded(partial(session.receive, data)))
 
     def eof_received(self) -> bool:
         return False

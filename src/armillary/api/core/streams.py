@@ -88,6 +88,11 @@ class Peer:
 class Session(Protocol):
     """One client. Never raises for anything a client can send."""
 
+    def at_once(self, data: bytes) -> bytes | None:
+        """Asked before `receive` while nothing is under way: the answer to all of it, if that takes
+        microseconds and waits for nothing. None: nothing has happened."""
+        ...
+
     def receive(self, data: bytes) -> Sequence[Event]:
         """On the event loop, so it takes apart and no more."""
         ...

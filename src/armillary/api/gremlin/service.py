@@ -115,6 +115,9 @@ class GremlinSession:
     def busy(self) -> bool:
         return self._socket.busy or self._challenged is not None
 
+    def at_once(self, data: bytes) -> bytes | None:
+        return None
+
     def receive(self, data: bytes) -> Sequence[Event]:
         self._heard_at = monotonic()
         messages, out = self._socket.receive(data)

@@ -1,5 +1,5 @@
 """One client: bytes in, events out. Frames are taken apart here; commands run in threads, point
-finds and single inserts on the event loop (`hot`)."""
+finds and single inserts on the event loop (`fast/`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from armillary.api.core.streams import Answer, Event, Hangup, Peer, Send, Work
+from armillary.api.core.streams import Answer, Event, Hangup, Peer, Quick, Send, Work
 from armillary.api.mongo.call import Client
 from armillary.api.mongo.commands.table import INLINE
 from armillary.api.mongo.errors import MongoError
-from armillary.api.mongo.hot import hot_event
-from armillary.api.mongo.wire.frames import Frame, FrameReader, ProtocolError
+from armillary.api.mongo.fast.finds import Finds
+from armillary.api.mongo.fast.inserts import insert_event
+from armillary.api.mongo.wire.frames import Frame, FrameReader, ProtocolError, pack
 from armillary.api.mongo.wire.messages import Request, parse, reply_bytes
 from armillary.errors import BadInput
 
@@ -26,11 +27,17 @@ class MongoSession:
         self._client = Client(peer, number)
         self._frames = FrameReader()
         self._replies = itertools.count(1)
+        self._finds = Finds(service, self._client, self._replies)
         self._ended = False
 
     @property
     def busy(self) -> bool:
         return self._frames.has_part
+
+    def at_once(self, data: bytes) -> bytes | None:
+        if self._ended or self._frames.has_part:
+            return None
+        return self._finds.answer(data)
 
     def receive(self, data: bytes) -> Sequence[Event]:
         if self._ended:
@@ -73,7 +80,10 @@ class MongoSession:
         if request.name in INLINE and request.wants_reply:
             return Answer(self._reply(request))
         work = Work(lambda send: self._run(request, send), len(frame.body))
-        return hot_event(self._service, self._client, request, work, self._replies) or work
+        if request.name == "find" and self._finds.learn(request):
+            data = pack(frame.request_id, 0, frame.opcode, frame.body)
+            return Quick(lambda: self._finds.answer(data), work)
+        return insert_event(self._service, self._client, request, work, self._replies) or work
 
     def _run(self, request: Request, send: Send) -> None:
         data = self._reply(request)

@@ -7,13 +7,12 @@ import zlib
 from typing import Any
 
 import pytest
-from bson import Decimal128, Int64, Timestamp
+from bson import Decimal128, Int64
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.mongo import Wire, message
 
 from armillary.api.mongo.wire.frames import OP_COMPRESSED, OP_MSG, OP_QUERY, FrameReader, pack
-from armillary.api.mongo.wire.messages import single_batch
 from armillary.encoding.bson.values import decode, encode
 
 
@@ -133,12 +132,3 @@ def test_a_limit_and_a_skip_beyond_any_list_are_answered() -> None:
     found = wire.run(asked | {"skip": 1})["cursor"]["firstBatch"]
     assert [one["_id"] for one in found] == [2]
     assert wire.run(asked | {"limit": Decimal128("9E+30"), "skip": 0})["ok"] in (0.0, 1.0)
-
-
-@given(st.binary(max_size=30), st.text(max_size=10).filter(lambda text: "\0" not in text))
-def test_the_reply_to_a_point_find_is_the_encoded_one(data: bytes, name: str) -> None:
-    document = {"_id": 1, "data": data}
-    cursor = {"firstBatch": [document], "id": Int64(0), "ns": f"db.{name}"}
-    more = {"operationTime": Timestamp(5, 1)}
-    wanted = encode({"cursor": cursor, "ok": 1.0, **more})
-    assert single_batch(encode(document), f"db.{name}".encode(), encode(more)[4:-1]) == wanted

@@ -246,25 +246,3 @@ def raw_reply(request: Request, document: bytes, reply_id: int) -> bytes:
     head = _COMPRESSED.pack(OP_MSG, len(body), request.compressor)
     packed = head + _PACK[request.compressor](body)
     return pack(reply_id, request.request_id, OP_COMPRESSED, packed)
-
-
-# --- the reply to a find of one document ----------------------------------------------------------
-
-_CURSOR: Final = b"\x03cursor\x00"
-_BATCH: Final = b"\x04firstBatch\x00"
-_FIRST: Final = b"\x030\x00"
-_NO_MORE: Final = b"\x00\x12id\x00" + bytes(8) + b"\x02ns\x00"
-_DONE: Final = b"\x01ok\x00" + struct.pack("<d", 1.0)
-
-
-def single_batch(document: bytes, namespace: bytes, more: bytes) -> bytes:
-    """{cursor: {firstBatch: [document], id: 0, ns: namespace}, ok: 1.0, …more}, put together of
-    bytes. `more` has elements. HOT: once per point find; tests compare it with `encode`."""
-    array = 4 + len(_FIRST) + len(document) + 1
-    text = _INT32.pack(len(namespace) + 1) + namespace
-    inner = 4 + len(_BATCH) + array - 1 + len(_NO_MORE) + len(text) + 2
-    whole = 4 + len(_CURSOR) + inner + len(_DONE) + len(more) + 1
-    return b"".join((
-        _INT32.pack(whole), _CURSOR, _INT32.pack(inner), _BATCH, _INT32.pack(array), _FIRST,
-        document, _NO_MORE, text, b"\x00\x00", _DONE, more, b"\x00",
-    ))  # fmt: skip

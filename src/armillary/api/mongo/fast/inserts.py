@@ -1,5 +1,5 @@
-"""What is answered on the event loop: a find of one document by `_id` (and shard key), and an
-insert of one document on its way to the writer.
+"""An insert of one document, sent to the writer from the event loop: what `commands/inserting.py`
+does, without a thread that waits.
 
 Every doubt (another argument, a transaction, a collection that nobody has asked for yet, a fault
 that a test set) gives None, and the command runs in a thread, which is the reference.
@@ -11,42 +11,24 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 from bson.int64 import Int64
-from bson.objectid import ObjectId
 
-from armillary.api.core.streams import Begun, Event, Quick, Work
+from armillary.api.core.streams import Begun, Event, Work
 from armillary.api.mongo.call import Client
 from armillary.api.mongo.commands.inserting import prepared_document
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.writes import Statement, recording, writing
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.request_lines import log_command
-from armillary.api.mongo.wire.messages import Request, raw_reply, reply_bytes, single_batch
-from armillary.encoding.bson.stored import from_item, item_id
-from armillary.encoding.bson.values import Document, decode_exactly, encode
-from armillary.encoding.partition_key import KeyValues
+from armillary.api.mongo.wire.messages import Request, reply_bytes
+from armillary.encoding.bson.values import Document, decode_exactly
 from armillary.errors import DbError
-from armillary.partition.request_units import read_ru
 from armillary.store.items.requests import Failed
 from armillary.store.items.sent_batches import finish_batch, start_batch
 
 if TYPE_CHECKING:
     from armillary.api.mongo.service import Service
 
-FIND: Final = frozenset(
-    [
-        "find",
-        "filter",
-        "limit",
-        "singleBatch",
-        "lsid",
-        "$db",
-        "$readPreference",
-        "$clusterTime",
-        "batchSize",
-    ]
-)
 INSERT: Final = frozenset(
     [
         "insert",
@@ -59,27 +41,22 @@ INSERT: Final = frozenset(
         "documents",
     ]
 )
-_IDS: Final = (ObjectId, str, int, Int64)
+PLAIN: Final[dict[str, tuple[type, ...]]] = {"ordered": (bool,), "txnNumber": (int, Int64)}
 
 
-def hot_event(
+def insert_event(
     service: Service, client: Client, request: Request, work: Work, replies: Iterator[int]
 ) -> Event | None:
-    name = request.name
-    if name not in ("find", "insert") or not request.wants_reply or request.legacy:
+    if request.name != "insert" or not request.wants_reply or request.legacy:
         return None
-    if client.may_write is None and service.settings.require_login:
+    if not client.may_write and (client.may_write is False or service.settings.require_login):
         return None
     if not service.gateway.settings.quick_reads or service.gateway.shared.faults():
         return None
     try:
-        if name == "find":
-            return _find(service, client, request, work, replies)
-        if client.may_write is not False:
-            return _insert(service, client, request, work, replies)
+        return _insert(service, client, request, work, replies)
     except (DbError, MongoError, KeyError, TypeError, ValueError, OverflowError):
-        pass  # whatever it is, the thread says it properly
-    return None
+        return None  # whatever it is, the thread says it properly
 
 
 def _known(service: Service, request: Request) -> Collection | None:
@@ -87,48 +64,6 @@ def _known(service: Service, request: Request) -> Collection | None:
     if not isinstance(value, str):
         return None
     return service.collections.known(request.database, value)
-
-
-# --- find -----------------------------------------------------------------------------------------
-
-
-def _find(
-    service: Service, client: Client, request: Request, work: Work, replies: Iterator[int]
-) -> Event | None:
-    command = request.command
-    query = command.get("filter")
-    if not isinstance(query, dict) or not command.keys() <= FIND:
-        return None
-    if type(query.get("_id")) not in _IDS or len(query) > 2:
-        return None
-    if any(type(one) not in _IDS for one in query.values()):
-        return None
-    collection = _known(service, request)
-    if collection is None:
-        return None
-    key: KeyValues = ()
-    if collection.shard is not None:
-        path = ".".join(collection.shard)
-        if path not in query:
-            return None
-        key = collection.key_values(query[path])
-    elif len(query) == 2:
-        return None
-    item = item_id(query["_id"])
-    namespace = collection.namespace.encode()
-
-    def run() -> bytes | None:
-        started = time.perf_counter()
-        try:
-            stored = collection.store.read(item, key)
-        except DbError:
-            return None  # not there, moved, throttled: the thread says which
-        data = encode(from_item(orjson.loads(stored.text)))
-        _note(service, client, request, read_ru(stored.body_bytes), started)
-        more = service.time_elements() if "lsid" in command else b""
-        return raw_reply(request, single_batch(data, namespace, more), next(replies))
-
-    return Quick(run, work)
 
 
 def _note(
@@ -140,14 +75,13 @@ def _note(
         log_command(request, 0, charge_ru, elapsed_ms)
 
 
-# --- insert ---------------------------------------------------------------------------------------
-
-
 def _insert(
     service: Service, client: Client, request: Request, work: Work, replies: Iterator[int]
 ) -> Event | None:
     command = request.command
     if not command.keys() <= INSERT or not service.engine.never_waits:
+        return None
+    if not all(type(command[one]) in kinds for one, kinds in PLAIN.items() if one in command):
         return None
     raw = request.arrays.get("documents")
     if raw is None or len(raw) != 1 or service.settings.strict:
