@@ -1,13 +1,13 @@
-"""Finds that look like one before, recognised whole: one regular expression instead of a decoder.
+r"""Finds that look like one before, recognised whole: one regular expression instead of a decoder.
 
-    a command      {find: "people", filter: {_id: 7, region: "eu"}, limit: 1, lsid: {id: …}, $db: …}
-    its template   \x02find\0…people\0\x03filter\0…\x10_id\0(....)\x02region\0(....)([^\0]*)\0\x10limit…
+    a command      {find: "people", filter: {_id: 7, region: "eu"}, limit: 1, lsid: {id: …}, …}
+    its template   \x02find\0…\x03filter\0…\x10_id\0(....)\x02region\0(....)([^\0]*)\0\x10limit…
 
-A driver sends the same fields in the same order for ever; what changes are the values of the filter,
-the session and the cluster time. So the first command of a kind is decoded as any other
+A driver sends the same fields in the same order for ever; what changes are the values of the
+filter, the session and the cluster time. So the first command of a kind is decoded as any other
 (`wire/messages.py`), and a template is made of it by encoding it again, field by field: a group for
-each value of the filter, any bytes for the session and the time, everything else word for word. What
-differs by one byte takes the general path. A template accepts less than the decoder does, and
+each value of the filter, any bytes for the session and the time, everything else word for word.
+What differs by one byte takes the general path. A template accepts less than the decoder does, and
 tests/property/test_mongo_fast.py compares them.
 """
 
@@ -127,4 +127,4 @@ def _field(name: str, value: Any) -> bytes | None:
 def is_message(data: bytes) -> bool:
     """One whole message, not compressed."""
     length, _, _, opcode = HEADER.unpack_from(data)
-    return opcode == OP_MSG and length == len(data)
+    return bool(opcode == OP_MSG and length == len(data))
