@@ -4,8 +4,8 @@ from armillary.engine.base import Handler
 from armillary.engine.messages import Codec
 from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
-from armillary.store.items import operations, script_writes
-from armillary.store.items.requests import Context, Done, Key, Op, Refusal
+from armillary.store.items import atomic, operations, script_writes
+from armillary.store.items.requests import Context, Done, Failed, Key, Op, Refusal
 from armillary.store.migration import records as rekey_records
 from armillary.store.moves import handlers as moving
 from armillary.store.moves import records as move_records
@@ -19,6 +19,7 @@ HANDLERS: dict[str, Handler] = {
     **leasing.HANDLERS,
     **bills.HANDLERS,
     **operations.HANDLERS,
+    **atomic.HANDLERS,
     **upkeep.HANDLERS,
     **move_records.HANDLERS,
     **moving.HANDLERS,
@@ -42,5 +43,6 @@ CODECS: dict[str, Codec] = {
         Context,
     ),
     operations.WRITE: Codec(tuple[Key, list[Op]], Done, Context),
+    atomic.ATOMIC: Codec(tuple[Key, list[Op]], tuple[list[Done], Failed | None], Context),
     script_writes.COMMIT: Codec(script_writes.Commit, list[Done]),
 }

@@ -36,6 +36,8 @@ from armillary.values import JSON, UNDEFINED
 ID_INDEX: Final[Document] = {"v": 2, "key": {"_id": 1}, "name": "_id_"}
 UNIQUE: Final = "$unique"
 TTL_ON: Final = -1
+UNASKED: Final = ('/"_etag"/?', "/id/?", '/"_ts"/?')
+"""Members of the store that no filter of a client names: they have no entries."""
 
 Filter = Callable[[Any], bool]
 
@@ -200,7 +202,7 @@ def collection_definition(
         "indexingMode": "consistent",
         "automatic": True,
         "includedPaths": [{"path": one} for one in included],
-        "excludedPaths": [*excluded, {"path": '/"_etag"/?'}],
+        "excludedPaths": [*excluded, *({"path": one} for one in UNASKED)],
     }
     if composites:
         policy["compositeIndexes"] = composites

@@ -169,8 +169,10 @@ def compile_index(
     root = Node(ROOT_HASH, _rules(policy), inherited=False)
     for name in SYSTEM_PROPERTIES:
         root.children[name] = Node(path_hash((name,)), None, inherited=False)
+    kept = _always(policy, model) if indexed else ()
     if indexed:
         root.barren = False
+    if "id" in kept:
         root.children["id"] = Node(path_hash(("id",)), Rule(scalar=True), inherited=False)
     return IndexPlan(
         root=root,
@@ -179,11 +181,20 @@ def compile_index(
             for number, paths in enumerate(policy.composites)
         ),
         unique_keys=unique_keys,
-        ts_prefix=layout.IX + path_hash(_TS) if indexed else None,
+        ts_prefix=layout.IX + path_hash(_TS) if "_ts" in kept else None,
         model=model,
         nodes=len(root.children),
         others=compile_others(policy.document, others) if indexed and others else (),
     )
+
+
+def _always(policy: IndexPolicy, model: ValueModel) -> set[str]:
+    """What is indexed whatever a policy includes. Documents of MongoDB are found by `_id`: where
+    the policy of their container names `id` and `_ts` as excluded, they have no entries."""
+    always = {"id", "_ts"}
+    if model.name != "bson":
+        return always
+    return always - {one.segments[0] for one in policy.excluded if len(one.segments) == 1}
 
 
 def _rules(policy: IndexPolicy) -> Rule:

@@ -292,7 +292,7 @@ def _etag(found: Found) -> str:
 # --- what an engine with round trips can fetch ahead --------------------------------------------
 
 
-def _keys(data: tuple[Context, Key, Sequence[Op]]) -> list[bytes]:
+def keys_of(data: tuple[Context, Key, Sequence[Op]]) -> list[bytes]:
     _, key, ops = data
     keys = [layout.META, layout.LP + key.epk_key]
     for op in ops:
@@ -302,7 +302,7 @@ def _keys(data: tuple[Context, Key, Sequence[Op]]) -> list[bytes]:
     return keys
 
 
-def _vias(data: tuple[Context, Key, Sequence[Op]]) -> list[Row]:
+def vias_of(data: tuple[Context, Key, Sequence[Op]]) -> list[Row]:
     _, key, ops = data
     parts = {part for op in ops for part in (op.id_part, op.new_id_part) if part}
     return [(layout.ID + key.epk_key + part, layout.DOC) for part in parts]
@@ -310,18 +310,18 @@ def _vias(data: tuple[Context, Key, Sequence[Op]]) -> list[Row]:
 
 def _bulk_keys(data: BulkData) -> list[bytes]:
     context, pairs, _ = data
-    return [wanted for key, op in pairs for wanted in _keys((context, key, [op]))]
+    return [wanted for key, op in pairs for wanted in keys_of((context, key, [op]))]
 
 
 def _bulk_vias(data: BulkData) -> list[Row]:
     context, pairs, _ = data
-    return [wanted for key, op in pairs for wanted in _vias((context, key, [op]))]
+    return [wanted for key, op in pairs for wanted in vias_of((context, key, [op]))]
 
 
 # --- what may run on a full store -----------------------------------------------------------------
 
 
-def _only_deletes(data: tuple[Context, Key, Sequence[Op]]) -> bool:
+def only_deletes(data: tuple[Context, Key, Sequence[Op]]) -> bool:
     return all(op.kind == "delete" for op in data[2])
 
 
@@ -331,6 +331,6 @@ def _bulk_only_deletes(data: BulkData) -> bool:
 
 HANDLERS: dict[str, Handler] = {
     BULK: Handler(run_bulk, _bulk_keys, _bulk_vias, _bulk_only_deletes),
-    WRITE: Handler(run_one, _keys, _vias, _only_deletes, run_writes),
-    "items.batch": Handler(run_batch, _keys, _vias, _only_deletes),
+    WRITE: Handler(run_one, keys_of, vias_of, only_deletes, run_writes),
+    "items.batch": Handler(run_batch, keys_of, vias_of, only_deletes),
 }

@@ -1,7 +1,7 @@
 """Batches on their way to the writer: as `ContainerStore.batch`, without waiting, and without the
-bounds that a request over HTTP has.
+bounds that a request over HTTP has. What was written does not come back.
 
-    operations ─▶ prepared ─▶ one command to the owner's space ─▶ SentBatch ─▶ results, or Failed
+    operations ─▶ prepared ─▶ one command to the owner's space ─▶ SentBatch ─▶ its charge, or Failed
 
 Several may be under way at once, each for its own logical partition.
 """
@@ -18,9 +18,10 @@ from armillary.engine.base import Command, SpaceGone
 from armillary.errors import Fenced, Stale
 from armillary.partition.ranges import Range
 from armillary.store.catalog.state import ContainerState
+from armillary.store.items.atomic import ATOMIC
 from armillary.store.items.containers import ContainerStore, Submit, key_in
 from armillary.store.items.preparation import Operation, prepare
-from armillary.store.items.requests import Done, Failed, Key
+from armillary.store.items.requests import Failed, Key
 from armillary.store.throughput.gate import Gate
 
 _NO_CHANCE: Final = Random(0)  # only synthetic keys draw
@@ -55,25 +56,26 @@ def _send(
     gate = Gate(store.meter, state, owner, key.json, "batch", store.profile)
     gate.admit()
     data = (store.context(state, owner), key, ops)
-    command = Command("items.batch", data)
-    return SentBatch((submit or store.engine.submit)(owner.space, command), gate)
+    return SentBatch((submit or store.engine.submit)(owner.space, Command(ATOMIC, data)), gate)
 
 
-def finish_batch(sent: SentBatch) -> list[Done] | Failed | None:
-    """None: the range has moved and nothing has happened; run it again."""
+def finish_batch(sent: SentBatch) -> float | Failed | None:
+    """What it cost. None: the range has moved and nothing has happened; run it again."""
     try:
-        result: list[Done] | Failed = sent.future.result()
+        return _answer(sent)
     except (Fenced, SpaceGone, Stale):
         return None
-    return result if isinstance(result, Failed) else sent.gate.passed_all(result)
+
+
+def _answer(sent: SentBatch) -> float | Failed:
+    done, failed = sent.future.result()
+    return sent.gate.passed_unread(done) if failed is None else failed
 
 
 def run_batch(
     store: ContainerStore, operations: Sequence[Operation], key: KeyValues
-) -> list[Done] | Failed:
-    def attempt(state: ContainerState, owner: Range, made: Key) -> list[Done] | Failed:
-        sent = _send(store, state, owner, made, operations, key, None)
-        result: list[Done] | Failed = sent.future.result()
-        return result if isinstance(result, Failed) else sent.gate.passed_all(result)
+) -> float | Failed:
+    def attempt(state: ContainerState, owner: Range, made: Key) -> float | Failed:
+        return _answer(_send(store, state, owner, made, operations, key, None))
 
     return store.retrying_key(key, attempt)

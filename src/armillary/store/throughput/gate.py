@@ -47,6 +47,12 @@ class Gate:
         self.charge(sum(done.charge_ru for done in priced))
         return priced
 
+    def passed_unread(self, all_done: list[Done]) -> float:
+        """The same when nobody looks at what each of them did: what all of them cost."""
+        ru = sum(map(self._cost, all_done))
+        self.charge(ru)
+        return ru
+
     def failed(self, error: DbError) -> DbError:
         """A refusal costs a little too, and says so; being sent elsewhere costs nothing."""
         if not isinstance(error, Fenced | Stale | Throttled):

@@ -184,7 +184,7 @@ def first_rows(
     """The first `count` documents that match, in the order of a sort."""
     target = target_of(collection, query)
     plan = simple_plan(
-        _where(target, test),
+        _where(collection, query, test),
         stored=True,
         order=tuple(SortKey(_sort_value(*one), one[1]) for one in spec),
         limit=count,
@@ -207,19 +207,15 @@ def first_rows(
             return rows[:count]
 
 
-def _where(target: Target, test: Filter) -> nodes.Expr:
+def _where(collection: Collection, query: Document, test: Filter) -> nodes.Expr:
     """What an index can say of the filter, and the filter itself."""
 
     def passes(item: Any) -> bool:
         return not str(item.get("id", "")).startswith(RECORD) and test(from_item(item))
 
     native = nodes.Native(passes, None, "filter")
-    if target.item is not None:
-        known = nodes.AtPath(("id",), "=", target.item, hint=True)
-        return nodes.Logical("AND", (known, native))
-    if target.plan is None or target.plan.where is None:
-        return native
-    return nodes.Logical("AND", (target.plan.where, native))
+    known = condition_of(collection, query)
+    return native if known is None else nodes.Logical("AND", (known, native))
 
 
 def _sort_value(path: tuple[str, ...], descending: bool) -> nodes.Native:

@@ -299,7 +299,7 @@ def _commit(call: Call, known: Transaction) -> None:
         if isinstance(refusal, Conflict | PreconditionFailed | NotFound):
             raise conflict()
         raise refusal
-    call.charge(sum(one.charge_ru for one in outcome))
+    call.charge(outcome)
 
 
 def forget(call: Call, keys: list[bytes]) -> None:

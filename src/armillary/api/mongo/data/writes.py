@@ -238,7 +238,7 @@ def write(
     except TooLarge as error:
         raise too_large(error) from error
     if not isinstance(outcome, Failed):
-        return Written(sum(one.charge_ru for one in outcome))
+        return Written(outcome)
     refusal = from_refusal(outcome.refusal)
     if statement is not None and outcome.position == 0 and isinstance(refusal, Conflict):
         earlier = recorded(collection, statement, key)
@@ -443,7 +443,7 @@ class _Inserting:
             return
         if not isinstance(outcome, Failed):
             self.count += len(batch)
-            self.charge_ru += sum(one.charge_ru for one in outcome)
+            self.charge_ru += outcome
             return
         self._failed(batch, outcome)
 

@@ -105,7 +105,7 @@ def _insert(
             return None
         if outcome is None or isinstance(outcome, Failed):
             return None  # nothing has happened: the thread finds out why
-        _note(service, client, request, sum(one.charge_ru for one in outcome), started)
+        _note(service, client, request, outcome, started)
         reply: Document = {"n": 1, "ok": 1.0}
         if "lsid" in command:
             reply |= service.times()
