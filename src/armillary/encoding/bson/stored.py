@@ -48,7 +48,8 @@ from armillary.errors import BadInput
 from armillary.values import JSON
 
 RESERVED: Final = frozenset({"id", "ttl", *SYSTEM_PROPERTIES})
-HIDDEN: Final = ("$unique", "$reply")
+REPLY: Final = "$reply"
+HIDDEN: Final = ("$unique", REPLY)
 """Ours: the values of unique indexes, and what a retryable write answered."""
 DEPTH_MAX: Final = 100  # of a document that is stored; the reference server has the same bound
 _ID_PLAIN: Final = re.compile(r"[^/\\?#$ ](?:[^/\\?#]{0,253}[^/\\?# ])?")

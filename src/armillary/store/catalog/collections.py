@@ -22,6 +22,7 @@ from typing import Any, Final
 from bson.datetime_ms import DatetimeMS
 
 from armillary.encoding.bson.stored import (
+    REPLY,
     canonical,
     from_stored,
     stored_name,
@@ -36,6 +37,9 @@ from armillary.values import JSON, UNDEFINED
 ID_INDEX: Final[Document] = {"v": 2, "key": {"_id": 1}, "name": "_id_"}
 UNIQUE: Final = "$unique"
 TTL_ON: Final = -1
+RECORDS: Final = f'/"{REPLY}"/?'
+"""Where the records of retryable writes have an entry, and no document has: by them both are
+counted."""
 UNASKED: Final = ('/"_etag"/?', "/id/?", '/"_ts"/?')
 """Members of the store that no filter of a client names: they have no entries."""
 
@@ -161,7 +165,7 @@ def _index_paths(path: str) -> list[str]:
 def collection_definition(
     name: str, shard: str | None, indexes: list[Document], options: Document
 ) -> dict[str, JSON]:
-    included: dict[str, None] = dict.fromkeys(["/_id/?"])
+    included: dict[str, None] = dict.fromkeys(["/_id/?", RECORDS])
     composites: list[list[dict[str, str]]] = []
     uniques: list[dict[str, list[str]]] = []
     default_ttl = TTL_ON

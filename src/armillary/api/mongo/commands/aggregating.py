@@ -13,6 +13,7 @@ from armillary.api.mongo.aggregate.pipeline import check_pipeline, compile_pipel
 from armillary.api.mongo.aggregate.stages import Rows, count_of
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.commands import changes
+from armillary.api.mongo.commands.folding import folded
 from armillary.api.mongo.commands.reading import rows_reply
 from armillary.api.mongo.data.collections import check_collection_name
 from armillary.api.mongo.data.reads import rows_of
@@ -108,9 +109,15 @@ def aggregate(call: Call) -> Document:
     if stages and stages[0][0] in ("$collStats", "$indexStats", "$planCacheStats"):
         rows: Iterable[Document] = _statistics(call, stages[0][0], stages[0][1])
         pipeline = pipeline[1:]
+        run = compile_pipeline(pipeline, language, world)
     else:
-        rows = source_rows(call, pipeline)
-    run = compile_pipeline(pipeline, language, world)
+        run = compile_pipeline(pipeline, language, world)  # also of what an index answers
+        known = folded(call, pipeline)
+        if known is None:
+            rows = source_rows(call, pipeline)
+        else:
+            rows = known[0]
+            run = compile_pipeline(known[1], language, world)
     found = _encoded(run(rows), call)
     return rows_reply(call, namespace, found, size)
 

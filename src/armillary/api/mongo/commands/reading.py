@@ -16,6 +16,7 @@ from armillary.api.mongo.collation import askable
 from armillary.api.mongo.data import cursors
 from armillary.api.mongo.data.collections import Collection, check_collection_name
 from armillary.api.mongo.data.cursors import CursorState
+from armillary.api.mongo.data.entries import counted, values_of
 from armillary.api.mongo.data.hints import bounds_of
 from armillary.api.mongo.data.reads import PAGE_ITEMS, Target, read_page, target_of
 from armillary.api.mongo.errors import MongoError, bad_value, wrong_type
@@ -293,7 +294,9 @@ def count(call: Call) -> Document:
     collection = call.hinted_collection()
     if collection is None:
         return {"n": 0}
-    total = sum(1 for row in call.rows(collection, query) if test(row.document))
+    total = counted(call, collection, query)
+    if total is None:
+        total = sum(1 for row in call.rows(collection, query) if test(row.document))
     total = max(0, total - skip)
     return {"n": min(total, limit) if limit else total}
 
@@ -308,6 +311,9 @@ def distinct(call: Call) -> Document:
     check_collection_name(call.database, name)
     collection = call.hinted_collection()
     fold = call.language().fold
+    found = None if collection is None or query else values_of(call, collection, key)
+    if found is not None:
+        return {"values": [one.value for one in found]}
     values: dict[Any, Any] = {}
     if collection is not None:
         parts = tuple(key.split("."))

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from bson.datetime_ms import DatetimeMS
+from bson.int64 import Int64
 from bson.max_key import MaxKey
 from bson.min_key import MinKey
+from bson.objectid import ObjectId
 from bson.regex import Regex
 
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.match.compiled import is_condition
 from armillary.encoding.bson.stored import stored_name, to_stored
-from armillary.encoding.bson.values import Document, is_nan
+from armillary.encoding.bson.values import Document, is_nan, is_number
 from armillary.errors import BadInput
 from armillary.query.expr import nodes
 from armillary.store.index.paths import ARRAY
@@ -26,6 +29,7 @@ from armillary.store.index.paths import ARRAY
 OPERATORS: Final = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 MEMBERS_MAX: Final = 64  # of an `$in` that is asked of an index
 VARIANTS_MAX: Final = 4
+USUAL: Final = (str, bool, int, Int64, float, ObjectId, DatetimeMS)
 
 
 def indexed_paths(collection: Collection) -> frozenset[str]:
@@ -44,6 +48,62 @@ def condition_of(collection: Collection, query: Document) -> nodes.Expr | None:
     if not terms:
         return None
     return terms[0] if len(terms) == 1 else nodes.Logical("AND", tuple(terms))
+
+
+def exact_condition(collection: Collection, query: Document) -> nodes.Expr | None:
+    """The whole query, if entries of an index can say exactly which documents match: equality,
+    ranges and `$in` over values of the usual types. None: they can't."""
+    known = indexed_paths(collection)
+    terms: list[nodes.Expr] = []
+    for name, value in query.items():
+        if name[:1] == "$" or not _has_index(name, known):
+            return None
+        is_shard = collection.shard is not None and name == ".".join(collection.shard)
+        asked = value if is_condition(value) else {"$eq": value}
+        for operator, argument in asked.items():
+            term = _exactly(name, operator, argument, is_shard=is_shard)
+            if term is None:
+                return None
+            terms.append(term)
+    return terms[0] if len(terms) == 1 else nodes.Logical("AND", tuple(terms))
+
+
+def _exactly(name: str, operator: str, argument: Any, *, is_shard: bool) -> nodes.Expr | None:
+    if operator == "$in":
+        if not isinstance(argument, list) or not 0 < len(argument) <= MEMBERS_MAX:
+            return None
+        parts = [_exactly(name, "$eq", one, is_shard=is_shard) for one in argument]
+        known = tuple(one for one in parts if one is not None)
+        if len(known) < len(parts):
+            return None
+        return known[0] if len(known) == 1 else nodes.Logical("OR", known)
+    if operator not in OPERATORS or type(argument) not in USUAL or is_nan(argument):
+        return None
+    variants = [tuple(_parts(name))] if is_shard else _variants(name)  # a shard key is no array
+    if len(variants) > VARIANTS_MAX:
+        return None
+    stored = to_stored(argument)
+    made: list[nodes.Expr] = []
+    for path in variants:
+        term: nodes.Expr = nodes.AtPath(path, OPERATORS[operator], stored)  # type: ignore[arg-type]
+        if operator in ("$lt", "$lte") and is_number(argument):  # NaN is less than no number
+            least = nodes.AtPath(path, ">=", to_stored(float("-inf")))
+            term = nodes.Logical("AND", (least, term))
+        made.append(term)
+    return made[0] if len(made) == 1 else nodes.Logical("OR", tuple(made))
+
+
+def _parts(name: str) -> list[str]:
+    first, *rest = name.split(".")
+    return [stored_name(first), *rest]
+
+
+def _variants(name: str) -> list[tuple[Any, ...]]:
+    """The path of a field, and the same through arrays on the way."""
+    variants: list[tuple[Any, ...]] = [()]
+    for part in _parts(name):
+        variants = [(*one, part, *more) for one in variants for more in ((), (ARRAY,))]
+    return variants
 
 
 def _terms(query: Document, known: frozenset[str]) -> list[nodes.Expr]:
@@ -111,10 +171,7 @@ def _compared(name: str, operator: str, value: Any) -> list[nodes.Expr]:
         stored = to_stored(value)
     except BadInput:
         return []
-    first, *rest = name.split(".")
-    variants: list[tuple[Any, ...]] = [()]
-    for part in (stored_name(first), *rest):
-        variants = [(*one, part, *more) for one in variants for more in ((), (ARRAY,))]
+    variants = _variants(name)
     if len(variants) > VARIANTS_MAX:
         return []
     made = tuple(nodes.AtPath(one, operator, stored, hint=True) for one in variants)  # type: ignore[arg-type]

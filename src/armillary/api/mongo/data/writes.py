@@ -23,6 +23,7 @@ from armillary.api.mongo.language import MISSING
 from armillary.api.mongo.shown import shown
 from armillary.encoding.bson.stored import (
     RECORD,
+    REPLY,
     from_stored,
     item_id,
     stored_name,
@@ -174,7 +175,7 @@ def _record_item(
     item: dict[str, JSON] = {
         "id": statement.id,
         "ttl": MONGO_RECORD_SECONDS,
-        "$reply": to_stored(reply),
+        REPLY: to_stored(reply),
     }
     if shape.uniques:
         item["$unique"] = {one.name: statement.id for one in shape.uniques}
@@ -193,7 +194,7 @@ def recorded(collection: Collection, statement: Statement, key: KeyValues) -> Do
         stored = collection.store.read(statement.id, key)
     except NotFound:
         return None
-    reply: Document = from_stored(orjson.loads(stored.text)["$reply"])
+    reply: Document = from_stored(orjson.loads(stored.text)[REPLY])
     return reply
 
 
