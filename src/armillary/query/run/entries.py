@@ -42,7 +42,7 @@ class Run(NamedTuple):
     """The items that have one value at a path."""
 
     term: bytes
-    count: int
+    items: int
     first: Stored
 
 
@@ -79,7 +79,7 @@ def runs_of(
     joined: dict[bytes, Run] = {}
     for run in (run for runs in found for run in runs):
         known = joined.get(run.term)
-        joined[run.term] = run if known is None else known._replace(count=known.count + run.count)
+        joined[run.term] = run if known is None else known._replace(items=known.items + run.items)
     return [joined[term] for term in sorted(joined)]
 
 

@@ -17,7 +17,7 @@ from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.entries import counted, values_of
 from armillary.encoding.bson.values import INT32_MAX, Document
 
-ONES: Final = ({"$sum": 1}, {"$count": {}})
+ONES: Final[tuple[Document, ...]] = ({"$sum": 1}, {"$count": {}})
 CONSTANTS: Final = (int, bool, str, type(None))
 
 
@@ -79,7 +79,7 @@ def _by_field(
     total = None if found is None else counted(call, collection, {})
     if found is None or total is None:
         return None
-    counts = [(one.value, one.count) for one in found if one.value is not None]
+    counts = [(one.value, one.documents) for one in found if one.value is not None]
     without = total - sum(count for _, count in counts)  # missing and null are one group
     if without:
         counts.insert(0, (None, without))

@@ -29,7 +29,7 @@ class Value(NamedTuple):
     """One value of a field, as the first document that has it writes it."""
 
     value: Any
-    count: int
+    documents: int
 
 
 def _is_plain(call: Call) -> bool:
@@ -76,5 +76,5 @@ def values_of(call: Call, collection: Collection, field: str) -> list[Value] | N
         value = walk(from_item(orjson.loads(run.first.text)), (field,))
         if value is MISSING:
             return None
-        made.append(Value(value, run.count))
+        made.append(Value(value, run.items))
     return made
