@@ -31,7 +31,12 @@ def test_it_answers_who_asks_afterwards() -> None:
 @pytest.mark.parametrize("ask", [Pending.result, Pending.exception, lambda one: wait([one])])
 def test_it_wakes_who_waits_in_a_thread(ask: Callable[[Pending], Any]) -> None:
     pending, answered = Pending(), threading.Event()
-    thread = threading.Thread(target=lambda: (ask(pending), answered.set()))
+
+    def wait_for_it() -> None:
+        ask(pending)
+        answered.set()
+
+    thread = threading.Thread(target=wait_for_it)
     thread.start()
     until(lambda: pending._made is not None)
     assert not answered.is_set()
