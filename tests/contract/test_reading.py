@@ -74,6 +74,25 @@ def test_read_few_follows_the_keys(engine: Engine) -> None:
         engine.read_few(77, b"a", b"b", 3, 1, b"doc")
 
 
+def test_tails_are_what_follows_each_prefix_and_perhaps_more(engine: Engine) -> None:
+    """A hop of a graph reads the documents they name, so others do no harm; one that is missing
+    would be a lost edge."""
+    rows = [(b"ix%03d%04d" % (at % 300, at), b"value") for at in range(3_000)]
+    for part in (rows[::2], rows[1::2]):
+        engine.run(1, command(("put_many", part)))
+    with engine.read(1) as reader:
+        wanted = {key[-4:] for key, _ in rows if key[2:5] in (b"007", b"299")}
+        found = reader.tails([b"ix007", b"ix299", b"ix999", b"zz"], 4, 100)
+        assert found is not None
+        assert wanted <= found
+        assert reader.tails([b"ix"], 7, 100) is None
+        assert reader.tails([b"ix00"], 5, 99) is None
+        assert reader.tails([], 4, 100) == set()
+        whole = reader.tails([b"ix"], 7, 10_000)
+        assert whole is not None
+        assert {key[2:] for key, _ in rows} <= whole
+
+
 BOUNDS = [
     (b"", LAST),
     (b"a", b"d"),

@@ -146,6 +146,11 @@ class History:
                 few = reader.few(start, end, 6)
                 if few is not None:
                     self.same(sorted(few), [key for key, _ in expected], start)
+                prefix = start[:2]
+                at = len(prefix)
+                whole = [key for key in truth if key.startswith(prefix) and len(key) > at]
+                found = reader.tails([prefix], 1, 10**6) or set()
+                self.same({key[at : at + 1] for key in whole} - found, set(), prefix)
         self.same(list(checking.problems(area, KINDS)), [], b"")  # type: ignore[arg-type]
 
     def same(self, found: Any, expected: Any, where: bytes) -> None:

@@ -71,6 +71,13 @@ class Reader(Protocol):
         """
         ...
 
+    def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
+        """The `size` bytes behind the prefix of every key that begins with one of `prefixes`. There
+        may be others among them, which follow no such key: the caller looks at what they name.
+        None: more than `limit`.
+        """
+        ...
+
 
 class Writer(Reader, Protocol):
     """A write transaction in one space. Sees its own writes."""
@@ -397,6 +404,26 @@ def read_fences(engine: Reading, spaces: Sequence[int]) -> dict[int, bytes]:
         except SpaceGone:
             continue
     return found
+
+
+def scanned_tails(
+    reader: Reader, prefixes: Sequence[bytes], size: int, limit: int
+) -> set[bytes] | None:
+    """`Reader.tails` by scans; exact."""
+    found: set[bytes] = set()
+    for prefix in prefixes:
+        at = len(prefix)
+        rows = reader.scan(prefix, after(prefix), limit=limit - len(found) + 1)
+        found.update(key[at : at + size] for key, _ in rows)
+        if len(found) > limit:
+            return None
+    return found
+
+
+def after(prefix: bytes) -> bytes:
+    """The least key greater than every key that begins with `prefix`, which is not all FF."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes((stripped[-1] + 1,))
 
 
 def read_few(

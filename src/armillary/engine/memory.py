@@ -20,7 +20,15 @@ import msgspec
 
 from armillary import steps
 from armillary.clock import Clock, SystemClock
-from armillary.engine.base import META_KEY, Command, EngineDefaults, Handlers, Row, SpaceGone
+from armillary.engine.base import (
+    META_KEY,
+    Command,
+    EngineDefaults,
+    Handlers,
+    Row,
+    SpaceGone,
+    scanned_tails,
+)
 from armillary.engine.blocks import EMPTY, Blocks
 from armillary.engine.groups import Groups, Job
 from armillary.engine.overlay import OverlayWriter, refuse, run_jobs, tell
@@ -55,6 +63,9 @@ class MemoryReader:
         scan = self._blocks.scan_reverse if reverse else self._blocks.scan
         rows = scan(start, end)
         return rows if limit is None else islice(rows, limit)
+
+    def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
+        return scanned_tails(self, prefixes, size, limit)
 
 
 class MemoryPin:

@@ -20,7 +20,7 @@ from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
-from armillary.engine.base import META_KEY, Handlers, Reader, Row, Rows
+from armillary.engine.base import META_KEY, Handlers, Reader, Row, Rows, scanned_tails
 from armillary.engine.groups import Job
 from armillary.errors import DbError
 from armillary.limits import KEY_BYTES_MAX
@@ -104,6 +104,9 @@ class OverlayWriter:
         base = self._base.scan(start, end, reverse=reverse, limit=below)
         merged = _merge(base, ours, self._changes, reverse)
         return merged if limit is None else _first(limit, merged)
+
+    def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
+        return scanned_tails(self, prefixes, size, limit)
 
     def put(self, key: bytes, value: bytes) -> None:
         self._set(key, value)

@@ -21,7 +21,7 @@ from typing import Any
 
 import lmdb
 
-from armillary.engine.base import META_KEY, Row, SpaceGone
+from armillary.engine.base import META_KEY, Row, SpaceGone, scanned_tails
 from armillary.engine.lmdb.place import TAG_BYTES, Place
 from armillary.engine.runs import checking
 from armillary.engine.runs.area import Area
@@ -120,6 +120,12 @@ class LmdbReader:
         lists = self._lists(start, end, reverse)
         rows = chain.from_iterable(lists)
         return rows if limit is None else islice(rows, limit)
+
+    def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
+        if any(prefix[0] not in self._packed for prefix in prefixes):
+            return scanned_tails(self, prefixes, size, limit)
+        self._check_age()
+        return self.runs().tails(prefixes, size, limit)
 
     def runs(self) -> RunReader:
         """The runs of this snapshot."""

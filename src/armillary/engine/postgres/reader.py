@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from armillary.engine.base import META_KEY, Row
+from armillary.engine.base import META_KEY, Row, after
 from armillary.engine.postgres.sql import Statements
 from armillary.limits import SCAN_CHUNK_BYTES, SCAN_CHUNK_ROWS, SCAN_CHUNK_ROWS_MAX
 
@@ -61,6 +61,16 @@ class PostgresReader:
                 start = last + b"\x00"  # the least key after it
             left = None if left is None else left - len(chunk)
             rows = _next_rows(chunk)
+
+    def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
+        """In one round trip."""
+        if not prefixes:
+            return set()
+        low, high = list(prefixes), [after(one) for one in prefixes]
+        most = limit + 1
+        arguments = (size, low, high, self._space, most, most)
+        found = self._fetch(self._statements["tails"], arguments)
+        return None if len(found) > limit else {row[0] for row in found}
 
 
 def _next_rows(chunk: Sequence[tuple[Any, ...]]) -> int:

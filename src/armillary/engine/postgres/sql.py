@@ -84,6 +84,12 @@ _TEXTS: Final = {
         "SELECT key, value FROM {rows} WHERE space = %s::int"
         " AND key >= %b::bytea AND key < %b::bytea ORDER BY key DESC LIMIT %s"
     ),
+    "tails": (
+        "SELECT substr(r.key, length(p.low) + 1, %s::int)"
+        " FROM unnest(%b::bytea[], %b::bytea[]) AS p(low, high)"
+        " CROSS JOIN LATERAL (SELECT key FROM {rows} WHERE space = %s::int"
+        " AND key >= p.low AND key < p.high LIMIT %s) r LIMIT %s"
+    ),
     "put_arrays": (
         "INSERT INTO {rows} (space, key, value)"
         " SELECT %s::int, k, v FROM unnest(%b::bytea[], %b::bytea[]) AS t(k, v) " + _UPSERT

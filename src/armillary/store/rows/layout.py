@@ -23,6 +23,7 @@ Keys from F0 on belong to the engine.
 """
 
 from armillary.engine.base import META_KEY
+from armillary.engine.base import after as after
 
 META = META_KEY
 DOC = b"\x11"
@@ -46,9 +47,3 @@ PACKED = LR + IX + CX + SX + FX
 
 #: Kinds whose rows carry a checksum where the engine has none of its own.
 SEALED = DOC
-
-
-def after(prefix: bytes) -> bytes:
-    """The least key greater than every key that starts with `prefix` (which is not all FF)."""
-    stripped = prefix.rstrip(b"\xff")
-    return stripped[:-1] + bytes((stripped[-1] + 1,))

@@ -10,16 +10,16 @@ the other end           one multi-read for each physical partition
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import orjson
+from msgspec import UNSET
 
-from armillary.api.gremlin.graph.adjacency import indexed_edges
+from armillary.api.gremlin.graph.adjacency import Link, indexed_edges, link_of, link_reader
 from armillary.api.gremlin.graph.base import Ask, NewProperty, Side
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import (
     IN_ID,
-    IN_PARTITION,
     OUT_ID,
     Document,
     Edge,
@@ -143,48 +143,42 @@ class StoreGraph:
         self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
     ) -> list[list[Edge]]:
         name = self._partition_name
+        places = _places(vertices)
         found: list[list[Edge]] = [[] for _ in vertices]
-        for document, _, numbers in self._joined(vertices, side, labels):
-            edge = Edge(document, name)
-            for at in numbers:
-                found[at].append(edge)
+        for edges in self._edges_of(vertices, side, labels):
+            for one in edges:
+                document = orjson.loads(one) if type(one) is bytes else one
+                _, numbers = _joined(link_of(document, name), side, labels, places)
+                if numbers:
+                    edge = Edge(document, name)
+                    for at in numbers:
+                        found[at].append(edge)
         return found
 
     def ends(
         self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
     ) -> list[list[Ref]]:
+        """HOT: every edge of every hop; only what a hop looks at is parsed."""
+        name = self._partition_name
+        read = link_reader(name)
+        places = _places(vertices)
         found: list[list[Ref]] = [[] for _ in vertices]
-        for _, ref, numbers in self._joined(vertices, side, labels):
-            for at in numbers:
-                found[at].append(ref)
+        for edges in self._edges_of(vertices, side, labels):
+            for one in edges:
+                link = read(one) if type(one) is bytes else link_of(one, name)
+                ref, numbers = _joined(link, side, labels, places)
+                for at in numbers:
+                    found[at].append(ref)
         return found
 
-    def _joined(
+    def _edges_of(
         self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
-    ) -> Iterator[tuple[Document, Ref, list[int]]]:
-        """(edge, its other end, which of the vertices it belongs to). HOT: every edge."""
-        places: dict[Any, list[int]] = {}
-        for at, one in enumerate(vertices):
-            places.setdefault((key_name(one.partition), one.id), []).append(at)
-        leaving = side == "out"
-        name = self._partition_name
-        for documents in (self._leaving if leaving else self._arriving)(vertices, labels):
-            for document in documents:
-                partition = document.get(name)
-                out = (partition, str(document.get(OUT_ID)))
-                arriving = (document.get(IN_PARTITION, partition), str(document.get(IN_ID)))
-                own, other = (out, arriving) if leaving else (arriving, out)
-                if type(own[0]) is str:
-                    numbers = places.get(own)
-                else:
-                    numbers = places.get((key_name(own[0]), own[1]))
-                if numbers is not None:
-                    yield document, other, numbers
-
-    def _leaving(
-        self, vertices: Sequence[Vertex], labels: Sequence[str]
-    ) -> Iterator[list[Document]]:
-        """From each physical partition that owns some of the vertices."""
+    ) -> Iterator[Sequence[bytes | Document]]:
+        """Stored as JSON, or parsed; those of the vertices are among them."""
+        if side == "in":
+            yield from self._edges_in(EPK_MIN, EPK_MAX, IN_ID, {one.id for one in vertices}, labels)
+            return
+        # From each physical partition that owns some of the vertices.
         state = self._store.state
         known = self._places.of(state)
         by_owner: dict[tuple[bytes, bytes], set[str]] = {}
@@ -194,20 +188,13 @@ class StoreGraph:
         for (start, end), ids in by_owner.items():
             yield from self._edges_in(start, end, OUT_ID, ids, labels)
 
-    def _arriving(
-        self, vertices: Sequence[Vertex], labels: Sequence[str]
-    ) -> Iterator[list[Document]]:
-        yield from self._edges_in(EPK_MIN, EPK_MAX, IN_ID, {one.id for one in vertices}, labels)
-
     def _edges_in(
         self, start: bytes, end: bytes, place: str, ids: set[str], labels: Sequence[str]
-    ) -> Iterator[list[Document]]:
+    ) -> Iterator[Sequence[bytes | Document]]:
         """From the index at once when they are few, else page by page."""
         found = indexed_edges(self._store, start, end, place, sorted(ids), self.costs)
         if found is not None:
-            yield [
-                one for one in found if is_edge(one) and (not labels or one.get("label") in labels)
-            ]
+            yield found
             return
         question = self._edges(place, ids, labels)
         yield from query(
@@ -266,3 +253,30 @@ class StoreGraph:
 
     def drop_meta(self, owner: VertexProperty, name: str) -> None:
         self.writer.drop_meta(owner, name)
+
+
+Places: TypeAlias = dict[Any, list[int]]
+"""Numbers of vertices, by partition key and id."""
+
+
+def _places(vertices: Sequence[Vertex]) -> Places:
+    found: Places = {}
+    for at, one in enumerate(vertices):
+        found.setdefault((key_name(one.partition), one.id), []).append(at)
+    return found
+
+
+def _joined(
+    link: Link, side: Side, labels: Sequence[str], places: Places
+) -> tuple[Ref, Sequence[int]]:
+    """The other end of an edge, and which of the vertices it belongs to. HOT: every edge."""
+    partition = link.partition
+    out = (partition, str(link.out_id))
+    sink = link.in_partition
+    arriving = (partition if sink is UNSET else sink, str(link.in_id))
+    own, other = (out, arriving) if side == "out" else (arriving, out)
+    if link.is_edge is not True or (labels and link.label not in labels):
+        return other, ()
+    if type(own[0]) is str:
+        return other, places.get(own, ())
+    return other, places.get((key_name(own[0]), own[1]), ())
