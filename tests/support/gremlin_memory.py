@@ -77,7 +77,7 @@ class MemoryGraph:
             for edges in self.adjacent(vertices, side, labels)
         ]
 
-    def find(self, refs: Sequence[Ref]) -> list[Vertex | None]:
+    def find(self, refs: Sequence[Ref], *, documents: bool = True) -> list[Vertex | None]:
         found: list[Vertex | None] = []
         for partition, id in refs:
             document = self.documents.get((hash_key(partition), id))

@@ -126,18 +126,22 @@ class Execution:
 
     def _chunks(self) -> Iterator[tuple[int, list[Any]]]:
         """(status, results as JSON): the last one is 200, even without results."""
-        values = self._values()
         size = self._chunk_items()
         waiting: list[Any] = []
         waiting_bytes = 0
-        for value in values:
-            if waiting and (len(waiting) >= size or waiting_bytes >= GREMLIN_CHUNK_BYTES_MAX):
-                yield PARTIAL, waiting
-                waiting, waiting_bytes = [], 0
-            # Once, and not again with the chunk: it also says how large the chunk becomes.
-            text = orjson.dumps(value)
-            waiting.append(orjson.Fragment(text))
-            waiting_bytes += len(text)
+        for values in self._values():
+            for value in values:
+                if waiting and (len(waiting) >= size or waiting_bytes >= GREMLIN_CHUNK_BYTES_MAX):
+                    yield PARTIAL, waiting
+                    waiting, waiting_bytes = [], 0
+                if type(value) is str:
+                    waiting.append(value)
+                    waiting_bytes += len(value)
+                    continue
+                # Once, and not again with the chunk: it also says how large the chunk becomes.
+                text = orjson.dumps(value)
+                waiting.append(orjson.Fragment(text))
+                waiting_bytes += len(text)
         yield OK, waiting
 
     def _chunk_items(self) -> int:
@@ -146,7 +150,8 @@ class Execution:
             return min(asked, CHUNK_ITEMS_MAX)
         return GREMLIN_CHUNK_ITEMS
 
-    def _values(self) -> Iterator[Any]:
+    def _values(self) -> Iterator[list[Any]]:
+        """Batches of results as JSON."""
         context, request = self._context, self._request
         text = request.args.get("gremlin")
         bindings = request.args.get("bindings") or {}
@@ -170,11 +175,11 @@ class Execution:
         graph.writer.costs = self._costs
         run = new_run(program, graph, self.budget, Random(context.random.random()), strict=strict)
         if program.profile:
-            yield from Profile(text, run, self._costs).values(program)
+            yield list(Profile(text, run, self._costs).values(program))
             return
+        system = run.system
         for batch in results(program, run):
-            for value in batch:
-                yield to_json(value, run.system)
+            yield [to_json(value, system) for value in batch]
 
     def _store(self) -> ContainerStore:
         return self._context.gateway.container(self._login.database, self._login.graph)

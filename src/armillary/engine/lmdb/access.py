@@ -29,7 +29,7 @@ from armillary.engine.runs.blocks import END, FIRST_OWN
 from armillary.engine.runs.cache import CACHE, BlockCache
 from armillary.engine.runs.directory import Directory, unpack_directory
 from armillary.engine.runs.reading import Part, RunReader
-from armillary.engine.sealing import unseal
+from armillary.engine.sealing import unseal, unseal_many
 from armillary.errors import SnapshotExpired
 from armillary.limits import KEY_BYTES_MAX
 
@@ -37,6 +37,9 @@ CHUNK_ROWS_FIRST = 4
 CHUNK_ROWS_MAX = 32
 CHUNK_BYTES = 256 * 1024
 DIRECTORIES_KEPT = 256
+
+#: Not for `get_many` at once: of several kinds, empty, or the meta row.
+OTHER_KINDS = (b"", META_KEY)
 
 _key_of = itemgetter(0)
 
@@ -94,21 +97,17 @@ class LmdbReader:
         # HOT: once per item of a short query.
         if monotonic() > self._deadline:
             self._expire()
-        get, prefix, db = self._txn.get, self._prefix, self._place.db
+        kinds = {key[:1] for key in keys}
+        kind = kinds.pop() if len(kinds) == 1 else b""
         if (
-            META_KEY in keys
-            or b"" in keys
-            or max(map(len, keys), default=0) > KEY_BYTES_MAX
-            or (self._packed and any(key[0] in self._packed or key[0] >= FIRST_OWN for key in keys))
+            kind in OTHER_KINDS
+            or (self._packed and (kind in self._packed or kind[0] >= FIRST_OWN))
+            or max(map(len, keys)) > KEY_BYTES_MAX
         ):
             return [self.get(key) for key in keys]
-        values = [get(prefix + key, None, db) for key in keys]
-        if sealed := self._place.sealed:
-            return [
-                unseal(value, key) if value and key[0] in sealed else value
-                for key, value in zip(keys, values, strict=True)
-            ]
-        return values
+        get, prefix, db = self._txn.get, self._prefix, self._place.db
+        values = [get(prefix + key if prefix else key, None, db) for key in keys]
+        return unseal_many(values, keys) if kind in self._place.sealed else values
 
     def get_via(self, key: bytes, prefix: bytes) -> tuple[bytes, bytes | None] | None:
         value = self.get(key)

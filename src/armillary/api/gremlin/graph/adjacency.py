@@ -63,11 +63,12 @@ def link_reader(partition_name: str) -> ReadLink:
     """Links out of documents as they are stored: a third of the time of parsing them whole."""
     names = _names(partition_name)
     if len(set(names.values())) < len(names):  # the partition key is one of the others, too
-        whole = msgspec.json.Decoder(dict[str, Any]).decode
+        whole: Callable[[bytes], Document] = msgspec.json.Decoder(dict[str, Any]).decode
         return lambda text: link_of(whole(text), partition_name)
     fields = [(name, Any, getattr(Link(), name)) for name in Link.__struct_fields__]
     shape = msgspec.defstruct("StoredLink", fields, bases=(Link,), rename=names, gc=False)
-    return msgspec.json.Decoder(shape).decode
+    decode: ReadLink = msgspec.json.Decoder(shape).decode
+    return decode
 
 
 def link_of(document: Document, partition_name: str) -> Link:

@@ -61,8 +61,9 @@ class Graph(Protocol):
         """The other ends of those edges."""
         ...
 
-    def find(self, refs: Sequence[Ref]) -> list[Vertex | None]:
-        """Vertices by key and id, in the order asked for."""
+    def find(self, refs: Sequence[Ref], *, documents: bool = True) -> list[Vertex | None]:
+        """Vertices by key and id, in the order asked for. Without `documents` it is enough to know
+        that they are there."""
         ...
 
     def add_vertex(self, label: str, id: Any, properties: Sequence[NewProperty]) -> Vertex: ...

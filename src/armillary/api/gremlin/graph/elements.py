@@ -9,7 +9,7 @@ the lists; they are properties all the same.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
 import orjson
@@ -67,24 +67,28 @@ class VertexProperty:
 
 
 class Vertex:
-    """A vertex that a hop arrives at is known by its key and id before its document is parsed; most
-    of them are only passed on the way to others."""
+    """A vertex that a hop arrives at is known by its key and id before its document is parsed, or
+    even read; most of them are only passed on the way to others."""
 
-    __slots__ = ("_document", "_text", "id", "partition", "partition_name")
+    __slots__ = ("_document", "_read", "_text", "id", "partition", "partition_name")
 
     def __init__(self, document: Document, partition_name: str) -> None:
         self._document: Document | None = document
         self._text = b""
+        self._read: Callable[[Ref], bytes] = _nowhere
         self.id = str(document["id"])
         self.partition_name = partition_name
         self.partition: JSON = document.get(partition_name)
 
     @classmethod
-    def stored(cls, text: bytes, ref: Ref, partition_name: str) -> Vertex:
-        """`text`: the document of `ref` as it is stored."""
+    def stored(
+        cls, text: bytes, ref: Ref, partition_name: str, read: Callable[[Ref], bytes]
+    ) -> Vertex:
+        """`text`: the document of `ref` as it is stored; empty: `read` gets it if it is wanted."""
         made = cls.__new__(cls)
         made._document = None
         made._text = text
+        made._read = read
         made.partition, made.id = ref
         made.partition_name = partition_name
         return made
@@ -92,7 +96,8 @@ class Vertex:
     @property
     def document(self) -> Document:
         if self._document is None:
-            self._document = orjson.loads(self._text)
+            text = self._text or self._read((self.partition, self.id))
+            self._document = orjson.loads(text)
         return self._document
 
     @document.setter
@@ -190,6 +195,10 @@ Ref = tuple[JSON, str]
 """(partition key value, id)"""
 Element = Vertex | Edge
 Owner = Vertex | Edge | VertexProperty
+
+
+def _nowhere(ref: Ref) -> bytes:
+    raise AssertionError(f"the document of {ref} is there already")
 
 
 def is_edge(document: Document) -> bool:

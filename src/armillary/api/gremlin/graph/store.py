@@ -37,6 +37,7 @@ from armillary.api.gremlin.graph.reads import (
     key_values,
     multi_read,
     place,
+    point_read,
     query,
 )
 from armillary.api.gremlin.graph.writes import Writer
@@ -147,7 +148,7 @@ class StoreGraph:
         found: list[list[Edge]] = [[] for _ in vertices]
         for edges in self._edges_of(vertices, side, labels):
             for one in edges:
-                document = orjson.loads(one) if type(one) is bytes else one
+                document = orjson.loads(one) if isinstance(one, bytes) else one
                 _, numbers = _joined(link_of(document, name), side, labels, places)
                 if numbers:
                     edge = Edge(document, name)
@@ -165,7 +166,7 @@ class StoreGraph:
         found: list[list[Ref]] = [[] for _ in vertices]
         for edges in self._edges_of(vertices, side, labels):
             for one in edges:
-                link = read(one) if type(one) is bytes else link_of(one, name)
+                link = read(one) if isinstance(one, bytes) else link_of(one, name)
                 ref, numbers = _joined(link, side, labels, places)
                 for at in numbers:
                     found[at].append(ref)
@@ -210,15 +211,20 @@ class StoreGraph:
             question.terms.append(question.one_of("c.label", labels))
         return question
 
-    def find(self, refs: Sequence[Ref]) -> list[Vertex | None]:
+    def find(self, refs: Sequence[Ref], *, documents: bool = True) -> list[Vertex | None]:
         if not refs:
             return []
-        name = self._partition_name
-        found = multi_read(self._store, refs, self.costs, self._places)
+        name, read, stored = self._partition_name, self._text_of, Vertex.stored
+        found = multi_read(self._store, refs, self.costs, self._places, documents=documents)
         return [
-            None if text is None or is_edge_text(text) else Vertex.stored(text, ref, name)
+            None if text is None or (text and is_edge_text(text)) else stored(text, ref, name, read)
             for ref, text in zip(refs, found, strict=True)
         ]
+
+    def _text_of(self, ref: Ref) -> bytes:
+        """Of a vertex that was there. It may have gone since; then its key and id are left."""
+        text = point_read(self._store, ref, self.costs)
+        return text or orjson.dumps({"id": ref[1], self._partition_name: ref[0]})
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -270,13 +276,18 @@ def _joined(
     link: Link, side: Side, labels: Sequence[str], places: Places
 ) -> tuple[Ref, Sequence[int]]:
     """The other end of an edge, and which of the vertices it belongs to. HOT: every edge."""
-    partition = link.partition
-    out = (partition, str(link.out_id))
-    sink = link.in_partition
-    arriving = (partition if sink is UNSET else sink, str(link.in_id))
-    own, other = (out, arriving) if side == "out" else (arriving, out)
+    partition, sink = link.partition, link.in_partition
+    if sink is UNSET:
+        sink = partition
+    own: Any
+    if side == "out":
+        own, id, other = (partition, link.out_id), link.in_id, sink
+    else:
+        own, id, other = (sink, link.in_id), link.out_id, partition
+    ref = (other, id if type(id) is str else str(id))
     if link.is_edge is not True or (labels and link.label not in labels):
-        return other, ()
-    if type(own[0]) is str:
-        return other, places.get(own, ())
-    return other, places.get((key_name(own[0]), own[1]), ())
+        return ref, ()
+    numbers = places.get(own)
+    if numbers is None:  # of another vertex, or the key or the id is no text
+        numbers = places.get((key_name(own[0]), str(own[1])), ())
+    return ref, numbers

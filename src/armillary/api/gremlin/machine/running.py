@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from armillary.api.gremlin.graph.base import Graph
 from armillary.api.gremlin.machine.traverser import Traverser
@@ -24,6 +24,9 @@ from armillary.limits import GREMLIN_BATCH_TRAVERSERS
 
 TRAVERSER_BYTES = 250
 """What one that is kept counts for in the budget: itself, its part of the trail, its object."""
+
+
+LooksAt: TypeAlias = Literal["nothing", "ids", "documents"]
 
 
 @dataclass(slots=True)
@@ -67,6 +70,9 @@ class Step:
     name = ""
     stateful = False
     labels: tuple[str, ...] = ()
+    looks_at: LooksAt = "documents"
+    """What it asks elements for. Nothing: it hands them on as they came. Ids: it gives something
+    else. Hops before it read no more than that."""
 
     def prepare(self, run: Run) -> None:
         """Before the first traverser: side effects are there even if none comes."""

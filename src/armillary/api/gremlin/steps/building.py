@@ -22,7 +22,7 @@ from armillary.api.gremlin.steps.base import Args, Modulated
 from armillary.api.gremlin.steps.branch import ChooseStep
 from armillary.api.gremlin.steps.filters import ChildFilterStep, HasStep, PathFilterStep
 from armillary.api.gremlin.steps.maps import AsStep, PathStep
-from armillary.api.gremlin.steps.moves import ElementsStep
+from armillary.api.gremlin.steps.moves import Arriving, ElementsStep
 from armillary.api.gremlin.steps.repeat import RepeatStep
 from armillary.api.gremlin.steps.table import MODULATORS, STEPS
 from armillary.api.gremlin.steps.writes import AddEdgeStep, PropertyStep, Writing
@@ -121,6 +121,7 @@ class Builder:
             self._add(steps, call)
         if any(isinstance(one, RepeatStep) and one.body is None for one in steps):
             raise ScriptError("The repeat()-traversal was not defined.", "syntax", calls[-1].at)
+        with_documents(steps)
         return with_conditions(steps)
 
     def _infix(self, calls: Sequence[Call], start: int) -> list[Step] | None:
@@ -233,6 +234,24 @@ def with_conditions(steps: list[Step]) -> list[Step]:
                 break
         step.conditions = tuple(conditions)
     return steps
+
+
+def with_documents(steps: Sequence[Step], at_end: bool = True) -> None:
+    """Steps to vertices know whether the documents of those are going to be looked at: by what
+    follows, or (`at_end`) by whoever gets the results."""
+    for at, step in enumerate(steps):
+        wanted = _are_looked_at(steps[at + 1 :], at_end)
+        if isinstance(step, Arriving):
+            step.documents = wanted
+        elif isinstance(step, RepeatStep) and step.body and step.counts_only:
+            with_documents(step.body, wanted or _are_looked_at(step.body, wanted))
+
+
+def _are_looked_at(steps: Sequence[Step], at_end: bool) -> bool:
+    for step in steps:
+        if step.looks_at != "nothing":
+            return step.looks_at == "documents"
+    return at_end
 
 
 def walk(steps: Iterable[Step]) -> Iterable[Step]:

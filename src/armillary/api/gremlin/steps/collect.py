@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.language.nodes import Enum
-from armillary.api.gremlin.machine.running import TRAVERSER_BYTES, Run, Stage, Step
+from armillary.api.gremlin.machine.running import TRAVERSER_BYTES, LooksAt, Run, Stage, Step
 from armillary.api.gremlin.machine.traverser import Traverser, each, start
 from armillary.api.gremlin.machine.values import Entry, Map, Path, hash_key, order_key
 from armillary.api.gremlin.steps.base import (
@@ -112,6 +112,10 @@ class DedupStep(Modulated):
         self.names = labels
 
     @property
+    def looks_at(self) -> LooksAt:  # type: ignore[override]
+        return "documents" if self.names or self.bys else "nothing"
+
+    @property
     def looks_back(self) -> bool:
         return bool(self.names)
 
@@ -173,6 +177,7 @@ class RangeStep(Step):
     """limit, range, skip."""
 
     stateful = True
+    looks_at = "nothing"
 
     def __init__(self, name: str, low: int, high: int) -> None:
         self.name = name
@@ -214,6 +219,7 @@ class _Ranging(Stage):
 class TailStep(Step):
     name = "tail"
     stateful = True
+    looks_at = "nothing"
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -327,6 +333,7 @@ class LocalSampleStep(Step):
 class BarrierStep(Step):
     name = "barrier"
     stateful = True
+    looks_at = "nothing"
 
     def begin(self, run: Run) -> Stage:
         return _Barrier(run)

@@ -95,6 +95,7 @@ class TokenStep(Step):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.looks_at = "ids" if name == "id" else "documents"
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         tracked, name = run.tracked, self.name
@@ -113,6 +114,7 @@ class ConstantStep(Step):
 
 class IdentityStep(Step):
     name = "identity"
+    looks_at = "nothing"
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         return traversers

@@ -80,8 +80,30 @@ def id_text(value: Any) -> str:
     return str(value).lower() if type(value) is bool else str(value)
 
 
-class AlongStep(Step):
+class Arriving(Step):
+    """A step to vertices, whose documents it reads if somebody is going to look at them."""
+
+    documents = True
+
+    def arrive(self, pairs: list[tuple[Traverser, Ref]], run: Run) -> list[Traverser]:
+        """Where the edges lead; a PartitionStrategy holds there as well."""
+        allowed, tracked = run.partitions, run.tracked
+        if allowed is not None:
+            pairs = [
+                (one, ref) for one, ref in pairs if any(equal(ref[0], each) for each in allowed)
+            ]
+        ends = run.graph.find([ref for _, ref in pairs], documents=self.documents or tracked)
+        return [
+            one.at(end, tracked)
+            for (one, _), end in zip(pairs, ends, strict=True)
+            if end is not None
+        ]
+
+
+class AlongStep(Arriving):
     """out, in, both, outE, inE, bothE."""
+
+    looks_at = "ids"
 
     def __init__(self, name: str, labels: tuple[str, ...]) -> None:
         self.name = name
@@ -112,21 +134,10 @@ class AlongStep(Step):
             for each in ends
             for ref in each[number]
         ]
-        return _arrived(pairs, run)
+        return self.arrive(pairs, run)
 
 
-def _arrived(pairs: list[tuple[Traverser, Ref]], run: Run) -> list[Traverser]:
-    """Where the edges lead; a PartitionStrategy holds there as well."""
-    allowed, tracked = run.partitions, run.tracked
-    if allowed is not None:
-        pairs = [(one, ref) for one, ref in pairs if any(equal(ref[0], each) for each in allowed)]
-    ends = run.graph.find([ref for _, ref in pairs])
-    return [
-        one.at(end, tracked) for (one, _), end in zip(pairs, ends, strict=True) if end is not None
-    ]
-
-
-class EndStep(Step):
+class EndStep(Arriving):
     """outV, inV, bothV, otherV."""
 
     def __init__(self, name: str) -> None:
@@ -143,7 +154,7 @@ class EndStep(Step):
             if not isinstance(edge, Edge):
                 raise ScriptError(f"{self.name}() needs an edge, not {type_name(edge)}.")
             pairs += [(one, ref) for ref in self._refs(one, edge)]
-        return _arrived(pairs, run)
+        return self.arrive(pairs, run)
 
     def _refs(self, one: Traverser, edge: Edge) -> list[Any]:
         match self.name:

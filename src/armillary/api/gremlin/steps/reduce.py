@@ -67,6 +67,7 @@ class ReduceStep(Step):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.looks_at = "ids" if name == "count" else "documents"
 
     def begin(self, run: Run) -> Stage:
         return _Reducing(self.name, run)

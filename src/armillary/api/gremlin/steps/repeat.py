@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.language.nodes import Chain as ChainNode
 from armillary.api.gremlin.machine.predicates import P
-from armillary.api.gremlin.machine.running import Chain, Run, Stage, Step, run_each
+from armillary.api.gremlin.machine.running import Chain, LooksAt, Run, Stage, Step, run_each
 from armillary.api.gremlin.machine.traverser import Traverser, merged
 from armillary.api.gremlin.steps.base import Args, Spec, Steps
 from armillary.api.gremlin.steps.branch import has_state
@@ -47,6 +47,17 @@ class RepeatStep(Step):
     @property
     def stateful(self) -> bool:  # type: ignore[override]
         return has_state(self.body or ())
+
+    @property
+    def counts_only(self) -> bool:
+        """It ends by times(), and emits nothing on the way."""
+        until = self.until or ()
+        return self.emit is None and all(isinstance(one, TimesStep) for one in until)
+
+    @property
+    def looks_at(self) -> LooksAt:  # type: ignore[override]
+        first = self.body[0].looks_at if self.body and self.counts_only else "documents"
+        return "documents" if first == "nothing" else first
 
     def takes(self, name: str) -> bool:
         """Whether a word belongs to this repeat(); if not, it begins the next one."""
