@@ -193,32 +193,39 @@ class RunReader:
         """`Reader.tails`. A row that a newer run has deleted is among them, and so may be bytes
         inside of a key or value that look like the beginning of one."""
         found: set[bytes] = set()
-        area = self.area
         ends = [(prefix, after(prefix)) for prefix in sorted(prefixes)]
         for run, low, high in self.parts:
-            begin = run_prefix(run.number)
-            for prefix, end in ends:
-                if prefix >= high or end <= low:
-                    continue
-                skip = len(prefix)
-                where = area.first_from(seek_key(run.number, prefix), begin)
-                while where is not None:
-                    body = checked_body(area.value(), where)
-                    at = body.find(prefix)
-                    while at >= 0:
-                        found.add(body[at + skip : at + skip + size])
-                        at = body.find(prefix, at + 1)
-                    if len(found) > limit:
-                        return None
-                    # Only where the bound begins with it too can the next block have more.
-                    if not where.startswith(prefix[:BOUND_BYTES_MAX], len(begin)):
-                        break
-                    where = area.first_from(where + b"\x00", begin)
+            there = [one for one in ends if one[0] < high and one[1] > low]
+            whole = self._whole(run, low, high) if run.entries <= WHOLE_ENTRIES else None
+            for prefix, end in there:
+                if whole is None:
+                    self._search(run, prefix, size, limit, found)
+                elif (block := whole.get(prefix[0])) is not None:
+                    first = block.find(prefix)
+                    keys, _ = block.alive(first, block.find(end, first))
+                    found.update([key[len(prefix) : len(prefix) + size] for key in keys])
+                if len(found) > limit:
+                    return None
         if self.directory.tree:
             for prefix, end in ends:
-                rows = area.rows(prefix, end, limit + 1)
+                rows = self.area.rows(prefix, end, limit + 1)
                 found.update(key[len(prefix) : len(prefix) + size] for key, _ in rows)
         return None if len(found) > limit else found
+
+    def _search(self, run: Run, prefix: bytes, size: int, limit: int, found: set[bytes]) -> None:
+        """In the bytes of the blocks that may have it; no further once there are too many."""
+        area, begin, skip = self.area, run_prefix(run.number), len(prefix)
+        where = area.first_from(seek_key(run.number, prefix), begin)
+        while where is not None and len(found) <= limit:
+            body = checked_body(area.value(), where)
+            at = body.find(prefix)
+            while at >= 0:
+                found.add(body[at + skip : at + skip + size])
+                at = body.find(prefix, at + 1)
+            # Only where the bound begins with it too can the next block have more.
+            if not where.startswith(prefix[:BOUND_BYTES_MAX], len(begin)):
+                return
+            where = area.first_from(where + b"\x00", begin)
 
     # --- one run -----------------------------------------------------------------------------
 
