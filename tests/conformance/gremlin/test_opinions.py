@@ -1,10 +1,10 @@
 """Second opinions: TinkerGraph 3.4 on the same graphs and traversals, and TinkerPop scenarios.
 They need Java and Maven, so they run in `make conformance` only.
 
-Documented differences (docs/gremlin.md) that the traversals here do not meet: comparison across
-types, ids that are no strings, the same property twice in one addV(), what a lazy step has stored
-when a later one stops early, dedup() in the body of a repeat() that does not emit all, limit() in a
-local() of equal traversers.
+Documented differences (docs/gremlin.md) that the traversals here do not meet: ids that are no
+strings, the same property twice in one addV(), what a lazy step has stored when a later one stops
+early, dedup() in the body of a repeat() that does not emit all, limit() in a local() of equal
+traversers. Those that they may meet are `DOCUMENTED`, and counted.
 
 Counts and differences go to bench/results/gremlin-opinions.txt.
 """
@@ -12,6 +12,7 @@ Counts and differences go to bench/results/gremlin-opinions.txt.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -85,8 +86,31 @@ def same(one: list[str] | str, other: list[str] | str) -> bool:
     return one == other or (isinstance(one, str) and isinstance(other, str))
 
 
+#: Rows of the table in docs/gremlin.md: what the traversal has, and what TinkerGraph answers.
+DOCUMENTED = {
+    "numbers by value, not by Java type": (r"order\(|max\(|min\(|sum\(|is\(", "ClassCastException"),
+    "its CountStrategy counts too little": (r"count\(\)\.is\((without|outside|.*negate)", ""),
+    "dedup() keeps the first of its own order": (r"dedup\(\).*([pP]ath|select)\(", ""),
+}  # fmt: skip
+
+
+def documented(text: str, other: list[str] | str) -> str | None:
+    """The documented difference that explains another answer, if there is one."""
+    for name, (shape, answer) in DOCUMENTED.items():
+        if re.search(shape, text) and (not answer or answer in str(other)):
+            return name
+    return None
+
+
+def test_each_documented_difference_is_in_the_documents() -> None:
+    text = (RESULTS.parents[2] / "docs" / "gremlin.md").read_text("utf-8")
+    for words in ("order()` of integers with doubles fails", "CountStrategy", "`dedup()` keeps"):
+        assert words in text
+
+
 def test_traversals_made_by_chance(opinion: Opinion, capsys: pytest.CaptureFixture[str]) -> None:
     errors = 0
+    explained: Counter[str] = Counter()
     pairs: set[tuple[GraphMade, str]] = set()
     wrong: list[str] = []
 
@@ -112,14 +136,20 @@ def test_traversals_made_by_chance(opinion: Opinion, capsys: pytest.CaptureFixtu
             pairs.add((made, text))
             one, other = ours(memory, text), theirs(opinion, text)
             errors += isinstance(one, str)
-            if not same(one, other):
+            if same(one, other):
+                continue
+            if (why := documented(text, other)) is not None:
+                explained[why] += 1
+            else:
                 wrong.append(f"{text}\n  ours    {one}\n  theirs  {other}\n  {made}")
 
     compare()
     text = (
         f"TinkerGraph 3.4.13: {len(pairs)} distinct pairs, {len(wrong)} differ, {errors} errors on "
-        "both sides"
+        f"both sides, {explained.total()} differ as documented {dict(explained)}"
     )
+    # The list must not hide more than it is for.
+    assert explained.total() <= len(pairs) / 100, text
     note(capsys, "TinkerGraph", [text, *wrong])
     assert not wrong, "\n".join(wrong[:10])
     assert len(pairs) >= PAIRS

@@ -66,7 +66,7 @@ def link_reader(partition_name: str) -> ReadLink:
         whole: Callable[[bytes], Document] = msgspec.json.Decoder(dict[str, Any]).decode
         return lambda text: link_of(whole(text), partition_name)
     fields = [(name, Any, getattr(Link(), name)) for name in Link.__struct_fields__]
-    shape = msgspec.defstruct("StoredLink", fields, bases=(Link,), rename=names, gc=False)
+    shape: Any = msgspec.defstruct("StoredLink", fields, bases=(Link,), rename=names, gc=False)
     decode: ReadLink = msgspec.json.Decoder(shape).decode
     return decode
 

@@ -287,7 +287,7 @@ def _joined(
     ref = (other, id if type(id) is str else str(id))
     if link.is_edge is not True or (labels and link.label not in labels):
         return ref, ()
-    numbers = places.get(own)
+    numbers: Sequence[int] | None = places.get(own)
     if numbers is None:  # of another vertex, or the key or the id is no text
-        numbers = places.get((key_name(own[0]), str(own[1])), ())
-    return ref, numbers
+        numbers = places.get((key_name(own[0]), str(own[1])))
+    return ref, numbers or ()
