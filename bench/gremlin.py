@@ -4,6 +4,8 @@
     two hops         the neighbours of the neighbours of one vertex, at most 100 of them
     filtered count   vertices of one age
     addV, addE       one element per request; durable here, in memory there
+    memory           private memory of the server while it answers with every vertex, and while it
+                     goes two hops from many of them; pages of the data file are not counted
 
 gremlinpython asks both, one request after the other, in rounds that take turns, after some seconds
 to warm up (a Java server is slow until its code is compiled). `--vertices` and `--edges` set the
@@ -20,6 +22,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -95,7 +98,8 @@ def load(made: Made, folder: Path, report: Report) -> None:
 
 
 @contextmanager
-def ours(made: Made, folder: Path, report: Report) -> Iterator[Client]:
+def ours(made: Made, folder: Path, report: Report) -> Iterator[tuple[Client, int]]:
+    """A client, and the process that serves it."""
     if not folder.exists():
         load(made, folder, report)
     command = [sys.executable, "-m", "armillary", "serve", "--data", str(folder), "--port", "0"]
@@ -113,7 +117,7 @@ def ours(made: Made, folder: Path, report: Report) -> Iterator[Client]:
             break
     client = connect(f"ws://localhost:{port}/gremlin")
     try:
-        yield client
+        yield client, process.pid
         report.line("memory of Armillary", memory_mb(process.pid), unit="MB")
     finally:
         client.close()
@@ -122,9 +126,37 @@ def ours(made: Made, folder: Path, report: Report) -> Iterator[Client]:
         process.stdout.close()
 
 
-def memory_mb(pid: int) -> float:
+def memory_mb(pid: int, kind: str = "VmRSS") -> float:
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+    return int(status.split(f"{kind}:")[1].split()[0]) / 1024
+
+
+LARGE = {
+    "every vertex": "g.V()",
+    "two hops from 2,000": "g.V().limit(2000).out().out().count()",
+}
+
+
+def memory_of_large(report: Report, client: Client, pid: int) -> None:
+    for name, text in LARGE.items():
+        before = memory_mb(pid, "RssAnon")
+        most, ended = [before], threading.Event()
+
+        def watch(most: list[float] = most, ended: threading.Event = ended) -> None:
+            while not ended.wait(0.02):
+                most[0] = max(most[0], memory_mb(pid, "RssAnon"))
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        began = time.perf_counter()
+        try:
+            results = sum(len(part) for part in client.submit(text))
+        finally:
+            ended.set()
+            watching.join()
+        facts = {"before_mb": round(before, 1), "results": results}
+        seconds = round(time.perf_counter() - began, 1)
+        report.line(f"memory, {name}", most[0], unit="MB", seconds=seconds, **facts)
 
 
 @contextmanager
@@ -233,8 +265,9 @@ def main() -> None:
     beside = not chosen.alone and all(shutil.which(one) for one in ("java", "mvn"))
     with (
         TemporaryDirectory() as folder,
-        ours(made, chosen.data or Path(folder, "data"), report) as mine,
+        ours(made, chosen.data or Path(folder, "data"), report) as (mine, pid),
     ):
+        memory_of_large(report, mine, pid)
         if not beside:
             report.note("Gremlin Server is left out: it needs Java and Maven.")
             measure(report, made, mine, None)
