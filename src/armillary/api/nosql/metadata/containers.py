@@ -140,11 +140,12 @@ def quota_headers(call: Call, store: ContainerStore) -> dict[str, str | None]:
     size_kb = sum(one.size_bytes for one in parts) // 1024
     body_kb = sum(one.body_bytes for one in parts) // 1024
     items = sum(one.items for one in parts)
+    room_kb = call.gateway.account.limits.bytes // 1024  # of each physical partition
     return {
         "x-ms-resource-quota": (
             f"functions={FUNCTIONS_MAX};storedProcedures={STORED_PROCEDURES_MAX};"
             f"triggers={TRIGGERS_MAX};documentSize=10240;"
-            "documentsSize=52428800;documentsCount=-1;collectionSize=52428800;"
+            f"documentsSize={room_kb};documentsCount=-1;collectionSize={room_kb};"
         ),
         "x-ms-resource-usage": (
             f"{scripts}documentSize=0;documentsSize={body_kb};documentsCount={items};collectionSize={size_kb};"
