@@ -35,10 +35,10 @@ def make_table(
     table: bytes,
     *afterwards: tuple[bytes, tuple[object, ...]],
     shard_by: str,
-) -> None:
+) -> bool:
     """`table` makes it if it is not there; the other statements, with their arguments, follow.
     Servers that start together may collide on the system catalogs; the loser looks again.
-    `shard_by`: the column by which Citus distributes it."""
+    `shard_by`: the column by which Citus distributes it. Whether it is distributed."""
     make_schema = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
     try:
         with psycopg.connect(conninfo, autocommit=True) as connection:
@@ -46,25 +46,27 @@ def make_table(
                 try:
                     connection.execute(make_schema)
                     connection.execute(table)
-                    _distribute(connection, f"{schema}.{name}", shard_by)
+                    distributed = _distribute(connection, f"{schema}.{name}", shard_by)
                     break
                 except COLLISIONS:
                     if attempt == ATTEMPTS_MAX - 1:
                         raise
             for statement, arguments in afterwards:
                 connection.execute(statement, arguments)
+            return distributed
     except psycopg.Error as error:
         raise translated(error) from error
 
 
-def _distribute(connection: psycopg.Connection, table: str, column: str) -> None:
+def _distribute(connection: psycopg.Connection, table: str, column: str) -> bool:
     if connection.execute(_HAS_CITUS).fetchone() == (False,):
-        return
+        return False
     if connection.execute(_IS_DISTRIBUTED, (table,)).fetchone() == (True,):
-        return
+        return True
     try:
         connection.execute(_DISTRIBUTE, (table, column))
     except psycopg.DatabaseError:
         # Another server may have done it meanwhile.
         if connection.execute(_IS_DISTRIBUTED, (table,)).fetchone() == (False,):
             raise
+    return True

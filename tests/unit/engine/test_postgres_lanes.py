@@ -18,8 +18,8 @@ from tests.support.waiting import until
 from armillary import steps
 from armillary.engine.base import META_KEY, Command, Handler, SpaceGone, Writer
 from armillary.engine.postgres.engine import PostgresEngine
-from armillary.engine.postgres.lane import array
-from armillary.engine.postgres.lanes import BEGIN, ROLLBACK
+from armillary.engine.postgres.loop.lane import array
+from armillary.engine.postgres.loop.lanes import BEGIN, ROLLBACK
 from armillary.errors import Unavailable, WriteUncertain
 from armillary.server.loops import new_loop
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -178,7 +179,36 @@ def test_budgets_in_use_have_a_slice_of_the_next_second_before_anybody_asks(
 
 def test_a_budget_that_nobody_uses_is_left_to_others(ledger: PostgresLedger) -> None:
     assert ledger.admit(SMALL, T0) is None
-    ledger._slices.renew_used(T0 + 2_000)
+    ledger._slices.renew_used(T0 + 2_000, ledger._take_all)
     held = ledger.held(SMALL, T0)
     assert held is not None
     assert held.second == T0 // 1000
+
+
+def test_all_budgets_in_use_are_renewed_together(ledger: PostgresLedger, url: str) -> None:
+    allowances = [Allowance(key, 1000.0 * key) for key in (9, 3, 5, 7)]
+    for allowance in allowances:
+        assert ledger.admit(allowance, T0) is None
+        ledger.charge(allowance, 60.0 * allowance.key, T0)  # more than its slice
+    ledger._run(ledger._reset_sql, {"key": 5})  # as after a crash of the database
+    with patch.object(ledger, "_row", wraps=ledger._row) as one_by_one:
+        ledger._slices.renew_used(T0 + 1000, ledger._take_all)
+    assert [one.args[0].allowance.key for one in one_by_one.call_args_list] == [5]
+    for allowance in allowances:
+        held = ledger.held(allowance, T0)
+        assert held is not None
+        assert (held.second, held.left) == (T0 // 1000 + 1, allowance.ru / 20)
+        state = ledger.state(allowance, T0 + 1000)
+        # The debt of the second before is paid by the new one.
+        debt = 10.0 * allowance.key
+        assert state.balance == pytest.approx(allowance.ru * 0.95 - debt)
+
+
+def test_a_renewal_without_the_database_goes_on_with_what_was_known(
+    ledger: PostgresLedger,
+) -> None:
+    assert ledger.admit(SMALL, T0) is None
+    ledger.charge(SMALL, 30.0, T0)
+    with patch.object(ledger._pool, "take", side_effect=Unavailable("away")):
+        ledger._slices.renew_used(T0 + 1000, ledger._take_all)
+    assert ledger.admit(SMALL, T0 + 1000) is None

@@ -58,8 +58,8 @@ from armillary.engine.postgres.group import (
     commit,
     uncertain_if_warned,
 )
-from armillary.engine.postgres.lane import Loop
-from armillary.engine.postgres.lanes import READ_LANES, Lanes
+from armillary.engine.postgres.loop.lane import Loop
+from armillary.engine.postgres.loop.lanes import READ_LANES, Lanes
 from armillary.engine.postgres.placement import Place, choices_for, choose
 from armillary.engine.postgres.pool import Pool
 from armillary.engine.postgres.reading import PoolReads

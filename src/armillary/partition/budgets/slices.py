@@ -15,7 +15,8 @@ state lives, and who locks it, is the business of the ledgers.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import NamedTuple, TypeAlias
 
 from armillary.limits import BURST_RU_MAX, CLOCK_STEP_SECONDS, LEDGER_SLOTS
@@ -42,6 +43,7 @@ class Order(NamedTuple):
 
 
 Take: TypeAlias = Callable[[Order], Grant]
+TakeAll: TypeAlias = Callable[[Sequence[Order]], Sequence[Grant]]
 
 
 def cut(state: BudgetState, order: Order) -> tuple[BudgetState, float]:
@@ -196,9 +198,15 @@ class Slices:
     def _exchange(self, held: HeldSlice, now_ms: int, want: float) -> bool:
         """Settle what the last slice left over, and take another, if there is one. Charges go on
         meanwhile: an event loop may make them, and waits for nobody."""
-        with held.lock:
-            order = Order(held.allowance, now_ms, held.left, held.second, want)
+        order = self._order(held, now_ms, want)
         grant = self._take(order)  # raises when the shared state is out of reach: nothing changed
+        return self._granted(held, order, grant)
+
+    def _order(self, held: HeldSlice, now_ms: int, want: float) -> Order:
+        with held.lock:
+            return Order(held.allowance, now_ms, held.left, held.second, want)
+
+    def _granted(self, held: HeldSlice, order: Order, grant: Grant) -> bool:
         with held.lock:
             # What was left over when the second ended has gone with it.
             before = order.settle if held.second == order.settle_second else min(0.0, order.settle)
@@ -209,7 +217,7 @@ class Slices:
                 held.second = grant.second
             held.left_before = held.left
             held.balance = grant.balance
-            held.asked_ms = now_ms if want > 0.0 and grant.granted <= 0.0 else -1
+            held.asked_ms = order.now_ms if order.want > 0.0 and grant.granted <= 0.0 else -1
             return held.left > 0.0 or grant.granted > 0.0
 
     def _reserve(self, held: HeldSlice) -> float:
@@ -220,19 +228,24 @@ class Slices:
             return 0.0
         return max(0.0, LOW_PRIORITY_RESERVE * held.allowance.ru - max(0.0, held.balance))
 
-    def renew_used(self, now_ms: int) -> None:
+    def renew_used(self, now_ms: int, take_all: TakeAll) -> None:
         """A slice of this second for each budget that was used in the last one, so that the first
-        requests of a second need not ask for it."""
+        requests of a second need not ask for it; all of them in one go. Who asks meanwhile for one
+        of these waits for it. In the order of keys: others lock the shared state in the same."""
         second = now_ms // 1000
-        for held in list(self._held.values()):
-            if held.high_second < second - 1:
-                continue
-            with held.asking:
+        used = [held for held in self._held.values() if held.high_second >= second - 1]
+        with ExitStack() as stack:
+            asked: list[HeldSlice] = []
+            for held in sorted(used, key=lambda one: one.allowance.key):
+                stack.enter_context(held.asking)
                 with held.lock:
                     self._renew(held, second)
-                    asks = held.left <= 0.0 and held.asked_ms < 0
-                if asks:
-                    self._exchange(held, now_ms, held.ru / self._slices)
+                    if held.left <= 0.0 and held.asked_ms < 0:
+                        asked.append(held)
+            orders = [self._order(held, now_ms, held.ru / self._slices) for held in asked]
+            grants = take_all(orders) if orders else ()
+            for held, order, grant in zip(asked, orders, grants, strict=True):
+                self._granted(held, order, grant)
 
     # --- seldom -----------------------------------------------------------------------------------
 

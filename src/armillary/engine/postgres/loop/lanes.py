@@ -36,7 +36,7 @@ from armillary.engine.groups import Job, settle
 from armillary.engine.overlay import Outcome, OverlayWriter, refuse, run_jobs, tell
 from armillary.engine.postgres.errors import kind_of, translated
 from armillary.engine.postgres.group import Warnings, announced
-from armillary.engine.postgres.lane import (
+from armillary.engine.postgres.loop.lane import (
     Lane,
     Loop,
     LoopFuture,
@@ -47,7 +47,7 @@ from armillary.engine.postgres.lane import (
     int4,
     int8,
 )
-from armillary.engine.postgres.lane_pool import LanePool
+from armillary.engine.postgres.loop.lane_pool import LanePool
 from armillary.engine.postgres.pool import Pool
 from armillary.engine.postgres.reader import PrefetchedReader
 from armillary.engine.postgres.sql import Statements, batches

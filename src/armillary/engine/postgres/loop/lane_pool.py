@@ -23,7 +23,7 @@ from typing import Final
 import psycopg
 
 from armillary.engine.postgres.connection import Connection
-from armillary.engine.postgres.lane import Lane, Loop, prepare_all
+from armillary.engine.postgres.loop.lane import Lane, Loop, prepare_all
 from armillary.engine.postgres.pool import Pool
 from armillary.engine.postgres.sql import Statements
 from armillary.errors import DbError
