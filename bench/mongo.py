@@ -3,8 +3,10 @@
     python bench/mongo.py [--ferretdb] [--peer mongodb://…] [--seconds 3]
 
 A peer is measured in the same run with the same clients, in turns; the table has both and their
-ratio. `--ferretdb` builds and starts FerretDB 1.24 on SQLite (bench/ferretdb; needs Go). Our server
-is started on a folder of its own, durable, without throttling.
+ratio, and the processor time per operation of each server, all its processes together. `--ferretdb`
+builds and starts FerretDB 1.24 on SQLite (bench/ferretdb; needs Go). Our server is started on a
+folder of its own, durable, without throttling. Where strace is, a line says how often each server
+syncs the disk for a hundred inserts, one after the other: whether like is compared with like.
 
 The last lines compare a point find with a bare server, which takes frames apart and answers each
 with the same bytes: processor time of the server process per find, sent by one client of ours that
@@ -17,6 +19,8 @@ import argparse
 import asyncio
 import os
 import re
+import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -32,7 +36,7 @@ from typing import Any, cast
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pymongo import MongoClient
-from tests.support.ferretdb import ferretdb
+from tests.support.ferretdb import ferretdb_process
 
 from armillary.api.mongo.wire.frames import OP_MSG, FrameReader, pack
 from armillary.encoding.bson.values import decode, encode
@@ -67,8 +71,12 @@ WORK: dict[str, tuple[str, Callable[[Collection, int], None]]] = {
 }
 
 
-def rate(client: Any, name: str, connections: int, seconds: float) -> float:
+def rate(
+    client: Any, pid: int | None, name: str, connections: int, seconds: float
+) -> tuple[float, float]:
+    """Operations in a second; microseconds of processor time that the server took for each."""
     where, run = WORK[name]
+    before = 0.0 if pid is None else sum(map(cpu_seconds, processes(pid)))
     items = client.bench[where]
     done = [0] * connections
     end = time.monotonic() + seconds
@@ -85,7 +93,37 @@ def rate(client: Any, name: str, connections: int, seconds: float) -> float:
         thread.start()
     for thread in threads:
         thread.join()
-    return sum(done) / seconds
+    spent = 0.0 if pid is None else sum(map(cpu_seconds, processes(pid))) - before
+    return sum(done) / seconds, spent / max(1, sum(done)) * 1e6
+
+
+def processes(pid: int) -> list[int]:
+    """A process and its children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(found for one in children for found in processes(int(one)))]
+
+
+def syncs(client: Any, pid: int, inserts: int = 100) -> str:
+    """How often a server syncs the disk for inserts that follow each other."""
+    if shutil.which("strace") is None:
+        return "not counted (no strace)"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "calls"
+        calls = "trace=fsync,fdatasync,msync,sync_file_range"
+        attached = [part for one in processes(pid) for part in ("-p", str(one))]
+        tracer = subprocess.Popen(
+            ["strace", "-f", "-e", calls, "-o", str(file), *attached],
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert tracer.stderr is not None
+        for _ in attached[::2]:
+            tracer.stderr.readline()  # it says when it has attached
+        for number in range(inserts):
+            insert_one(client.bench.written, number)
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(30)
+        names = re.findall(r"\b(fsync|fdatasync|msync|sync_file_range)\(", file.read_text())
+        return ", ".join(f"{names.count(one)} {one}" for one in sorted(set(names))) or "none"
 
 
 def fill(client: Any, *, sharded: bool) -> None:
@@ -250,25 +288,35 @@ def main() -> None:
         return
     with ExitStack() as stack:
         pid, uri = stack.enter_context(armillary())
-        names = {"armillary": uri}
+        servers: dict[str, tuple[int | None, str]] = {"armillary": (pid, uri)}
         if asked.ferretdb:
-            names["ferretdb"] = stack.enter_context(ferretdb())
+            servers["ferretdb"] = stack.enter_context(ferretdb_process())
         elif asked.peer:
-            names["peer"] = asked.peer
+            servers["peer"] = (None, asked.peer)
         load = os.getloadavg()[0]
         print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, load {load:.2f} before")
         clients: dict[str, MongoClient[Any]] = {
-            name: MongoClient(one, maxPoolSize=64) for name, one in names.items()
+            name: MongoClient(one, maxPoolSize=64) for name, (_, one) in servers.items()
         }
         for name, client in clients.items():
             fill(client, sharded=name == "armillary")
-        print("| work | connections | " + " | ".join(f"{name}/s" for name in clients) + " |")
+        for name, (number, _) in servers.items():
+            if number is not None:
+                print(f"100 inserts by {name}: {syncs(clients[name], number)}", flush=True)
+        heads = [*(f"{name}/s" for name in clients), *(f"{name}, CPU µs" for name in clients)]
+        print("| work | connections | " + " | ".join(heads) + " | ratio, rate | ratio, CPU |")
         for connections in (1, 32):
             for work in WORK:
-                rates = [rate(c, work, connections, asked.seconds) for c in clients.values()]
-                shown = " | ".join(f"{one:,.0f}" for one in rates)
-                ratio = f" | {rates[0] / rates[1]:.2f}" if len(rates) > 1 else ""
-                print(f"| {work} | {connections} | {shown}{ratio} |", flush=True)
+                found = [
+                    rate(client, servers[name][0], work, connections, asked.seconds)
+                    for name, client in clients.items()
+                ]
+                shown = [f"{one:,.0f}" for one, _ in found] + [f"{us:,.0f}" for _, us in found]
+                if len(found) > 1:
+                    (ours, ours_us), (theirs, theirs_us) = found
+                    shown.append(f"{ours / max(theirs, 0.01):.2f}")
+                    shown.append(f"{theirs_us / max(ours_us, 0.01):.2f}")
+                print(f"| {work} | {connections} | " + " | ".join(shown) + " |", flush=True)
         for client in clients.values():
             client.close()
         ours_us, bare_us = beside_bare(pid, uri, asked.rounds)

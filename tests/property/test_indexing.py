@@ -6,10 +6,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.property.slow_indexing import slow_covers, slow_entries, slow_values
 
+from armillary.encoding.models import model_named
 from armillary.limits import KEY_BYTES_MAX
 from armillary.store.index import plan as index_plan
 from armillary.store.index.composite import RID_BYTES
-from armillary.store.index.entries import compile_index, index_entries, path_hash, paths_of
+from armillary.store.index.entries import (
+    compile_index,
+    index_entries,
+    path_hash,
+    paths_of,
+    walk_model,
+)
 from armillary.store.index.paths import ARRAY, Segment, path_text
 from armillary.store.index.policy import IndexPolicy, parse_policy
 
@@ -86,3 +93,14 @@ def test_nodes_beyond_the_bound_change_nothing(policy: IndexPolicy, item: Any) -
 @example(["a", "b"], ["a/b"])
 def test_different_paths_have_different_hashes(left: list[Any], right: list[Any]) -> None:
     assert (path_hash(left) == path_hash(right)) == (left == right)
+
+
+@given(policies(), ITEMS)
+def test_a_walk_over_named_members_finds_what_the_walk_over_all_finds(
+    policy: IndexPolicy, item: dict[str, Any]
+) -> None:
+    plan = compile_index(policy, model=model_named("bson"))
+    keys: list[bytes] = []
+    if not plan.root.barren:
+        walk_model(plan, plan.root, item, keys, [])
+    assert set(index_entries(plan, item).ix) == set(keys)

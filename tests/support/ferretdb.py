@@ -26,6 +26,13 @@ def build(target: Path) -> Path:
 @contextmanager
 def ferretdb(program: Path | None = None) -> Iterator[str]:
     """The URI of a server on an empty folder."""
+    with ferretdb_process(program) as (_, uri):
+        yield uri
+
+
+@contextmanager
+def ferretdb_process(program: Path | None = None) -> Iterator[tuple[int, str]]:
+    """The same with its process id."""
     with tempfile.TemporaryDirectory() as folder:
         program = program or build(Path(folder))
         with socket.create_server(("127.0.0.1", 0)) as one:
@@ -38,7 +45,7 @@ def ferretdb(program: Path | None = None) -> Iterator[str]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            yield f"mongodb://127.0.0.1:{port}/?serverSelectionTimeoutMS=60000"
+            yield server.pid, f"mongodb://127.0.0.1:{port}/?serverSelectionTimeoutMS=60000"
         finally:
             server.terminate()
             server.wait(30)

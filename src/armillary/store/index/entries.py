@@ -154,6 +154,16 @@ def walk_model(
     return bare
 
 
+def _walk_document(
+    plan: IndexPlan, node: Node, item: dict[str, JSON], keys: list[bytes], hashes: list[bytes]
+) -> int:
+    """`walk_model` for documents of MongoDB, of which few members have entries: where the policy
+    names them, the others are not looked at."""
+    if plan.named is not None:
+        item = {name: item[name] for name in plan.named if name in item}
+    return walk_model(plan, node, item, keys, hashes)
+
+
 def _walk_entity(
     plan: IndexPlan, node: Node, item: dict[str, JSON], keys: list[bytes], hashes: list[bytes]
 ) -> int:
@@ -281,4 +291,9 @@ def _walk_array(
     return bare
 
 
-WALKS: Final = {JSON_MODEL.name: _walk_object, EDM_MODEL.name: _walk_entity}
+BSON: Final = "bson"
+WALKS: Final = {
+    JSON_MODEL.name: _walk_object,
+    EDM_MODEL.name: _walk_entity,
+    BSON: _walk_document,
+}

@@ -120,6 +120,8 @@ class IndexPlan:
     nodes: int = 0
     others: tuple[OtherIndex, ...] = ()
     """Spatial, full-text and vector indexes."""
+    named: tuple[str, ...] | None = None
+    """The members of an item that have entries. None: the policy does not name them all."""
     shapes: dict[tuple[bytes, ...], bytes] = field(default_factory=dict)
 
     def covers(self, segments: Sequence[Segment]) -> bool:
@@ -174,8 +176,20 @@ def compile_index(
         root.barren = False
     if "id" in kept:
         root.children["id"] = Node(path_hash(("id",)), Rule(scalar=True), inherited=False)
+    named = None
+    if indexed and not root.inherited:
+        known = {*(root.rule.children if root.rule is not None else ()), *root.children}
+        nodes = {one: root.children.get(one) or root.below(one) for one in known}
+        named = tuple(
+            sorted(
+                name
+                for name, node in nodes.items()
+                if isinstance(name, str) and (node.included or not node.barren)
+            )
+        )
     return IndexPlan(
         root=root,
+        named=named,
         composites=tuple(
             compile_composite(number, paths, model)
             for number, paths in enumerate(policy.composites)

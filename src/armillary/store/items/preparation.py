@@ -49,6 +49,9 @@ class Operation(msgspec.Struct, frozen=True):
     body_for: Callable[[ContainerDefinition], Body] | None = None
     """Makes the body, in the form of the model, by the definition at hand, which may be newer than
     the caller's: hidden members of the items of a MongoDB collection follow its indexes."""
+    keyed_by: ContainerDefinition | None = None
+    """The definition by which the caller took the key out of the item that `body_for` makes. While
+    it is the one at hand, the key is not taken out once more."""
 
 
 class Prepared(NamedTuple):
@@ -114,7 +117,10 @@ def _prepare_body(
         body = parse_body(synthetic.apply(body.item, random, stored=stored))
     if not is_made:
         state.model.check_body(body.item)
-    key = _key_of(body, state, given)
+    if given is not None and operation.keyed_by is state.definition:
+        key = given
+    else:
+        key = _key_of(body, state, given)
     target = operation.id if operation.kind == "replace" else body.id
     return Prepared(key, body_op(state, operation.kind, target, body, operation), body.item)
 

@@ -147,7 +147,9 @@ def writing(
             return made_body(made)
         return made_body(_item_of(collection, shape_by(definition), document))
 
-    return Operation(kind, str(made["id"]), body_for=body_for, **conditions)
+    return Operation(
+        kind, str(made["id"]), body_for=body_for, keyed_by=collection.definition, **conditions
+    )
 
 
 def recording(
@@ -162,7 +164,7 @@ def recording(
         shape = shape_by(definition)
         return made_body(_record_item(collection, shape, document, statement, reply))
 
-    return Operation("create", body_for=body_for)
+    return Operation("create", body_for=body_for, keyed_by=collection.definition)
 
 
 def _record_item(
