@@ -98,6 +98,10 @@ def serving(service: Service) -> Iterator[int]:
         session = service.open(Peer(False, None, address))
         try:
             while data := await reader.read(65_536):
+                reply = session.at_once(data)
+                if reply is not None:
+                    writer.write(reply)
+                    continue
                 for event in session.receive(data):
                     found: list[bytes] = []
                     stays = await asyncio.to_thread(run_event, event, found.append)
