@@ -27,6 +27,10 @@ from armillary.store.throughput.meter import Enforce, Meter
 SECONDARY = "c2Vjb25kYXJ5"
 
 
+def login(address: str) -> MongoClient[dict[str, Any]]:
+    return MongoClient(address, serverSelectionTimeoutMS=60_000)
+
+
 def metered(enforce: Enforce, **settings: Any) -> Service:
     engine = MemoryEngine(HANDLERS, clock=VirtualClock())
     meter = Meter(engine, LocalLedger(enforce), enforce=enforce)
@@ -73,7 +77,7 @@ def test_every_key_of_the_account_is_a_password() -> None:
     gateway = Gateway(AccountStore(MemoryEngine(HANDLERS), random=Random(1)), keys)
     with serving(Service(gateway, Settings())) as port:
         for key in (EMULATOR_KEY, SECONDARY):
-            with MongoClient(uri(port, key=key), serverSelectionTimeoutMS=60_000) as client:
+            with login(uri(port, key=key)) as client:
                 client.shop.people.insert_one({"key": key})
                 assert client.shop.people.count_documents({"key": key}) == 1
 
