@@ -15,10 +15,11 @@ from armillary.engine.groups import Job
 from armillary.engine.overlay import OverlayWriter, run_jobs
 from armillary.errors import DbError
 from armillary.store.commands import HANDLERS
+from armillary.store.items.atomic import ATOMIC
 from armillary.store.items.containers import ContainerStore, key_in
 from armillary.store.items.operations import WRITE
 from armillary.store.items.preparation import Operation, prepare
-from armillary.store.items.requests import Context, Key, Op
+from armillary.store.items.requests import Context, Failed, Key, Op
 
 Data = tuple[Context, Key, list[Op]]
 
@@ -60,6 +61,32 @@ def test_one_call_for_a_group_does_what_a_call_each_does(asked: list[Any]) -> No
             many = handler.run_many(together, datas)
         assert [_plain(one) for one in many] == [_plain(one) for one in each]
         assert _rows(together) == _rows(apart)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.lists(st.tuples(kinds, bodies, st.none(), st.just(0)), min_size=1, max_size=4)))
+def test_batches_of_a_group_do_what_a_batch_each_does(asked: list[list[Any]]) -> None:
+    """And nothing is left of one that is refused in the middle."""
+    with armillary.open(":memory:", housekeeping=False) as account:
+        database = account.create_database("d")
+        container = database.create_container("c", "/pk", default_ttl=-1, unique_keys=[["/mail"]])
+        store = container._store
+        datas: list[Data] = []
+        for batch in asked:
+            pk = batch[0][1]["pk"]  # a batch is of one logical partition
+            made = [_data(store, kind, body | {"pk": pk}, *more) for kind, body, *more in batch]
+            datas.append((*made[0][:2], [op for _, _, ops in made for op in ops]))
+        with store.engine.read(store.state.table.ranges[0].space) as reader:
+            apart, together = OverlayWriter(reader), OverlayWriter(reader)
+            each = [HANDLERS["items.batch"].run(apart, data) for data in datas]
+            handler = HANDLERS[ATOMIC]
+            assert handler.run_many is not None
+            many = handler.run_many(together, datas)
+        assert _rows(together) == _rows(apart)
+        for (done, failed), wanted in zip(many, each, strict=True):
+            assert failed == (wanted if isinstance(wanted, Failed) else None)
+            if not isinstance(wanted, Failed):
+                assert done == [one._replace(text=b"") for one in wanted]
 
 
 def test_a_mistake_in_one_command_is_found_by_running_each() -> None:

@@ -30,7 +30,7 @@ def folded(call: Call, pipeline: list[Document]) -> tuple[list[Document], list[D
     if not rest or not rest[0].keys() & {"$group", "$count"}:
         return None
     name, names = _counting(rest[0])
-    collection = call.collection() if names else None
+    collection = call.hinted_collection() if names else None
     if collection is None:
         return None
     rows: list[Document] | None
