@@ -104,7 +104,10 @@ class StreamConnection(asyncio.Protocol):
                 return
             if answer is not None:
                 self._write(answer)
-                self._pump()
+                if self._writing_paused or self._pool.draining:
+                    self._pump()
+                else:  # nothing waits and nothing is under way: what `_pump` would come to
+                    self.deadline = self._pool.loop.time() + self._pool.bounds.stream_idle_s
                 return
         self._take(self._guarded(partial(session.receive, data)))
 

@@ -263,7 +263,10 @@ def from_item(item: dict[str, JSON]) -> Document:
             if user is None:
                 continue
             name = user
-        document[name] = value if type(value) in _PLAIN else from_stored(value)
+        kind = type(value)
+        if kind not in _PLAIN and (kind is not int or not INT32_MIN <= value <= INT32_MAX):
+            value = from_stored(value)
+        document[name] = value
     if "_id" not in document and "id" in item:  # an item that another API made
         document = {"_id": item["id"], **document}
     return document
