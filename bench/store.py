@@ -24,9 +24,10 @@ from armillary.engine.base import Command, Durability, Handler, Writer
 from armillary.store.commands import HANDLERS
 from armillary.store.index.entries import Entries
 from armillary.store.index.plan_cache import entries_of, plan_of
-from armillary.store.items.containers import ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore
 from armillary.store.items.preparation import Operation, Prepared, prepare
 from armillary.store.items.requests import Context
+from armillary.store.items.routing import key_in
 from armillary.store.items.transaction import Work, index_rows
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta

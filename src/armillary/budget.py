@@ -91,7 +91,7 @@ class Budget:
         return max(0.0, self.deadline - self._now())
 
     def cancel(self) -> None:
-        """Nobody waits any more: the next look raises `Abandoned`."""
+        """The client has left: the next look raises `Abandoned`."""
         self._cancelled = True
 
     @property

@@ -1,4 +1,4 @@
-"""Time and chance, passed in. Below `server/` nobody asks the operating system for either.
+"""Time and chance, passed in. Below `server/` nothing asks the operating system for either.
 
 `SystemClock` is what a server uses; `VirtualClock` is stepped by a test or the simulator, so that a
 day of expiry or throttling runs in seconds and a seed replays it.

@@ -110,7 +110,7 @@ class NeedsMerge(BadInput):
 
 
 class Unauthorized(DbError):
-    """Nobody we know signed this."""
+    """The signature is not of one of our keys."""
 
     text = "Required Header authorization is missing. Ensure a valid Authorization token is passed."
 
@@ -377,7 +377,7 @@ class OutOfTime(Unavailable):
 
 
 class Abandoned(OutOfTime):
-    """Nobody waits for the answer any more."""
+    """The client no longer waits for the answer."""
 
     text = "The client has left."
 

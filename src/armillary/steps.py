@@ -1,6 +1,6 @@
 """Named steps of work that must survive being cut short.
 
-Code that commits, splits or copies calls `reached("commit.synced")` as it goes. Normally nobody
+Code that commits, splits or copies calls `reached("commit.synced")` as it goes. Normally nothing
 listens and the call costs one comparison. A crash test listens and kills the process at the n-th
 pass of a step; the simulator listens to choose what runs next. The names are a promise: `STEPS`
 lists all of them.

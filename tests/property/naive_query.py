@@ -220,7 +220,7 @@ def passes(query: ast.Query, scope: Scope, world: World) -> bool:
 
 
 def ordered_by_item(query: ast.Query, order: ast.OrderBy, world: World) -> list[Scope]:
-    """Equal keys: by item, falling when the first key falls; rows of one item as they were."""
+    """Equal keys: by item, descending when the first key falls; rows of one item as they were."""
     found: list[tuple[int, Scope]] = []
     for number, item in enumerate(world.items):
         alone = replace(world, items=[item])

@@ -16,10 +16,11 @@ from armillary.engine.overlay import OverlayWriter, run_jobs
 from armillary.errors import DbError
 from armillary.store.commands import HANDLERS
 from armillary.store.items.atomic import ATOMIC
-from armillary.store.items.containers import ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore
 from armillary.store.items.operations import WRITE
 from armillary.store.items.preparation import Operation, prepare
 from armillary.store.items.requests import Context, Failed, Key, Op
+from armillary.store.items.routing import key_in
 
 Data = tuple[Context, Key, list[Op]]
 

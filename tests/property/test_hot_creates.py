@@ -49,7 +49,7 @@ def short(api: Api, data: bytes, like: bytes) -> Waiting | None:
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None
-    answer = shape.answer(DATE_LINE.encode(), *found.group(*shape.order))
+    answer = shape.answer(DATE_LINE.encode(), *found)
     assert answer is None or isinstance(answer, Waiting)
     return answer
 

@@ -55,7 +55,7 @@ def both(api: Api, data: bytes) -> tuple[bytes | None, bytes]:
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None, whole
-    answer = shape.answer(DATE_LINE.encode(), *found.group(*shape.order))
+    answer = shape.answer(DATE_LINE.encode(), *found)
     assert not isinstance(answer, Waiting)
     return answer, whole
 

@@ -53,7 +53,7 @@ def short(api: Api, data: bytes, like: bytes | None = None) -> bytes | None:
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None
-    answer = shape.answer(DATE_LINE.encode(), *found.group(*shape.order))
+    answer = shape.answer(DATE_LINE.encode(), *found)
     assert not isinstance(answer, Waiting)
     return answer
 

@@ -82,7 +82,7 @@ def by_template(api: TableApi, data: bytes, like: bytes, *, secure: bool = False
     found = None if shape is None else shape.match(data)
     if shape is None or found is None:
         return None
-    answer = shape.answer(DATE_LINE.encode(), *found.group(*shape.order))
+    answer = shape.answer(DATE_LINE.encode(), *found)
     if not isinstance(answer, Waiting):
         return answer
     answer.future.exception(10)

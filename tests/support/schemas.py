@@ -16,12 +16,12 @@ TYPES: dict[str, tuple[type, ...]] = {
 KNOWN = {"type", "enum", "anyOf", "items", "properties", "required", "additionalProperties"}
 
 
-def complaints(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
+def problems(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
     """Where and why `value` is not what `schema` says."""
     unknown = set(schema) - KNOWN
     assert not unknown, f"this reader does not know {unknown}"
     if "anyOf" in schema:
-        found = [complaints(value, one, at) for one in schema["anyOf"]]
+        found = [problems(value, one, at) for one in schema["anyOf"]]
         return [] if any(not one for one in found) else [line for one in found for line in one]
     wanted = schema.get("type")
     if wanted is not None and (
@@ -34,13 +34,13 @@ def complaints(value: Any, schema: dict[str, Any], at: str = "$") -> list[str]:
     lines: list[str] = []
     if isinstance(value, list) and "items" in schema:
         for number, one in enumerate(value):
-            lines += complaints(one, schema["items"], f"{at}[{number}]")
+            lines += problems(one, schema["items"], f"{at}[{number}]")
     if isinstance(value, dict):
         properties = schema.get("properties", {})
         lines += [f"{at}: no {one}" for one in schema.get("required", []) if one not in value]
         for name, one in value.items():
             if name in properties:
-                lines += complaints(one, properties[name], f"{at}.{name}")
+                lines += problems(one, properties[name], f"{at}.{name}")
             elif schema.get("additionalProperties") is False:
                 lines.append(f"{at}: unexpected {name}")
     return lines

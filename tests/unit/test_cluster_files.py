@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.schemas import complaints
+from tests.support.schemas import problems
 
 from armillary.config import VARIABLES
 
@@ -159,10 +159,10 @@ MANIFESTS = {
 
 def test_manifests_have_the_members_that_kubernetes_knows() -> None:
     for document in _documents("kubernetes.yaml"):
-        assert complaints(document, MANIFESTS[document["kind"]]) == []
+        assert problems(document, MANIFESTS[document["kind"]]) == []
     (deployment,) = (one for one in _documents("kubernetes.yaml") if one["kind"] == "Deployment")
     deployment["spec"]["template"]["spec"]["containers"][0]["livenesProbe"] = {}
-    assert complaints(deployment, MANIFESTS["Deployment"])
+    assert problems(deployment, MANIFESTS["Deployment"])
 
 
 def test_the_manifests_are_a_deployment_with_probes_and_what_belongs_to_it() -> None:

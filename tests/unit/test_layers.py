@@ -45,9 +45,9 @@ SPEAKS_SQL_TOO = frozenset({("run", "sql"), ("run", "quick")})
 def violations(root: Path) -> list[str]:
     """One line per import under `root` (the package folder) that breaks the order."""
     return [
-        f"{path.relative_to(root)}:{line}: {complaint}"
+        f"{path.relative_to(root)}:{line}: {problem}"
         for path in sorted(root.rglob("*.py"))
-        for line, complaint in _complaints(path, root)
+        for line, problem in _complaints(path, root)
     ]
 
 
@@ -129,7 +129,7 @@ def test_the_search_reads_the_whole_package() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "source", "complaint"),
+    ("where", "source", "problem"),
     [
         # every form of an import that climbs
         ("engine/x.py", "import armillary.store", "engine imports store"),
@@ -207,12 +207,12 @@ def test_the_search_reads_the_whole_package() -> None:
     ],
 )
 def test_a_planted_violation_is_caught(
-    tmp_path: Path, where: str, source: str, complaint: str
+    tmp_path: Path, where: str, source: str, problem: str
 ) -> None:
     plant(tmp_path, where, source)
     (found,) = violations(tmp_path)
     assert found.startswith(f"{where}:")
-    assert complaint in found
+    assert problem in found
 
 
 @pytest.mark.parametrize(

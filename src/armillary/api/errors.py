@@ -147,10 +147,10 @@ WIRE: dict[type[DbError], Wire] = {
     # a bug of ours instead of something to read again.
     WriteUncertain: Wire(408, "RequestTimeout"),
     OutOfTime: Wire(408, "RequestTimeout"),
-    Abandoned: Wire(408, "RequestTimeout"),  # nobody reads it; for logs
+    Abandoned: Wire(408, "RequestTimeout"),  # for logs: the client has left
     OverBudget: Wire(400, "BadRequest"),
     SnapshotExpired: Wire(408, "RequestTimeout"),  # as for a query that runs too long
-    # An operator has to act, so nobody should retry: 403 without sub-status is what the original
+    # An operator has to act; clients should not retry: 403 without sub-status is what the original
     # answers when a storage quota is used up. Never 403/3, which sends SDKs to another region,
     # and not 507, which no SDK knows.
     StorageFull: Wire(403, "Forbidden"),

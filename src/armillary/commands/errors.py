@@ -47,7 +47,7 @@ def reporting_errors(as_json: bool, stopped: str = "Stopped.") -> Iterator[None]
     except CommandError as error:
         raise _end(str(error), error.code, as_json) from error
     except BrokenPipeError:
-        raise  # nobody reads on, as in `| head`: no failure of ours, and nobody to tell it to
+        raise  # the reader has left, as in `| head`: no failure of ours
     except tuple(kind for kind, _ in CODES) as error:
         text = stopped if isinstance(error, KeyboardInterrupt) else _text(error)
         raise _end(text, code_of(error), as_json) from error

@@ -378,7 +378,7 @@ class _Shown:
 
 
 def _ignore(items: int) -> None:
-    """Nobody looks."""
+    """Nothing is shown."""
 
 
 def _say(as_json: bool, text: str, **facts: Any) -> None:

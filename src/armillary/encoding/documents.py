@@ -3,7 +3,7 @@
 `parse_body` reads an item once: JSON text or a Python mapping in, a normalised item and its compact
 JSON out. Numbers take one form each (an integral double below 2^53 is an integer, an integer beyond
 64 bits is a double), system properties that the caller sent are dropped, and what JSON or the
-limits do not allow is refused. After this nobody checks an item again.
+limits do not allow is refused. After this an item is not checked again.
 
 A stored document is a fixed header, the effective partition key, and the JSON exactly as it goes
 out, system properties included:
@@ -112,7 +112,7 @@ def _parse_text(source: bytes | bytearray | memoryview | str) -> dict[str, JSON]
 
 
 def _tidy_object(item: dict[str, JSON], depth: int) -> None:
-    """Normalise numbers in place. The object is fresh from the parser, so nobody else holds it."""
+    """Normalise numbers in place. The object is fresh from the parser, so nothing else holds it."""
     if depth > ITEM_DEPTH_MAX:
         raise _too_deep()
     for name, value in item.items():

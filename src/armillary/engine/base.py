@@ -295,6 +295,11 @@ class Engine(Protocol):
         NotSupported."""
         ...
 
+    def stop_writes(self) -> int | None:
+        """Before a planned failover: the primary takes no more writes, from any server, until an
+        administrator allows them. How far its log goes; None: it has none, or is out of reach."""
+        ...
+
     @property
     def lineage(self) -> object:
         """Another one: numbers that were read before may have leapt. Hashable."""
@@ -378,6 +383,9 @@ class EngineDefaults:
 
     def open_replica(self, region: str, url: str, *, readers_max: int) -> Replica:
         raise BadInput("[replicas] are standbys of PostgreSQL, and the engine is not.")
+
+    def stop_writes(self) -> int | None:
+        return None
 
     @property
     def lineage(self) -> object:

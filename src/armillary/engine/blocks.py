@@ -5,7 +5,7 @@
 
 `get` is two bisections. `apply` takes all changes of a commit, copies only the touched blocks, and
 the list of references (4,000 for a million rows). Readers keep the `Blocks` they began with for as
-long as they like, and hold up nobody.
+long as they like, and block no writer.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     submit ──▶ [ j1 j2 j3 … ] ──▶ run([j1, j2, j3])   one commit
                  ▲ while that commit runs, the next group gathers here by itself
 
-Nobody waits for a group to fill: the first command of an idle queue runs at once, alone; under load
+No group waits to be full: the first command of an idle queue runs at once, alone; under load
 the commit itself is the pause in which its successors gather. So an idle engine has the latency of
 one wake-up and a busy one the throughput of large groups, with no timer to tune.
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from armillary.engine.base import Engine, Pin, Reader, read_fences
 from armillary.engine.health import PoolCounts
-from armillary.engine.replicas import Behind
+from armillary.engine.replicas import Behind, ReplicaDefaults
 from armillary.errors import BadInput
 from armillary.limits import REPLICA_LAG_MS_MAX
 
@@ -40,8 +40,7 @@ class _Held:
             self.pin.close()
 
 
-class LaggedReplica:
-    is_primary = False
+class LaggedReplica(ReplicaDefaults):
     shown = "simulated"
     reason = ""
 

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from armillary.clock import Clock
 from armillary.engine.base import Command, Engine, EngineDefaults, Reader, Row
 from armillary.engine.health import PoolCounts
+from armillary.errors import NotSupported
 
 
 class Behind(Exception):
@@ -63,7 +64,33 @@ class Replica(Protocol):
         """Whether this is the copy that takes the writes now."""
         ...
 
+    @property
+    def can_promote(self) -> bool:
+        """Whether it is a database of its own, which can take the writes over."""
+        ...
+
+    def has_replayed(self, wal: int) -> bool:
+        """Whether it has everything up to where `Engine.stop_writes` stopped."""
+        ...
+
+    def promote(self, seconds: int) -> None:
+        """Make it the primary. Raises NotSupported, and Unavailable after so many seconds."""
+        ...
+
     def close(self) -> None: ...
+
+
+class ReplicaDefaults:
+    """Of a copy that can't take the writes over."""
+
+    is_primary = False
+    can_promote = False
+
+    def has_replayed(self, wal: int) -> bool:
+        return False
+
+    def promote(self, seconds: int) -> None:
+        raise NotSupported("This replica can't be promoted: it is no database of its own.")
 
 
 class ReplicaEngine(EngineDefaults):

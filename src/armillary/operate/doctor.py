@@ -101,11 +101,11 @@ def _container(
             # Split or deleted since it was listed: look at what has taken its place.
             yield Finding(name, True, "It is being split or deleted; look again later.")
             return
-        count, complaints = found
+        count, problems = found
         items += count
-        for complaint in complaints:
+        for problem in problems:
             wrong += 1
-            yield Finding(name, False, f"Physical partition {one.ordinal}: {complaint}")
+            yield Finding(name, False, f"Physical partition {one.ordinal}: {problem}")
     if not wrong:
         text = f"{items:,} items in {len(record.ranges)} physical partitions agree with their rows."
         yield Finding(name, True, text)

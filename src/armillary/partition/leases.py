@@ -22,7 +22,7 @@ FREE = ""
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A row of the catalog. `epoch` 0: nobody ever had it."""
+    """A row of the catalog. `epoch` 0: it was never held."""
 
     owner: str = FREE
     epoch: int = 0
@@ -51,7 +51,7 @@ def renew(
 ) -> Lease | None:
     """The row to store, or None when it is lost: stop the work.
 
-    Also after it expired, as long as nobody took it: the epoch shows that nobody did.
+    Also after it expired, as long as it was not taken: the epoch shows that.
     """
     if not holds(lease, owner, epoch):
         return None

@@ -1,4 +1,4 @@
-"""The process: a web server on the socket it was given, until nobody has come for a while.
+"""The process: a web server on the socket it was given, until there were no visitors for a while.
 
 It ends with its standard input, which the server holds open; and by itself after so many seconds
 without an open connection. Requests that did not come through the server are refused.

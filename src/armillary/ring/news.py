@@ -25,7 +25,7 @@ class News:
                 lines.append(f"{time_text(one['at_s'], now_s)}  {_line(one['kind'], 'done', one)}")
         for one in report["moves"]:
             move = one | {"children": [child["id"] for child in one["children"]]}
-            # At the first look nobody knows when it began.
+            # At the first look its beginning is not known.
             if _add(self._begun, move["children"]) and not self._is_first:
                 lines.append(f"{time_text(now_s, now_s)}  {_line(one['kind'], 'begun', move)}")
         self._is_first = False

@@ -47,9 +47,10 @@ from armillary.scripts.transactions.transaction import Transaction
 from armillary.scripts.turns import Again, UnderWay
 from armillary.store.catalog.resources import ResourceRecord
 from armillary.store.catalog.state import ContainerState
-from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Done, Key
+from armillary.store.items.routing import ROUNDS_MAX, key_in
 from armillary.store.throughput.gate import Gate
 from armillary.values import JSON
 

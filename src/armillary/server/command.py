@@ -69,7 +69,7 @@ FLAGS = {
 
 class _JsonParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        _complain_as_json(message)
+        _report_as_json(message)
         sys.exit(EXIT_USAGE)
 
 
@@ -128,7 +128,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _serve(given: argparse.Namespace) -> int:
-    complain = _complain_as_json if given.json else _complain
+    report = _report_as_json if given.json else _report
     try:
         plan = make_plan(
             environ=os.environ,
@@ -145,12 +145,12 @@ def _serve(given: argparse.Namespace) -> int:
             folder=Path(),
         )
     except BadInput as error:
-        complain(str(error))
+        report(str(error))
         return EXIT_USAGE
     if given.stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, name="stdin watch", daemon=True).start()
     banner = JsonBanner(say_at_once) if given.json else TextBanner(say_at_once)
-    return run(plan, banner, complain)
+    return run(plan, banner, report)
 
 
 def _stop_with_stdin() -> None:
@@ -184,10 +184,10 @@ def _checked(variable: str) -> Callable[[str], Any]:
     return read
 
 
-def _complain(line: str) -> None:
+def _report(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _complain_as_json(line: str) -> None:
+def _report_as_json(line: str) -> None:
     """As all commands do (`commands/errors.py`)."""
-    _complain(json.dumps({"error": {"exit_code": EXIT_USAGE, "message": line}}))
+    _report(json.dumps({"error": {"exit_code": EXIT_USAGE, "message": line}}))

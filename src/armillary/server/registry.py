@@ -1,5 +1,5 @@
 """Which protocols there are: name → port, factory. Nothing here imports one: a factory is named by
-text and loaded when its first client comes, so that what nobody uses costs a listening socket.
+text and loaded when its first client comes, so that an unused one costs a listening socket.
 
     ProtocolSpec("table", "http", "armillary.api.table.service:make_service", …)
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from armillary.testing.transport import AsyncInProcessTransport, InProcessTransport
     from armillary.testing.waits import Pause
 
-#: A name that nobody can ever have: a client that is made without our transport must not find a
+#: A name that no host can ever have: a client that is made without our transport must not find a
 #: server that happens to run on this machine. And one for each account: the SDK keeps the ranges of
 #: containers for the whole process, by endpoint (`_routing/routing_map_provider.py`).
 ENDPOINT: Final = "https://account-{}.armillary.invalid:443/"

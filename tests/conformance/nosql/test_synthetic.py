@@ -12,7 +12,8 @@ from azure.cosmos.partition_key import NonePartitionKeyValue
 from tests.conformance.nosql.conftest import Server
 
 from armillary.encoding.partition_key import key_of
-from armillary.store.items.containers import ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.routing import key_in
 
 PARTS: dict[str, Any] = {"version": 1, "path": "/key", "parts": ["/device", "/year"]}
 UNKNOWN = NonePartitionKeyValue

@@ -72,7 +72,7 @@ def test_settings_and_declarations_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "complaint"),
+    ("text", "line", "problem"),
     [
         ("port = \n", 1, "line 1"),
         ("[servr]\n", 1, "there is no section 'servr'; there are: partition"),
@@ -114,13 +114,13 @@ def test_settings_and_declarations_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(
-    tmp_path: Path, text: str, line: int, complaint: str
+    tmp_path: Path, text: str, line: int, problem: str
 ) -> None:
     path = write(tmp_path, text)
-    with pytest.raises(BadInput, match=re.escape(complaint)) as refused:
+    with pytest.raises(BadInput, match=re.escape(problem)) as refused:
         read_file(path)
     assert str(path) in str(refused.value)
-    if "line" not in complaint:
+    if "line" not in problem:
         assert f"{path}:{line}: " in str(refused.value)
 
 
@@ -205,7 +205,7 @@ triggers = [{ file = "check.js", type = "Post", operation = "Create" }]
     ]
     trigger = container.scripts[1].body
     assert (trigger["triggerType"], trigger["triggerOperation"]) == ("Post", "Create")
-    for line, complaint in (
+    for line, problem in (
         ('procedures = ["none.js"]', "is not a file"),
         ('triggers = [{ file = "check.js", type = "Mid" }]', "triggerType"),
         ('functions = [{ file = "tax.js", kind = 1 }]', "no key 'kind'"),
@@ -213,5 +213,5 @@ triggers = [{ file = "check.js", type = "Post", operation = "Create" }]
         ('functions = [{ id = "a", file = "tax.js", text = "function () {}" }]', "not both"),
     ):
         bad = text[: text.index("procedures")] + line
-        with pytest.raises(BadInput, match=complaint):
+        with pytest.raises(BadInput, match=problem):
             read_file(write(tmp_path, bad))

@@ -113,8 +113,8 @@ def test_a_composite_index_of_a_stored_namesake_is_not_read(world: World) -> Non
     """Its entries are those of the stored property, and in another order."""
     index = [{"path": "/deep/city", "order": "ascending"}, {"path": "/n", "order": "ascending"}]
     policy = {"includedPaths": [{"path": "/*"}], "compositeIndexes": [index]}
-    falling = {"name": "n", "query": "SELECT VALUE -c.n FROM c"}
-    made = filled(world, indexing_policy=policy, computed_properties=[falling])
+    descending = {"name": "n", "query": "SELECT VALUE -c.n FROM c"}
+    made = filled(world, indexing_policy=policy, computed_properties=[descending])
     rows = list(made.query("SELECT VALUE c.n FROM c ORDER BY c.deep.city, c.n"))
     assert rows == [-11, -9, -7, -5, -3, -1, -10, -8, -6, -4, -2, 0]
 

@@ -50,4 +50,4 @@ def test_a_request_log_is_a_trace(tmp_path: Path) -> None:
     (one,) = found.trace.operations
     assert (one.kind, one.fields, one.charge_ru) == ("create", {("tenant",): "a"}, 6.2)
     assert one.body_bytes == 200
-    assert len(found.trace.complaints) == 1
+    assert len(found.trace.problems) == 1

@@ -157,7 +157,7 @@ def merged_unevenly(world: World, trim: Callable[[], None]) -> tuple[Container, 
 
 
 def _key(store: Any, key: str) -> tuple[Any, int]:
-    from armillary.store.items.containers import key_in
+    from armillary.store.items.routing import key_in
 
     epk, made = key_in(store.state, (key,))
     return made, store.state.table.find(epk).ordinal

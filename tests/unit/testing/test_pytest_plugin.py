@@ -95,16 +95,16 @@ def test_factory(cosmos_factory):
 
 
 @pytest.mark.parametrize(
-    ("mark", "complaint"),
+    ("mark", "problem"),
     [("containerz={}", "containerz"), ("'orders'", "by name"), ("enforce='x'", "'x'")],
 )
-def test_a_wrong_mark_says_what_is_wrong(tmp_path: Path, mark: str, complaint: str) -> None:
+def test_a_wrong_mark_says_what_is_wrong(tmp_path: Path, mark: str, problem: str) -> None:
     said = suite(
         tmp_path,
         f"import pytest\n@pytest.mark.armillary({mark})\ndef test_it(cosmos): pass\n",
     )
     assert "1 error" in said, said
-    assert complaint in said
+    assert problem in said
 
 
 def test_workers_of_xdist_share_nothing(tmp_path: Path) -> None:

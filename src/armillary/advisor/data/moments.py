@@ -1,8 +1,8 @@
 """Properties that say when an item was made: what a new item would have there now.
 
-A workload file says how often items are created, and the data which values they have; but nobody
-creates an item of last month today. A path whose values grow along the data is taken for the time
-of writing, and new items get the present there, in the same form:
+A workload file says how often items are created, and the data which values they have; but
+items of last month are not created today. A path whose values grow along the data is taken for the
+time of writing, and new items get the present there, in the same form:
 
     "2026-04-09" · "2026-04" · "2026-04-09T13:05:59Z" · 1775739959 · 1775739959123
 

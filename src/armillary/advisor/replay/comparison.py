@@ -213,7 +213,7 @@ class _Prices:
         found = self._known.get(mark)
         if found is None:
             made = price(operation, is_point=is_point, replaces=replaces, profile=self._profile)
-            # With the operation, so that nobody else gets its id.
+            # With the operation, so that no other gets its id.
             found = self._known[mark] = (operation, made)
         return found[1]
 

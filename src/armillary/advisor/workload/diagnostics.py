@@ -196,7 +196,7 @@ class _Reader:
         size = self._size(request, kind)
         template = self._template(self.texts.get(activity)) if kind == "query" else None
         ru = _number(request, "requestcharge")
-        # Every item its own id: nobody logs it, and two are hardly ever the same.
+        # Every item its own id: it is not logged, and two are hardly ever the same.
         return TimedOperation(at, kind, fields, f"{activity}-{len(fields)}", size, ru, template)
 
     def _size(self, request: Row, kind: OperationKind) -> int:

@@ -90,7 +90,7 @@ class Workload:
     skipped: tuple[str, ...] = ()
     """What of the file is not understood, and why."""
     assumed: bool = False
-    """Nobody gave it: it was made up from the data."""
+    """It was not given but made up from the data."""
 
     @property
     def rate(self) -> float:

@@ -6,7 +6,7 @@
 
 Values come from the operation, hashes from `encoding/hashing.py`, and the keys that are possible
 when not everything is known from `keys/`: the functions that clients and server use.
-`workload.route` says the same of an operation whose values nobody knows yet.
+`workload.route` says the same of an operation whose values are not known yet.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

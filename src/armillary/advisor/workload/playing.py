@@ -31,7 +31,7 @@ from armillary.values import UNDEFINED
 
 START_MS: Final = 1_700_000_000_000
 OPERATIONS_MAX: Final = 30_000
-#: Results of a query that nobody estimated otherwise; more is another page.
+#: Results of a query without an estimate; more is another page.
 RESULTS_MAX: Final = 1_000
 ALTERNATIVES_MAX: Final = 100
 #: Of the values of a path that are its own; above, new items get new ones.

@@ -19,7 +19,7 @@ from armillary.partition.request_units import DEFAULT, Coefficients
 
 #: Indexed values of an item of which only the size is known.
 LEAVES_DEFAULT: Final = 10
-#: Indexed values that an update changes, when nobody says which.
+#: Indexed values that an update changes, by default.
 CHANGED_DEFAULT: Final = 1
 
 
@@ -47,7 +47,7 @@ def price(
     found = request_units.query_ru(
         0, 1, operation.body_bytes, operation.body_bytes, profile=profile
     )
-    # Nobody can read or write it before it is found. A read is done then.
+    # It can't be read or written before it is found. A read is done then.
     work_ru = found if operation.kind == "read" else found + point_ru
     return Price(work_ru, profile.query_range)
 

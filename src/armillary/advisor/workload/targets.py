@@ -49,7 +49,7 @@ class Scale:
     throughput_ru: float
     bytes_target: float
     growth_bytes_day: float
-    """As said; 0 when nobody did. What a workload creates says how fast data comes in, but not
+    """As given; 0 when it was not. What a workload creates says how fast data comes in, but not
     whether the same keys grow for ever."""
     written_bytes_day: float
     """What comes in each day, said or by the workload: what a key that is a day will hold."""

@@ -24,9 +24,9 @@ def workload_of(trace: Trace) -> Workload:
         found.setdefault(same, template)
         counts[same] = counts.get(same, 0) + 1
     if not found:
-        raise BadInput(f"The trace has no operation to go by. {' '.join(trace.complaints)}")
+        raise BadInput(f"The trace has no operation to go by. {' '.join(trace.problems)}")
     operations = [replace(one, rate=counts[same] / trace.seconds) for same, one in found.items()]
-    return Workload(tuple(operations), tuple(trace.complaints))
+    return Workload(tuple(operations), tuple(trace.problems))
 
 
 def items_of(trace: Trace) -> Iterator[dict[str, JSON]]:

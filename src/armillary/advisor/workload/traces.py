@@ -67,7 +67,7 @@ class Trace:
         return Played(self.operations, 1.0, self.start_ms, self.seconds)
 
     @property
-    def complaints(self) -> list[str]:
+    def problems(self) -> list[str]:
         return [
             f"{count:,} {'line was' if count == 1 else 'lines were'} skipped: {why}"
             for why, count in self.skipped.items()

@@ -6,7 +6,7 @@
 
 Nothing is recorded for it. Each reader compares the catalog and the counters, which all workers
 share, with what it saw before: so it hears of everything, also of other processes, and an absent
-reader costs nothing. What happened while nobody listened is in the partitions themselves.
+reader costs nothing. What happened without a listener is in the partitions themselves.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
       "effect": "429", "value": 200, "times": 3}]
 
 A fault strikes after the request was found to be allowed and before it does anything. `times` is
-counted over all workers. Nobody looks at the list while it is empty.
+counted over all workers. The list is not looked at while it is empty.
 """
 
 from __future__ import annotations

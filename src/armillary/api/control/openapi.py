@@ -16,7 +16,7 @@ PREFIX: Final = "/_armillary/"
 NAME: Final = re.compile(r"\{(\w+)\}")
 REFUSALS: Final = {
     400: "The request is wrong.",
-    401: "Nobody we know signed it.",
+    401: "The signature is not of one of our keys.",
     403: "The key may not do that.",
     404: "There is no such thing.",
     409: "There are as many as there can be.",

@@ -1,7 +1,7 @@
 """Faults strike: answers that a test asked for, to see what its client makes of them.
 
 Each protocol says which operation it is about to run, by a name of `OPERATIONS`, and on which
-container; the first fault that fits raises its error or delays. Nobody looks at the list while it
+container; the first fault that fits raises its error or delays. The list is not looked at while it
 is empty. `api/control/faults.py` reads and sets the list.
 """
 

@@ -129,14 +129,20 @@ class Gateway:
         if store is None:
             store = self.scripts.serve_queries(self.account.container(record.database, record.id))
             if len(self._stores) >= STORES_MAX:
-                self._stores.clear()
+                self._forget(list(self._stores))
             self._stores[record.database, record.id] = store
         return store
 
     def forget(self, database: str, name: str | None = None) -> None:
         """A container, or a whole database, is gone."""
-        for key in [one for one in self._stores if one[0] == database and name in (None, one[1])]:
-            self._stores.pop(key, None)
+        self._forget([one for one in self._stores if one[0] == database and name in (None, one[1])])
+
+    def _forget(self, names: list[tuple[str, str]]) -> None:
+        """Who still holds such a store finds it without its state."""
+        for one in names:
+            store = self._stores.pop(one, None)
+            if store is not None:
+                store.forget_state()
 
     # --- background -----------------------------------------------------------------------------
 
@@ -202,7 +208,7 @@ class Gateway:
     # --- sessions -------------------------------------------------------------------------------
 
     def knows_session(self, space: int) -> bool:
-        """Whether `session_version` asks nobody."""
+        """Whether `session_version` reads nothing."""
         return (space, self.engine.lineage) in self._sessions
 
     def session_version(self, space: int) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import Final
 from urllib.parse import urlsplit
 
 from armillary.engine.base import Engine
@@ -44,22 +44,6 @@ class Region:
 def _plain(host: str) -> str:
     """Without the port that goes without saying."""
     return host.lower().removesuffix(":443").removesuffix(":80")
-
-
-class Promotable(Protocol):
-    """A replica that is a database of its own."""
-
-    def promote(self, seconds: int) -> None: ...
-
-    def has_replayed(self, wal: int) -> bool: ...
-
-
-class StoppablePrimary(Protocol):
-    """An engine whose primary can be asked to take no more writes."""
-
-    def stop_writes(self) -> int | None:
-        """How far its WAL goes then; None: it is out of reach."""
-        ...
 
 
 class Regions:
@@ -144,7 +128,7 @@ class Regions:
         if wanted == before:
             raise BadInput(f"{before} takes the writes already.")
         others = [name for name in names if name != before and wanted in (None, name)]
-        promotable = {name: one for name, one in self.replicas.items() if hasattr(one, "promote")}
+        promotable = {name: one for name, one in self.replicas.items() if one.can_promote}
         if not promotable:
             self._shared.set_write_region(others[0])
             return others[0]
@@ -157,12 +141,10 @@ class Regions:
 
     def _promote(self, replica: Replica, sleep: Callable[[float], None]) -> None:
         """The old primary stops first, if it can be reached, and the new one gets all it had."""
-        primary: StoppablePrimary = cast(Any, self._engine)
-        standby: Promotable = cast(Any, replica)
-        wal = primary.stop_writes()
+        wal = self._engine.stop_writes()
         if wal is not None:
             deadline = time.monotonic() + FAILOVER_SECONDS
-            while not standby.has_replayed(wal):
+            while not replica.has_replayed(wal):
                 if time.monotonic() > deadline:
                     raise Unavailable(
                         f"{replica.region} did not catch up within {FAILOVER_SECONDS} s; the old "
@@ -170,7 +152,7 @@ class Regions:
                         "SYSTEM RESET default_transaction_read_only, and pg_reload_conf()."
                     )
                 sleep(0.05)
-        standby.promote(FAILOVER_SECONDS)
+        replica.promote(FAILOVER_SECONDS)
 
     def close(self) -> None:
         for replica in self.replicas.values():

@@ -7,7 +7,7 @@ from typing import Final
 
 from armillary.limits import SCRIPT_CHILDREN, SCRIPT_HEAP_BYTES, SCRIPT_SECONDS
 
-#: Public since the first emulator: only for servers that nobody else can reach.
+#: Public since the first emulator: only for servers that others can't reach.
 EMULATOR_KEY: Final = (
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 )

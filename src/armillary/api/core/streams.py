@@ -23,7 +23,7 @@ raises `ClientGone` when it has left."""
 
 
 class ClientGone(Exception):
-    """Nobody is there to hear it. Let it pass through `Work.run`."""
+    """The client has left. Let it pass through `Work.run`."""
 
 
 class Answer(NamedTuple):

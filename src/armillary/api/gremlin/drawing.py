@@ -19,7 +19,8 @@ from armillary.budget import Budget
 from armillary.clock import new_random
 from armillary.limits import GREMLIN_SECONDS_MAX
 from armillary.store.catalog.graphs import graph_key
-from armillary.store.items.containers import ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.routing import key_in
 from armillary.values import JSON
 
 RESULTS_MAX: Final = 1000

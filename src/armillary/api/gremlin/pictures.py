@@ -66,7 +66,7 @@ class Pictures(Service):
             raise UnknownMethod
         if principal.kind != "key":
             raise Forbidden
-        # Here, so that a server whose graphs nobody draws does not load the language.
+        # Here, so that a server that draws no graphs does not load the language.
         from armillary.api.gremlin.drawing import traverse
         from armillary.api.gremlin.evaluation import compile_script
 

@@ -31,29 +31,28 @@ def encode(
     closing: bool = False,
     old: bool = False,
 ) -> bytes:
-    """The bytes of an answer. ValueError if a header would break out of its line."""
+    """The bytes of an answer. `date_line`: the Date, and what else the server adds. ValueError if a
+    header would break out of its line."""
     # HOT: once per request.
     status, headers, body = response.status, response.headers, response.body
+    own = "\r\n".join(map(": ".join, headers.items()))
+    breaks = max(0, len(headers) - 1)
+    if own.count("\n") != breaks or own.count("\r") != breaks:
+        raise ValueError("a header contains a line break")
     lines = STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n"
-    breaks = 4 + len(headers)
     if headers:
-        lines += "\r\n".join(map(": ".join, headers.items())) + "\r\n"
+        lines += own + "\r\n"
     if status in BODILESS:
         body = b""
-        breaks -= 1
         lines += date_line
     else:
         lines += f"{date_line}Content-Length: {len(body)}\r\n"
     if closing:
         lines += "Connection: close\r\n\r\n"
-        breaks += 1
     elif old:
         lines += "Connection: keep-alive\r\n\r\n"
-        breaks += 1
     else:
         lines += "\r\n"
-    if lines.count("\n") != breaks or lines.count("\r") != breaks:
-        raise ValueError("a header contains a line break")
     text = lines.encode("latin-1")
     return text if head else text + body
 

@@ -1,6 +1,6 @@
 """A request and a response over HTTP, without sockets: what `server/` gives and takes.
 
-Not frozen, though nobody changes them: setting the fields of frozen ones was a fifteenth of the
+Not frozen, though they are not changed: setting the fields of frozen ones was a fifteenth of the
 time of a point read.
 """
 

@@ -80,16 +80,21 @@ class Call:
 
     def json(self) -> Any:
         """The body, whatever JSON it is."""
-        try:
-            return orjson.loads(self.request.body)
-        except orjson.JSONDecodeError as error:
-            raise BadInput(f"The request body is not valid JSON: {error}.") from error
+        return parse_json(self.request.body)
 
     def document(self) -> dict[str, JSON]:
         body = self.json()
         if not isinstance(body, dict):
             raise BadInput("The request body must be a JSON object.")
         return body
+
+
+def parse_json(body: bytes) -> Any:
+    """Raises BadInput."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadInput(f"The request body is not valid JSON: {error}.") from error
 
 
 def reply(

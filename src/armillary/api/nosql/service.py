@@ -28,9 +28,7 @@ from armillary.api.http.cors import cors_headers, preflight_headers
 from armillary.api.http.messages import Begun, Request, Response, Service
 from armillary.api.nosql.authorization import authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
-from armillary.api.nosql.fast.creates import Creates
-from armillary.api.nosql.fast.queries import Queries
-from armillary.api.nosql.fast.reads import PointReads
+from armillary.api.nosql.fast.operations import Creates, PointReads, Queries
 from armillary.api.nosql.operation_names import container_named, logged_name, operation_name
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.routes import Route, find_route
@@ -56,14 +54,9 @@ class NosqlService(Service):
         self._faults = gateway.shared.cells  # HOT: looked at by every request; 0: there are none
         settings = gateway.settings
         if (settings.quick_reads or settings.loop_reads) and not settings.cors_origins:
-            reads = PointReads(gateway, self._faults)
-            creates = Creates(
-                gateway,
-                self._faults,
-                lambda request: self._routed(self._bare(request))[0],
-                BEGUN_BYTES_MAX,
-            )
-            self._fast_paths = (reads, Queries(gateway, self._faults), creates)
+            call_of = lambda request: self._routed(self._bare(request))[0]  # noqa: E731
+            creates = Creates(gateway, call_of, BEGUN_BYTES_MAX)
+            self._fast_paths = (PointReads(gateway), Queries(gateway), creates)
 
     @property
     def says_where(self) -> bool:

@@ -15,7 +15,7 @@ _SECONDS: Final[dict[str, float]] = {
     "y": 31_557_600.0,
 }  # fmt: skip
 _NUMBER: Final = re.compile(r"\s*([0-9][0-9_,]*(?:\.[0-9]+)?(?:e[0-9]+)?)\s*([a-z]*)\s*")
-#: A bare number up to this means gigabytes: nobody plans for a million bytes.
+#: A bare number up to this means gigabytes: a million bytes need no plan.
 GIGABYTES_UP_TO: Final = 1e6
 
 

@@ -187,8 +187,8 @@ def _of_trace(subject: Subject) -> Measures:
         raise BadInput("A trace does not say what the container may spend: give --throughput.")
     ru = parse_count(subject.throughput, "--throughput")
     trace = read_trace(subject.trace)
-    for complaint in trace.complaints:
-        typer.echo(complaint, err=True)
+    for problem in trace.problems:
+        typer.echo(problem, err=True)
     if not trace.operations:
         raise BadInput(f"{subject.trace} has no operations.")
     candidate = parse_candidate(subject.key)

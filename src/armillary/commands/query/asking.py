@@ -138,7 +138,7 @@ def ask(container: Container | RemoteContainer, text: str, question: Question) -
 def converse(
     read: Callable[[str], str],
     answer: Callable[[str], None],
-    complain: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     """A question per line until the end of the input or a farewell. A mistake ends nothing."""
     while True:
@@ -155,4 +155,4 @@ def converse(
         try:
             answer(line)
         except CommandError as error:
-            complain(str(error))
+            report(str(error))

@@ -146,7 +146,7 @@ def _columns(rows: list[JSON]) -> list[str]:
 
 
 def _hidden(rows: list[JSON]) -> tuple[str, ...]:
-    """System properties, when the rows are whole items: nobody asked for them."""
+    """System properties, when the rows are whole items: they were not asked for."""
     is_whole = all(isinstance(row, dict) and all(name in row for name in SYSTEM) for row in rows)
     return SYSTEM if rows and is_whole else ()
 

@@ -52,7 +52,7 @@ def run_shell(
                 from armillary.commands.query.prompt import prompt_reader  # takes its time
 
                 read = prompt_reader(source, question.parameters)
-                converse(read, lambda text: _show(ask(source, text, question), form), _complain)
+                converse(read, lambda text: _show(ask(source, text, question), form), _report)
             else:
                 text = sys.stdin.read() if sql is None else sql
                 _show(ask(source, text, question), form)
@@ -75,11 +75,11 @@ def _show(answer: Answer, form: Form) -> None:
         print(as_json(answer))
     elif form == "csv":
         print(as_csv(answer))
-        _complain(summary(answer))  # not among the rows
-        _complain(answer.plan)
+        _report(summary(answer))  # not among the rows
+        _report(answer.plan)
     else:
         Console(soft_wrap=False).print(as_table(answer))
 
 
-def _complain(text: str) -> None:
+def _report(text: str) -> None:
     print(text, file=sys.stderr)

@@ -151,7 +151,7 @@ def _trace(source: str, key: str | None, notes: list[str]) -> tuple[Played, Samp
         found, sample = logs.trace, logs.sample()
     else:
         found = read_trace(source)
-    notes += found.complaints
+    notes += found.problems
     if not found.operations:
         raise CommandError(f"{source} has no operation to replay. {' '.join(notes)}", EXIT_USAGE)
     return found.played(), sample

@@ -131,7 +131,9 @@ def _double(value: float) -> JSON:
 
 def _decimal(value: Decimal128) -> JSON:
     text = str(value)
-    if Decimal128(text).bid != value.bid:  # a NaN with a payload, an encoding that nobody writes
+    if (
+        Decimal128(text).bid != value.bid
+    ):  # a NaN with a payload, an encoding that no library writes
         return {"$decimalBytes": value.bid.hex()}
     return {"$numberDecimal": text}
 

@@ -45,7 +45,7 @@ _key_of = itemgetter(0)
 
 
 class LmdbReader:
-    """One snapshot. Raises SpaceGone when somebody else lives in the place, or nobody."""
+    """One snapshot. Raises SpaceGone when the place holds another space, or none."""
 
     __slots__ = (
         "_cache",

@@ -1,7 +1,7 @@
 """Give the space of deleted data back to the disk. LMDB's file only grows by itself.
 
 The copy is made beside the file and takes its place in one rename, so a crash leaves the one or the
-other. Nobody may have the folder open meanwhile.
+other. No process may have the folder open meanwhile.
 """
 
 import os
@@ -25,7 +25,7 @@ def compact_folder(folder: Path) -> tuple[int, int]:
         raise BadInput(f"There is no data in {folder}.")
     turnstile, in_use = FileLock(folder / TURNSTILE_NAME), FileLock(folder / IN_USE_NAME)
     try:
-        turnstile.take()  # nobody opens it from now on
+        turnstile.take()  # no process opens it from now on
         if not in_use.try_take():
             raise Unavailable(f"{folder} is in use. Stop the server on it first.")
         return _compact(folder)

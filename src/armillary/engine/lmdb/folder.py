@@ -140,7 +140,7 @@ class DataFolder:
 
     def close(self) -> None:
         """A clean end: the caller has synced. Marks of the dead go too; the data was open whole."""
-        self.turnstile.take()  # nobody judges marks while they go
+        self.turnstile.take()  # no process judges marks while they go
         for mark in self._left_unclean:
             mark.unlink(missing_ok=True)
         if self._mark is not None:

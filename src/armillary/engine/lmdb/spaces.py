@@ -142,7 +142,7 @@ class Spaces:
             transaction.commit()
 
     def shrink(self, space: int) -> bool:
-        """Delete some rows of a space that is to be dropped, its meta row first, so that nobody
+        """Delete some rows of a space that is to be dropped, its meta row first, so that no reader
         sees it half empty. False: it is small enough to be dropped in one go.
         """
         self.places.pop(space, None)
@@ -286,7 +286,7 @@ class Spaces:
         return True
 
     def _claim(self, transaction: lmdb.Transaction[bytes], own: bool) -> bytes:
-        """A directory entry nobody has. Another process may have taken the slot we made; then
+        """A free directory entry. Another process may have taken the slot we made; then
         the space is a shared one.
         """
         for key, _ in _free(transaction) if own else []:

@@ -6,7 +6,7 @@
 
 The deadline is ours because the server's does not help when the server is stopped: its kernel still
 acknowledges packets, so neither keepalives nor `tcp_user_timeout` notice. A connection that missed
-its deadline is closed: nobody knows what it would say next.
+its deadline is closed: what it would say next is not known.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ A write group of one space is two round trips, whatever its size:
     ◀── done                               now the callers are answered
 
 The lock on the fence orders the writers of a space over all servers, and makes READ COMMITTED
-enough: nobody else changes the space until the commit. So counters in the fence (LSN, rid) become
+enough: nothing else changes the space until the commit. So counters in the fence (LSN, rid) become
 visible in their order. A sequence's numbers would not, and a reader that asks "what came after n"
 would lose those that commit late. Reads are one statement, or one REPEATABLE READ transaction.
 

@@ -24,7 +24,9 @@ class Kind:
 
 
 LOST: Final = Kind(Unavailable, "The connection to the database was lost.", again=True)
-_BUSY: Final = Kind(Unavailable, "The database could not run this beside others.", again=True)
+_BUSY: Final = Kind(
+    Unavailable, "The database could not run this transaction alongside others.", again=True
+)
 
 BY_STATE: Final[dict[str, Kind]] = {
     # `fence_guard` divides by zero when the fence is not the one that was taken; nothing else does.

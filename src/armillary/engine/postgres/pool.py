@@ -142,7 +142,7 @@ class Pool:
             self._lost()
 
     def sever(self) -> None:
-        """Nobody goes on with a connection of this moment: idle ones are closed, and who waits for
+        """No connection of this moment is used again: idle ones are closed, and who waits for
         an answer on another gets an error."""
         with self._room:
             busy, idle = list(self._busy), list(self._idle)
@@ -201,7 +201,7 @@ class Pool:
             connection.close()
 
     def _trim(self) -> None:
-        """The longest idle one, if nobody has needed it for a while; the last one stays."""
+        """The longest idle one, if it was not needed for a while; the last one stays."""
         if len(self._idle) > 1:
             oldest = self._idle[0]
             if monotonic() - oldest.used_at > POSTGRES_IDLE_SECONDS:

@@ -96,7 +96,7 @@ class PoolReads:
 
     def _end(self, connection: Connection) -> None:
         # COMMIT: after a ROLLBACK psycopg forgets its prepared statements. What was read was read
-        # in one snapshot, so that a failure here is nobody's; the pool throws the connection away.
+        # in one snapshot, so that a failure loses nothing; the pool throws the connection away.
         if connection.pgconn.transaction_status == TransactionStatus.INTRANS:
             with suppress(psycopg.Error):
                 connection.execute(COMMIT)

@@ -176,6 +176,8 @@ class PostgresReplica:
 
     # --- promotion ------------------------------------------------------------------------------
 
+    can_promote = True
+
     def has_replayed(self, wal: int) -> bool:
         """Asked now, on the connection of the probe's kind."""
         with contextlib.closing(self._open()) as connection:

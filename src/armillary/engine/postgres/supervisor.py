@@ -4,7 +4,7 @@
       │                                           ▲                         │
       └──another timeline or system identifier────┴──── the store has gone on above it
 
-A probe goes out each second (half as often while nobody asks for anything). When it fails, every
+A probe goes out each second (half as often while there are no requests). When it fails, every
 connection of the process is severed, those in use too, and requests are refused at once with a time
 to come back; then all hosts of the address are tried side by side, several times a second, so that
 neither a hanging host nor a growing pause stands between a promotion and its first request.
@@ -450,7 +450,7 @@ class Supervisor:
         self.suspect()  # look for another at once
 
     def _adopt(self, identity: Identity) -> None:
-        """Nobody but the followers uses it until they are done."""
+        """Only the followers use it until they are done."""
         with self._changed:
             self._state, self._reason = State.MOVED, "the store is made ready for it"
             before, self._identity = self._identity, identity

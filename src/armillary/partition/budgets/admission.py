@@ -11,8 +11,8 @@ With burst, what a second leaves unused goes into a bank of up to 300 seconds' w
 partition below 3,000 RU/s may spend up to 3,000 RU/s in all.
 
 Priority is best effort, as in the original: while requests of high priority arrive, those of low
-priority leave them the last tenth of each second's allowance and never touch the bank. With nobody
-to be considerate of, low priority gets everything.
+priority leave them the last tenth of each second's allowance and never touch the bank. Without
+such requests, low priority gets everything.
 
 Time comes in as a number, and idle hours cost as much as an idle second: a simulator can drive a
 `Budget` through millions of steps. It knows no locks; how several processes share one is

@@ -6,7 +6,7 @@ second, settles, and cuts, so it is the arithmetic of `admission.Budget` and `le
 once more, in SQL; a test compares the two.
 
 The table is unlogged and its commits are not waited for: after a crash of the database every budget
-starts afresh, which costs nobody more than a second's throughput. `now_ms` must be the database's
+starts afresh, which costs a second's throughput at most. `now_ms` must be the database's
 clock, as `PostgresEngine.now_ms` gives it.
 
 No request fails because of this table. A charge never goes there: it comes after a commit, whose
@@ -111,7 +111,7 @@ FROM asked AS a WHERE l.key = %(key)s::bigint
 RETURNING l.granted, l.ru, l.balance, l.bank, l.used, l.second
 """
 
-#: How long an admission waits for a slice, and how long after a failure nobody asks.
+#: How long an admission waits for a slice, and how long after a failure it is not asked.
 ANSWER_SECONDS: Final = 0.25
 AWAY_SECONDS: Final = 1.0
 RENEW_SECONDS: Final = 0.001  # into a second, when its slices are taken

@@ -98,7 +98,7 @@ class HeldSlice:
         self.second = -1
         self.balance = 0.0
         self.asked_ms = -1
-        """When there was nothing to be had. -1: nobody has asked in this second."""
+        """When there was nothing to be had. -1: not asked for in this second."""
         self.high_second = -2
 
 
@@ -172,7 +172,7 @@ class Slices:
                 self._exchange(held, now_ms, 0.0)
 
     def settle(self, held: HeldSlice, now_ms: int) -> None:
-        """Take a debt to the shared state. Its lock is free meanwhile, so that nobody's answer
+        """Take a debt to the shared state. Its lock is free meanwhile, so that no answer
         waits for that; who asks for more does."""
         with held.asking:
             with held.lock:
@@ -197,7 +197,7 @@ class Slices:
 
     def _exchange(self, held: HeldSlice, now_ms: int, want: float) -> bool:
         """Settle what the last slice left over, and take another, if there is one. Charges go on
-        meanwhile: an event loop may make them, and waits for nobody."""
+        meanwhile: an event loop may make them, and never waits."""
         order = self._order(held, now_ms, want)
         grant = self._take(order)  # raises when the shared state is out of reach: nothing changed
         return self._granted(held, order, grant)
@@ -256,7 +256,7 @@ class Slices:
                 held.left = 0.0  # a debt that waits to be settled goes too
 
     def idle(self, now_ms: int) -> None:
-        """Give every slice back that nobody has used since the last time, and settle every debt.
+        """Give every slice back that was not used since the last time, and settle every debt.
         One that is in use stays: it would be asked for again at once."""
         for held in list(self._held.values()):
             with held.asking:

@@ -1,6 +1,6 @@
 """Who gets how much of the container's throughput.
 
-    Equal    every range T/N, whatever it holds or does; nobody borrows from a neighbour
+    Equal    every range T/N, whatever it holds or does; no range borrows from a neighbour
     Custom   RU/s set range by range; T is their sum, and can't be set as a whole until the
              shares are made equal again
 

@@ -22,7 +22,7 @@ NONE_DONE: Mapping[int, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One range becomes two with ids nobody had before."""
+    """One range becomes two with new ids."""
 
     parent: int
     children: tuple[int, int]

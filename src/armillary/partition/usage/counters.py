@@ -83,7 +83,7 @@ class Board(Protocol):
 
 
 class MemoryBoard:
-    """Nobody else looks."""
+    """Only this process looks."""
 
     def block(self) -> memoryview:
         return memoryview(bytearray(BLOCK_BYTES))

@@ -32,7 +32,7 @@ class Cause(Enum):
     SEVERAL_KEYS = "several keys"
     TIME_WINDOW = "time window"
     UNKNOWN = "unknown"
-    """Lasting, but nobody counted keys."""
+    """Lasting, but keys were not counted."""
 
 
 @dataclass(frozen=True, slots=True)

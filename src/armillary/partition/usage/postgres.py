@@ -9,7 +9,7 @@ the next one to be shown has them still.
     partition, block, keys     as in `counters.py`; compressed: nearly all of an idle hour is zeros
 
 The table is unlogged, as the ledger's: after a crash of the database statistics start afresh.
-Rows that nobody has written for an hour are removed by the next server that starts.
+Rows that were not written for an hour are removed by the next server that starts.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Statistics(Protocol):
 
     def show(self, now_ms: int) -> None:
         """Let others see what this process has counted, now or a little later. Never fails, and
-        waits for nobody: requests call it."""
+        never waits: requests call it."""
         ...
 
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
@@ -50,7 +50,7 @@ class LocalStatistics:
         self.recorder = Recorder()
 
     def show(self, now_ms: int) -> None:
-        """Nobody else looks."""
+        """Only this process looks."""
 
     def read(self, now_ms: int, ru: Mapping[int, float]) -> dict[int, PartitionHeat]:
         found = combine(self.recorder.blocks(), [self.recorder.sketches(now_ms)], now_ms, ru)

@@ -33,7 +33,7 @@ class Bins:
         passed = (end_s - self._end_s) // self.step_s if self._end_s else BINS
         rows = {}
         for one in partitions:
-            # Bins that nobody asked for in time were not seen: they count as empty.
+            # Bins that were not asked for in time were not seen: they count as empty.
             known = self._rows.get(one["id"], [])
             row = known + [0.0] * max(0, passed - count) + one["ru"][max(0, count - passed) :]
             rows[one["id"]] = ([0.0] * BINS + row)[-BINS:]

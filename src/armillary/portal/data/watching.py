@@ -64,7 +64,7 @@ class Watch:
             listener(self)
 
     def leave(self, listener: Listener) -> bool:
-        """Whether nobody is left."""
+        """Whether no page is left."""
         with suppress(ValueError):
             self._listeners.remove(listener)
         if self._listeners:

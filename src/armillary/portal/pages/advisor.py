@@ -93,7 +93,7 @@ class AdvisorPage:
         try:
             path = workshop.new_file(suffix_of(event.file.name))
         except NoAdvice as error:
-            parts.complain(str(error))
+            parts.report(str(error))
             return
         await event.file.save(path)
         self._upload = path

@@ -93,7 +93,7 @@ async def _new_database(context: Context) -> None:
     try:
         await account.create_database(context.client, name)
     except Refused as refusal:
-        parts.complain(refusal)
+        parts.report(refusal)
         return
     ui.navigate.to(link("/"))
 
@@ -110,6 +110,6 @@ async def _delete_database(context: Context, database: Mapping[str, Any]) -> Non
     try:
         await context.client.rest("DELETE", path_of("dbs", database["id"]))
     except Refused as refusal:
-        parts.complain(refusal)
+        parts.report(refusal)
         return
     ui.navigate.to(link("/"))

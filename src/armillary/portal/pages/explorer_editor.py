@@ -148,7 +148,7 @@ class Editor:
         try:
             reply = await self._items.create(item)
         except Refused as refusal:
-            parts.complain(refusal)
+            parts.report(refusal)
             return False
         await self._stand(reply.body, f"Created for {parts.ru_text(reply.charge_ru)}")
         return True
@@ -171,7 +171,7 @@ class Editor:
             if refusal.status in (CHANGED, GONE):
                 await self._settle_conflict(item)
             else:
-                parts.complain(refusal)
+                parts.report(refusal)
             return
         await self._stand(reply.body, f"Saved for {parts.ru_text(reply.charge_ru)}")
 
@@ -181,7 +181,7 @@ class Editor:
             theirs = await self._items.read(self._stored)
         except Refused as refusal:
             if refusal.status != GONE:
-                parts.complain(refusal)
+                parts.report(refusal)
                 return
             answer = await dialogs.choose(
                 "This item was deleted meanwhile",
@@ -216,9 +216,9 @@ class Editor:
             reply = await self._items.delete(self._stored, self._stored["_etag"])
         except Refused as refusal:
             if refusal.status == CHANGED:
-                parts.complain("It was changed meanwhile: open it again to see what it is now.")
+                parts.report("It was changed meanwhile: open it again to see what it is now.")
             else:
-                parts.complain(refusal)
+                parts.report(refusal)
             return
         self._show(None, is_new=False)
         parts.tell(f"Deleted for {parts.ru_text(reply.charge_ru)}")

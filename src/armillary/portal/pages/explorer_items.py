@@ -78,7 +78,7 @@ async def _delete_container(context: Context) -> None:
     try:
         await context.client.rest("DELETE", place.path)
     except Refused as refusal:
-        parts.complain(refusal)
+        parts.report(refusal)
         return
     ui.navigate.to(link("/"))
 

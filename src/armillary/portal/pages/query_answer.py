@@ -123,7 +123,7 @@ class AnswerView:
         try:
             await go_on(self._context.client, self._place, self._answer)
         except Refused as refusal:
-            parts.complain(refusal)
+            parts.report(refusal)
             return
         self._renew()
 
@@ -137,7 +137,7 @@ class AnswerView:
         try:
             whole = await finish(self._context.client, self._place, self._answer)
         except Refused as refusal:
-            parts.complain(refusal)
+            parts.report(refusal)
             return
         rows = self._answer.rows
         text = as_csv(rows) if form == "csv" else as_json(rows)

@@ -76,7 +76,7 @@ class ScriptsPage:
         try:
             found = await scripts.list_scripts(self._context.client, self._place)
         except Refused as refusal:
-            parts.complain(refusal)
+            parts.report(refusal)
             return
         self._list.clear()
         with self._list:
@@ -120,7 +120,7 @@ class ScriptsPage:
             self._operation.value,
         )
         if not script.id:
-            parts.complain("A script needs a name.")
+            parts.report("A script needs a name.")
             return False
         old = self._open
         is_new = old is None or (old.kind, old.id) != (script.kind, script.id)
@@ -140,7 +140,7 @@ class ScriptsPage:
         try:
             await scripts.delete(self._context.client, self._place, self._open)
         except Refused as refusal:
-            parts.complain(refusal)
+            parts.report(refusal)
             return
         parts.tell(f"Deleted {self._open.id}.")
         self._new(self._open.kind)

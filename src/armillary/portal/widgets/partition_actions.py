@@ -34,12 +34,12 @@ def _opener(
     async def open_dialog() -> None:
         ring = look()
         if ring is None:
-            parts.complain("The partitions have not been read yet.")
+            parts.report("The partitions have not been read yet.")
             return
         try:
             await start(context, ring)
         except Refused as refusal:
-            parts.complain(refusal)
+            parts.report(refusal)
 
     return open_dialog
 
@@ -79,7 +79,7 @@ class _Dialog:
 async def _scale(context: Context, ring: Ring) -> None:
     offer = await read_offer(context.client, context.require_place())
     if offer is None:
-        parts.complain(
+        parts.report(
             "Nothing is provisioned here that could be changed: the account is serverless."
         )
         return
@@ -141,7 +141,7 @@ async def _split(context: Context, ring: Ring) -> None:
 async def _merge(context: Context, ring: Ring) -> None:
     place = context.require_place()
     if len(ring.arcs) < 2:
-        parts.complain("There is one physical partition: it has no neighbour to merge with.")
+        parts.report("There is one physical partition: it has no neighbour to merge with.")
         return
     choices = {
         f"{left.id},{right.id}": f"{left.id} and {right.id} – {bytes_text(together)}"

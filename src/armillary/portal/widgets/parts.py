@@ -56,7 +56,7 @@ def tell(text: str) -> None:
     ui.notify(text, type="positive", position="bottom-right")
 
 
-def complain(what: Refused | str) -> None:
+def report(what: Refused | str) -> None:
     """Something did not; for actions without a place in the page."""
     text = str(what)
     if isinstance(what, Refused) and what.status:

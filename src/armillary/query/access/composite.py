@@ -4,7 +4,7 @@
 
 The leading columns have to be compared for equality (or with a list), one more may be compared by
 order; columns behind it say nothing (nosql-query 7.2). Lookups speak of terms in an index of one
-path; a composite index cuts strings shorter and complements falling columns, so their bounds are
+path; a composite index cuts strings shorter and complements descending columns, so their bounds are
 made again. Pure functions: whether the index may be used, and is worth it, is decided in
 `index_read.py`.
 """

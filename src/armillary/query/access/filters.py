@@ -11,7 +11,7 @@ counting its entries is counting the items. Nothing here reads an index; `index_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -193,6 +193,24 @@ _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "
 _NEGATED: Final = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 
 
+def both_ways(
+    operator: str, left: nodes.Expr, right: nodes.Expr
+) -> Iterator[tuple[nodes.Expr, nodes.Expr, str]]:
+    """`a < b` → (a, b, "<") and (b, a, ">"); nothing if it is no comparison."""
+    if operator in _FLIPPED:
+        yield left, right, operator
+        yield right, left, _FLIPPED[operator]
+
+
+def comparison_terms(operator: str, value: JSON, model: ValueModel) -> Terms:
+    """What is at a path whose value compares so with a constant."""
+    if operator == "=":
+        return ranges.equal_to(value, model)
+    if operator == "!=":
+        return ranges.not_equal_to(value, model)
+    return ranges.compared_to(operator, value, model)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """One filter being read. Conditions on elements of a joined array hold for a row, not for an
@@ -307,7 +325,7 @@ class _Reading:
     def _comparison(
         self, operator: str, left: nodes.Expr, right: nodes.Expr, places: Places
     ) -> Access | None:
-        for one, other, sign in ((left, right, operator), (right, left, _FLIPPED[operator])):
+        for one, other, sign in both_ways(operator, left, right):
             values = self._constants((other,))
             if values is None:
                 continue
@@ -316,13 +334,7 @@ class _Reading:
                 return self._near(one, value, places)
             if path_at(one, places) is None:
                 continue
-            if sign == "=":
-                terms = ranges.equal_to(value, self.model)
-            elif sign == "!=":
-                terms = ranges.not_equal_to(value, self.model)
-            else:
-                terms = ranges.compared_to(sign, value, self.model)
-            return self._terms(one, terms, places)
+            return self._terms(one, comparison_terms(sign, value, self.model), places)
         return None
 
     def _like(

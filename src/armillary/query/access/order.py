@@ -36,14 +36,14 @@ from armillary.store.rows.shapes import items_with_path
 
 @dataclass(frozen=True, slots=True)
 class OrderIndex:
-    """Entries in the order of some keys. `falling` says which columns are stored complemented."""
+    """Entries in the order of some keys. `descending`: which columns are stored complemented."""
 
     prefix: bytes
     """Of all entries that may be wanted: the index, and values that the filter fixes."""
     low: bytes
     high: bytes
     """Bounds of the entries that the filter lets through."""
-    falling: tuple[bool, ...]
+    descending: tuple[bool, ...]
     cut: int
     model: ValueModel
     is_reverse: bool
@@ -85,9 +85,9 @@ def order_index(view: StoreView, plan: Plan, accesses: Sequence[Access] = ()) ->
     paths = order_paths(plan)
     if paths is None or _may_be_arrays(view, plan, paths):
         return None
-    falling = tuple(key.descending for key in plan.order)
+    descending = tuple(key.descending for key in plan.order)
     lookups = single_lookups(accesses)
-    found = _composite_order(view, paths, falling, lookups)
+    found = _composite_order(view, paths, descending, lookups)
     if found is not None or len(paths) > 1:
         return found
     (path,) = paths
@@ -108,7 +108,7 @@ def order_index(view: StoreView, plan: Plan, accesses: Sequence[Access] = ()) ->
         missing = None if among else missing
     served = _served((path,), lookups)
     return OrderIndex(
-        prefix, low, high, (False,), TERM_CUT_BYTES, model, falling[0], name, missing, served
+        prefix, low, high, (False,), TERM_CUT_BYTES, model, descending[0], name, missing, served
     )
 
 
@@ -128,7 +128,7 @@ def some_lack(view: StoreView, path: Path, among: Path = ()) -> bool:
 def _composite_order(
     view: StoreView,
     paths: list[Path],
-    falling: tuple[bool, ...],
+    descending: tuple[bool, ...],
     lookups: Mapping[Path, Lookup],
 ) -> OrderIndex | None:
     """A composite index of the sort keys, behind columns whose values the filter fixes:
@@ -143,7 +143,7 @@ def _composite_order(
         if fixed < 0 or len(composite.columns) == 1 or composite.array is not None:
             continue
         beginning = _fixed(composite, composite.columns[:fixed], lookups, view.computed)
-        is_reverse = direction(composite.columns[fixed:], paths, falling)
+        is_reverse = direction(composite.columns[fixed:], paths, descending)
         if beginning is None or is_reverse is None:
             continue
         columns = composite.columns[fixed:]
@@ -212,7 +212,7 @@ def _bounds(
 
 
 def direction(
-    columns: Sequence[Column], paths: list[Path], falling: tuple[bool, ...]
+    columns: Sequence[Column], paths: list[Path], descending: tuple[bool, ...]
 ) -> bool | None:
     """Whether columns of exactly these paths have to be read backwards; None when they are not in
     this order at all.
@@ -222,9 +222,9 @@ def direction(
     if any(column.place == "nowhere" for column in columns):
         return None
     stored = tuple(column.descending for column in columns)
-    if stored == falling:
+    if stored == descending:
         return False
-    return True if stored == tuple(not falls for falls in falling) else None
+    return True if stored == tuple(not falls for falls in descending) else None
 
 
 def has_order_index(plan: Plan, index: IndexPlan) -> bool:
@@ -232,8 +232,8 @@ def has_order_index(plan: Plan, index: IndexPlan) -> bool:
     paths = order_paths(plan)
     if len(plan.order) < 2 or paths is None:
         return True
-    falling = tuple(key.descending for key in plan.order)
+    descending = tuple(key.descending for key in plan.order)
     return any(
-        composite.array is None and direction(composite.columns, paths, falling) is not None
+        composite.array is None and direction(composite.columns, paths, descending) is not None
         for composite in index.composites
     )

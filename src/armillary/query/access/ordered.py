@@ -6,7 +6,7 @@ needed. Three things make that less than obvious:
 
 - A term does not always tell the value apart from its neighbours (a cut string, a large integer,
   an array). Entries that share such a term are a *run*: its items are loaded and sorted by value.
-- Items that lack the path have no entry in a single index; they come first (last when falling)
+- Items that lack the path have no entry in a single index; they come first (last when descending)
   and are found by a scan, which is left out when the store knows that there are none.
 - Rows that are equal in every key go by rid, and fall when the first key falls. An index that is
   read in the other direction has equal terms the wrong way round: then they are runs as well.
@@ -119,12 +119,12 @@ def _lacking(
     start = b""
     if after is not None:
         if after.keys[0] is not UNDEFINED:
-            # Behind them when rising; before the first of them when falling.
+            # Behind them when rising; before the first of them when descending.
             if not sorter.ties_fall:
                 return
         else:
             start = after.tie
-    rows = view.everything(start, falling=sorter.ties_fall)
+    rows = view.everything(start, descending=sorter.ties_fall)
     last = None if after is None else sorter.of(after)
     found = ordered_rows(view.items(program, rows), program, sorter, last)
     lacking = (row for row in found if row.place.keys[0] is UNDEFINED)
@@ -178,7 +178,7 @@ def run_of(terms: bytes, index: OrderIndex, has_ties: bool) -> Hashable:
     that have to be sorted together.
     """
     offset = 0
-    for falls in index.falling:
+    for falls in index.descending:
         rest = descending(terms[offset:]) if falls else terms[offset:]
         value, length = index.model.split_term(rest)
         if isinstance(value, Partial):
@@ -193,7 +193,7 @@ def _seek(
     """Bounds of a scan that begins at a place, or at the run it is in."""
     found = index.prefix
     is_whole = True
-    for key, falls in zip(after.keys, index.falling, strict=True):
+    for key, falls in zip(after.keys, index.descending, strict=True):
         part = index.model.term(key, index.cut)
         certain = index.model.is_exact(key, index.cut)
         if not certain:

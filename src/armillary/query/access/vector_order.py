@@ -1,4 +1,4 @@
-"""Which way vectors sort: the most alike first, so falling scores for all but euclidean distance.
+"""Which way vectors sort: most alike first, so descending scores for all but euclidean distance.
 
 The metric is an option of the call, else of the container's vector policy for the path, else
 cosine (recorded plans of the original, with a policy and with an option that contradicts it).

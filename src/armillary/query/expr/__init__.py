@@ -10,4 +10,6 @@
 
 Functions are in `query/functions/`. Front ends (`query/sql/`, and filters of other protocols) make
 these nodes; nothing here imports one.
+
+One folder although it is large: one module per stage above, each imported by the next.
 """

@@ -85,7 +85,7 @@ def weigh(value: JSON, most: float) -> int:
     """About how many bytes a value takes, everything inside counted as often as it is named. Stops
     counting past `most`."""
     kind = type(value)
-    if kind is str:
+    if kind is str or kind is bytes:
         return _SCALAR_BYTES + len(value)
     if kind is not list and kind is not dict:
         return _SCALAR_BYTES

@@ -100,7 +100,7 @@ def _structs(
         structs[at] = msgspec.defstruct(f"Part{len(structs)}", members, rename=rename, gc=False)
         return structs[at]
 
-    # A decoder is made here, although nobody uses it: msgspec works out a class at its first one,
+    # A decoder is made here, although it is not used: msgspec works out a class at its first one,
     # and another thread that came by in the middle of that would crash.
     msgspec.json.Decoder(make(_tree(paths), ()))
     return structs, fields

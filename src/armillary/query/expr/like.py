@@ -76,7 +76,7 @@ def _segments(pattern: str, escape: str) -> list[Segment]:
         elif character == "[" and (closing := _closing(pattern, position, escape)) > 0:
             segments[-1].append(_set(pattern[position:closing], escape))
             position = closing + 1
-        else:  # also a `[` that nobody closes, and a `]` that nobody opened
+        else:  # also a `[` that is not closed, and a `]` that was not opened
             segments[-1].append(character)
     return [_simplest(each) for each in segments]
 

@@ -4,6 +4,9 @@ Names are looked up upper-cased and without underscores, so `ARRAY_LENGTH`, `Arr
 `arraylength` are one function (reference 1); a leading underscore, which marks the functions that
 only rewritten queries use, stays. Packages that take long to import (shapely, numpy, regex,
 snowballstemmer) are loaded by the first call that needs them.
+
+One folder although it is large: a module is a family of the reference, in its order, and all of
+them do the same for the table.
 """
 
 from armillary.query.functions import (

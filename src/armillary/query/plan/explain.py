@@ -46,7 +46,7 @@ def _steps(plan: Plan, pieces: Sequence[Piece], access: str) -> list[tuple[int, 
         keys = ", ".join(map(_text, plan.fold.keys))
         steps.append(f"Group {', '.join(parts)}" + (f" by {keys}" if keys else ""))
     if plan.order:
-        keys = ", ".join(_text(key.expr) + " falling" * key.descending for key in plan.order)
+        keys = ", ".join(_text(key.expr) + " descending" * key.descending for key in plan.order)
         steps.append(f"Sort {keys}")
     if plan.rank is not None:
         steps.append(f"Rank {_text(plan.rank.score)}")

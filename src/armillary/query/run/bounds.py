@@ -1,4 +1,4 @@
-"""What one query may use when nobody says otherwise."""
+"""What one query may use by default."""
 
 from __future__ import annotations
 

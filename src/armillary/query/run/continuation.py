@@ -66,22 +66,24 @@ class Continuation:
     place: Place | None = None
     is_cut: bool = False
     query: bytes = b""
-    """What the query is known by; empty when nobody said."""
+    """What the query is known by; may be empty."""
 
 
 def query_digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
 
 
-def encode(continuation: Continuation, falling: tuple[bool, ...] = ()) -> str:
-    """`falling` says which sort keys descend."""
+def encode(continuation: Continuation, descending: tuple[bool, ...] = ()) -> str:
+    """`descending` says which sort keys descend."""
     data = _pack(continuation)
     if len(data) > TOKEN_BYTES_MAX:
         if len(data) <= UNPACKED_BYTES_MAX:
             data = COMPRESSED + zlib.compress(data, 9)
         place = continuation.place
         if len(data) > TOKEN_BYTES_MAX and place is not None:
-            keys = tuple(_cut(key, falls) for key, falls in zip(place.keys, falling, strict=True))
+            keys = tuple(
+                _cut(key, falls) for key, falls in zip(place.keys, descending, strict=True)
+            )
             data = _pack(replace(continuation, place=replace(place, keys=keys), is_cut=True))
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 

@@ -197,15 +197,17 @@ class StoreView:
         _, ts, ttl = MOMENT.unpack_from(value)
         return not is_expired(ts, ttl, default_ttl, self.now_s)
 
-    def everything(self, start: bytes, *, falling: bool = False) -> Iterator[tuple[bytes, bytes]]:
-        """All items of the piece in rid order, from `start` on; when falling, from there down."""
+    def everything(
+        self, start: bytes, *, descending: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """All items of the piece in rid order, from `start` on; descending, from there down."""
         prefix = layout.DOC
         if self.piece.key is not None:
             prefix = layout.LR + self.piece.key.epk_key
         low, high = prefix + start, layout.after(prefix)
-        if falling:
+        if descending:
             low, high = prefix, prefix + start + b"\x00" if start else high
-        rows = self.reader.scan(low, high, reverse=falling)
+        rows = self.reader.scan(low, high, reverse=descending)
         if self.piece.key is not None:
             return self.load(key[len(prefix) :] for key, _ in rows)
         return ((key[1:], value) for key, value in rows)

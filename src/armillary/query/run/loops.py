@@ -137,7 +137,7 @@ def loop_of_places(plan: Plan, scope: Scope) -> Loop | None:
 
 def loop_of_groups(plan: Plan, scope: Scope) -> GroupLoop | None:
     """Adds each item to the states of its group. `made` of a new key gives its states, or None
-    when nobody wants that group.
+    when that group is not wanted.
     """
     fold = plan.fold
     assert fold is not None

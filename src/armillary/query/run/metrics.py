@@ -1,6 +1,6 @@
 """What a page of a query did, counted while it ran, and the two headers that tell it.
 
-Counts are exact and the same every time; times are left at zero where nobody measured. Facts:
+Counts are exact and the same every time; times are zero where they were not measured. Facts:
 nosql-query 7.3, nosql-rest 5.7.
 """
 

@@ -52,20 +52,20 @@ class Falling:
 
 @dataclass(frozen=True, slots=True)
 class Sorter:
-    falling: tuple[bool, ...]
+    descending: tuple[bool, ...]
     """For each key."""
     order_key: Callable[[JSON], Any] = order_key
     """Of the container's value model."""
 
     @property
     def ties_fall(self) -> bool:
-        return bool(self.falling) and self.falling[0]
+        return bool(self.descending) and self.descending[0]
 
     def sortable(self, keys: Sequence[JSON], tie: bytes, number: int = 0) -> Sortable:
         own = self.order_key
         parts: list[Any] = [
             Falling(own(key)) if falls else own(key)
-            for key, falls in zip(keys, self.falling, strict=True)
+            for key, falls in zip(keys, self.descending, strict=True)
         ]
         return (*parts, Falling(tie) if self.ties_fall else tie, number)
 

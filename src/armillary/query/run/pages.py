@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
+
+import orjson
 
 from armillary.budget import Budget, unbounded
 from armillary.encoding.json_model import JSON_MODEL
@@ -65,7 +68,8 @@ NO_PARAMETERS: Mapping[str, JSON] = {}
 
 @dataclass(frozen=True, slots=True)
 class QueryPage:
-    rows: list[JSON]
+    rows: list[Any]
+    """Values, or `bytes` of JSON where texts were asked for."""
     continuation: str | None
     metrics: QueryMetrics
     plan: Plan
@@ -90,6 +94,7 @@ def run_plan(
     continuation: str | None = None,
     max_items: int = -1,
     page_per_range: bool = False,
+    texts: bool = False,
     clock: Clock = time.monotonic,
     random: Random | None = None,
     budget: Budget | None = None,
@@ -98,6 +103,7 @@ def run_plan(
     (or the beginning of a hierarchical one). `text`: what statistics call the query.
     `query`: what continuations know it by.
     `page_per_range`: no page has rows of two physical partitions, unless they have to be merged.
+    `texts`: every row as JSON; an item that is selected whole is neither decoded nor encoded.
     """
     with opened_functions(store, plan) as functions:
         began = clock()
@@ -129,6 +135,7 @@ def run_plan(
             page_per_range,
             query,
             partition_key is not None or (len(pieces) == 1 and pieces[0].key is not None),
+            texts,
         )
         if plan.rank is not None:
             everywhere = replace(job, pieces=asked)
@@ -250,6 +257,7 @@ class _Job:
     has_key: bool = False
     """The gateway of the service looks beyond a full page for queries of one key only, whether a
     header or the filter names it."""
+    texts: bool = False
 
     def page(
         self, continuation: str | None, items: int, deadline: float
@@ -273,8 +281,10 @@ class _Job:
         )
         if not room.items:
             return Merged(), None
-        program = self._program(plan)
+        program = self._program(plan, texts=kind != "folded")
         page = self._merge(kind, program, old, room)
+        if program.gives_text is not self.texts:
+            page.rows = [*map(orjson.dumps if self.texts else orjson.loads, page.rows)]
         left = None if old.left is None else old.left - len(page.rows)
         if page.at_end or left == 0:
             return page, None
@@ -286,7 +296,7 @@ class _Job:
             place=page.place or old.place,
             is_cut=False,
         )
-        return page, tokens.encode(following, self._sorter().falling)
+        return page, tokens.encode(following, self._sorter().descending)
 
     def _merge(
         self, kind: tokens.Kind, program: Program, old: tokens.Continuation, room: Room
@@ -325,13 +335,14 @@ class _Job:
                 waiting.append(replace(piece, start=reach))
         return place
 
-    def _program(self, plan: Plan) -> Program:
-        return Program(plan, self.parameters, self.context, self.store.state.model, self.budget)
+    def _program(self, plan: Plan, *, texts: bool = False) -> Program:
+        model = self.store.state.model
+        return Program(plan, self.parameters, self.context, model, self.budget, texts=texts)
 
     def _sorter(self) -> Sorter:
-        falling = tuple(key.descending for key in self.plan.order)
+        descending = tuple(key.descending for key in self.plan.order)
         model = self.store.state.model
-        return Sorter(falling) if model is JSON_MODEL else Sorter(falling, model.order_key)
+        return Sorter(descending) if model is JSON_MODEL else Sorter(descending, model.order_key)
 
     def results(self, plan: Plan) -> list[JSON]:
         """What the aggregates of a plan come to."""

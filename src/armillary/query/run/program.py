@@ -57,7 +57,10 @@ class Program:
         context: Context,
         model: ValueModel = JSON_MODEL,
         budget: Budget | None = None,
+        *,
+        texts: bool = False,
     ) -> None:
+        """`texts`: the caller takes items that are selected whole as the JSON that is stored."""
         self.plan = plan
         self.model = model
         self.identity = identity if model is JSON_MODEL else model.identity
@@ -85,17 +88,22 @@ class Program:
             self.slots = [frame.slot() for _ in calls]
             scope = replace(scope, aggregates=dict(zip(calls, self.slots, strict=True)))
         self.output = make_expression(plan.output, scope)
+        self._text = b""
         self.scope = scope
         self.functions = context.functions
         self.accesses = accesses(plan, scope)
         """Ways into the index, one for each part of the filter that has one."""
         self.row: Row = frame.row()
-        facts = fact(plan, "program", _Facts)
+        facts = fact(plan, "program", Facts)
         self.is_simple = facts.is_simple
         self.gives_item = facts.gives_item
         self.gives_stored = isinstance(plan.output, nodes.StoredItem)
+        self.gives_text = texts and facts.gives_text and model is JSON_MODEL
         self.decode = facts.decode
         self.filter_decode = facts.filter_decode
+        if self.gives_text:
+            self.output = self._stored_text
+            self.decode, self.filter_decode = facts.decode_beside_text, None
         self.filter_calls = facts.filter_calls
         self.output_calls = facts.output_calls
         self.budget = frame.budget
@@ -157,7 +165,13 @@ class Program:
 
     def size_of(self, value: JSON) -> int:
         """Bytes that a row takes of a page."""
+        if self.gives_text:
+            return len(value)
         return len(value.value) if self.gives_stored else len(orjson.dumps(value))
+
+    def _stored_text(self, row: Row) -> JSON:
+        """The output in the place of the decoded item."""
+        return self._text
 
     def row_again(self) -> None:
         """A new row, after expressions were added to the frame."""
@@ -192,6 +206,7 @@ class Program:
         itself: then there is nothing to combine, and the generators that do it are left out.
         """
         row, where = self.row, self.where
+        self._text = text
         self.scope.frame.begin_item()
         if self.filter_decode is not None:
             assert where is not None
@@ -207,7 +222,7 @@ class Program:
             yield row
 
 
-class _Facts:
+class Facts:
     """What a program needs to know of its plan, whatever the parameters are."""
 
     def __init__(self, plan: Plan) -> None:
@@ -216,6 +231,10 @@ class _Facts:
         self.is_plain = self.is_simple and _is_item(plan.sources[0])
         """And that row is about the item itself, under a name."""
         self.gives_item = self.is_simple and isinstance(plan.output, nodes.Identifier)
+        self.gives_text = self.gives_item and self.is_plain and plan.base is None
+        beside = _beside_output(plan) if self.gives_text else frozenset()
+        self.decode_beside_text = decoder_for(widened(beside, plan.computed))
+        """What filter and sort keys see of an item that goes out as it is stored."""
         wanted = widened(_wanted(plan), plan.computed)
         self.decode = decoder_for(wanted)
         self.filter_decode: Decoder | None = None
@@ -266,13 +285,25 @@ def _wanted(plan: Plan) -> frozenset[Path] | None:
     return wanted
 
 
+def _beside_output(plan: Plan) -> frozenset[Path] | None:
+    """What the filter and the sort keys see."""
+    seen: frozenset[Path] = frozenset()
+    where = () if plan.where is None else (plan.where,)
+    for expr in (*where, *(key.expr for key in plan.order)):
+        more = paths_in(expr, container_names(plan.bound))
+        if more is None:
+            return None
+        seen |= more
+    return seen
+
+
 def _arguments(plan: Plan) -> tuple[nodes.Expr, ...]:
     return () if plan.fold is None else plan.fold.aggregates
 
 
 def item_paths(bound: BoundQuery) -> frozenset[Path] | None:
     """The paths that a query can see, or None for the whole item. A name that is used again for
-    something else only adds paths that nobody asks for.
+    something else only adds paths that are not asked for.
     """
     if any(isinstance(node, nodes.WholeItem) for node in nodes.walk(bound.syntax)):
         return None

@@ -115,7 +115,8 @@ def _takes_all(
         size = len(orjson.dumps(found)) - len(found) - 1  # without commas and brackets
     if taken.size_bytes + size > room.bytes:
         return False
-    taken.rows += map(orjson.loads, found) if program.gives_item else found
+    is_decoded = program.gives_item and not program.gives_text
+    taken.rows += map(orjson.loads, found) if is_decoded else found
     taken.size_bytes += size
     metrics.calls += program.output_calls * len(found)
     return True
@@ -134,7 +135,8 @@ def _take_some(
             taken.skipped += 1
             taken.rid = key[1:]
             continue
-        value = orjson.loads(value) if program.gives_item else program.finish(value)
+        if not program.gives_text:
+            value = orjson.loads(value) if program.gives_item else program.finish(value)
         size = program.size_of(value)
         if taken.rows and taken.size_bytes + size > room.bytes:
             return key
@@ -173,7 +175,7 @@ def scan_ordered(
     end = clock() + QUERY_SNAPSHOT_SECONDS
     rows: list[OrderedRow] = []
     worst: Any = None
-    falls = sorter.falling[0]
+    falls = sorter.descending[0]
     for batch in view.batches(program, rid):
         program.budget.spend(len(batch))
         loop = program.loop_of_places if _is_worth_it(program, batch) else None

@@ -74,13 +74,14 @@ def run_query(
     continuation: str | None = None,
     max_items: int = -1,
     page_per_range: bool = False,
+    texts: bool = False,
     clock: Clock = time.monotonic,
     random: Random | None = None,
     budget: Budget | None = None,
 ) -> QueryPage:
     """One page of the query's answer over everything, or over one partition key (or the beginning
     of a hierarchical one). `page_per_range`: no page has rows of two physical partitions, unless
-    they have to be merged.
+    they have to be merged. `texts`: rows as JSON, see `pages.run_plan`.
     """
     plan = plan_of(text, parameters)
     return run_plan(
@@ -93,6 +94,7 @@ def run_query(
         continuation=continuation,
         max_items=max_items,
         page_per_range=page_per_range,
+        texts=texts,
         clock=clock,
         random=random,
         budget=budget,
@@ -109,6 +111,7 @@ def run_range(
     key: KeyValues | None = None,
     continuation: str | None = None,
     max_items: int = -1,
+    texts: bool = False,
     clock: Clock = time.monotonic,
     random: Random | None = None,
     budget: Budget | None = None,
@@ -127,6 +130,7 @@ def run_range(
         partition_key=key,
         continuation=continuation,
         max_items=max_items,
+        texts=texts,
         clock=clock,
         random=random,
         budget=budget,

@@ -137,7 +137,7 @@ class _Binder:
 
     def _check(self, bound: BoundQuery, is_subquery: bool, has_names: bool) -> None:
         self.errors += clause_errors(syntax_of(bound))
-        if has_names:  # what a name nobody knows is grouped by is no further mistake
+        if has_names:  # what an unknown name is grouped by is no further mistake
             self.errors += ungrouped_errors(bound)
         if is_subquery:
             self.errors += subquery_errors(syntax_of(bound))

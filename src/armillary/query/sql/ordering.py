@@ -22,7 +22,7 @@ NOT_A_PATH: Final = QueryError(
     "Unsupported ORDER BY clause. ORDER BY item expression could not be mapped to a document path.",
 )
 CORRELATED: Final = QueryError(None, "Order-by over correlated collections is not supported.")
-#: The most alike come first; nobody may ask for the others (azure-cosmos 4.17, its tests).
+#: The most alike come first; the others can't be asked for (azure-cosmos 4.17, its tests).
 VECTOR_DIRECTION: Final = QueryError(
     None,
     "Specifying a sorting order (ASC or DESC) with VectorDistance function is not supported.",

@@ -15,8 +15,9 @@ from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
 from armillary.scripts.transactions.transaction import Transaction
 from armillary.store.catalog.state import ContainerState
-from armillary.store.items.containers import ContainerStore, Cost
+from armillary.store.items.containers import ContainerStore
 from armillary.store.items.requests import Key
+from armillary.store.items.routing import Cost
 
 T = TypeVar("T")
 

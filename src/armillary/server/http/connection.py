@@ -18,7 +18,7 @@ from typing import cast
 from armillary.api.http.encoding import encode
 from armillary.api.http.messages import Request, Response, Streaming, Waiting
 from armillary.errors import DataDamaged
-from armillary.server.http.answers import CONTINUE_BYTES, refuses, says, stamp, stream_head
+from armillary.server.http.answers import CONTINUE_BYTES, Stamp, refuses, says, stream_head
 from armillary.server.http.event_streams import Stream
 from armillary.server.http.hub import BUG_TEXT, Hub, log
 from armillary.server.http.pipeline import Pipeline, Slot
@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
         return not self._secure
 
     def _give_up(self) -> None:
-        """Nobody waits for what is under way. Only long work has a budget."""
+        """The client does not wait for what is under way. Only long work has a budget."""
         for request in self._pipeline.running_requests():
             if request.budget is not None:
                 request.budget.cancel()
@@ -152,16 +152,16 @@ class Connection(asyncio.Protocol):
         hub, transport = self._hub, self._transport
         if self._pool.parting or transport is None:
             return False
-        for match, order, answer_of, waits in self._templates:
-            found = match(data)
-            if found is None:
+        for match, answer_of, waits in self._templates:
+            groups = match(data)
+            if groups is None:
                 continue
             if waits and not hub.pool.has_room(len(data)):
                 return False
             observer = hub.observer
             began = self._stopwatch()
             try:
-                answer = answer_of(hub.dates.bytes_at(int(time.time())), *found.group(*order))
+                answer = answer_of(self._last_lines(data, began), *groups)
             except DataDamaged:
                 return False  # the general path says so in the words of the protocol
             except Exception:  # noqa: BLE001 - as in Hub._bug
@@ -171,8 +171,6 @@ class Connection(asyncio.Protocol):
             if answer is None:
                 return False
             if isinstance(answer, bytes):
-                if self._stamps:
-                    answer = self._stamped(data, answer, began)
                 self.deadline = hub.loop.time() + self._bounds.idle_s
                 transport.write(answer)
                 if observer is not None:
@@ -204,7 +202,7 @@ class Connection(asyncio.Protocol):
     def _waited(self, slot: Slot, waiting: Waiting, began: float) -> None:
         hub, data = self._hub, slot.incoming.request.body
         try:
-            answer = waiting.finish(hub.dates.bytes_at(int(time.time())))
+            answer = waiting.finish(bytes(self._last_lines(data, began)))
         except Exception:  # noqa: BLE001 - as in Hub._bug
             log.exception("a bug: %r", data[:200])
             answer = encode(says(500, BUG_TEXT), hub.dates.at(int(time.time())), old=False)
@@ -214,11 +212,10 @@ class Connection(asyncio.Protocol):
                 log.error("a bug: the parser refuses what a template took: %r", event)
                 self._answered_later(slot, says(500, BUG_TEXT))
                 return
+            event.began = began
             slot.incoming = event
             hub.otherwise(waiting, event.request, partial(self._answered_later, slot))
             return
-        if self._stamps:
-            answer = self._stamped(data, answer, began)
         if hub.observer is not None:
             hub.note_bytes(data, answer, began)
         transport = self._transport
@@ -239,12 +236,15 @@ class Connection(asyncio.Protocol):
             self._pump()
         self._set_deadline()
 
-    def _stamped(self, data: bytes, answer: bytes, began: float) -> bytes:
-        """HOT: an answer from bytes to bytes. The host is part of a template, so it is the
-        one of the request that the template was made of."""
+    def _last_lines(self, data: bytes, began: float) -> bytes | Stamp:
+        """HOT: what the server adds to an answer from bytes to bytes. The host is part of a
+        template, so it is the one of the request that the template was made of."""
+        date_line = self._hub.dates.bytes_at(int(time.time()))
+        if not self._stamps:
+            return date_line
         start = data.index(b" ") + 1
         target = data[start : data.index(b" ", start)]
-        return stamp(answer, self._origin, target, self._stopwatch() - began)
+        return Stamp(self._origin, target, began, self._stopwatch, date_line)
 
     def _keep_template(self, data: bytes, incoming: Incoming, response: Response) -> None:
         """Each connection tries a few times: a client may have no template, or many. Only from what
@@ -403,13 +403,13 @@ class Connection(asyncio.Protocol):
     def _encode(self, response: Response, incoming: Incoming, closing: bool) -> bytes:
         date = self._hub.dates.at(int(time.time()))
         head = incoming.request.method == "HEAD"
+        lines, request = date, incoming.request
+        if self._stamps:
+            where = _origin(request), request.target.encode("latin-1")
+            stamp = Stamp(*where, incoming.began, self._stopwatch, date.encode())
+            lines = bytes(stamp).decode("latin-1")
         try:
-            answer = encode(response, date, head=head, closing=closing, old=incoming.old)
-            if not self._stamps:
-                return answer
-            request = incoming.request
-            target = request.target.encode("latin-1")
-            return stamp(answer, _origin(request), target, self._stopwatch() - incoming.began)
+            return encode(response, lines, head=head, closing=closing, old=incoming.old)
         except ValueError:  # and UnicodeEncodeError
             log.exception("a bug: headers of %s", incoming.request.target)
             ours = says(500, BUG_TEXT)

@@ -193,7 +193,7 @@ class Hub:
         if response is not None:
             self._send(request, done, response)
             return
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with suppress(RuntimeError):  # the loop has ended, and no client waits
             self.loop.call_soon_threadsafe(self._submit, request, done)
 
     def _begun(self, request: Request) -> Begun | Response | None:
@@ -247,7 +247,7 @@ class Hub:
         self._send(request, done, response)
 
     def _send(self, request: Request, done: Done, response: Response) -> None:
-        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+        with suppress(RuntimeError):  # the loop has ended, and no client waits
             self.loop.call_soon_threadsafe(self._worked, len(request.body), done, response)
 
     def _worked(self, size: int, done: Done, response: Response) -> None:

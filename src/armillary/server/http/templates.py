@@ -43,9 +43,8 @@ LENGTH: Final = "content-length"
 
 
 class Template(NamedTuple):
-    match: Callable[[bytes], re.Match[bytes] | None]
-    order: tuple[int, ...]
-    """Which groups the fast path is given, in its order."""
+    match: Callable[[bytes], Sequence[bytes] | None]
+    """What the fast path is given, in its order; None: another request."""
     answer: Callable[..., bytes | Waiting | None]
     waits: bool
 
@@ -122,18 +121,21 @@ def _made(path: FastPath, pattern: bytes) -> Template:
     order = [n for n in range(1, compiled.groups + 1) if n not in places.values()]
     order += [places[_group(name).decode()] for name in path.captured]
     body, length = places.get("body", 0), places.get("content_length", 0)
+    order += [body] if body else []
 
-    def match(data: bytes) -> re.Match[bytes] | None:
+    def match(data: bytes) -> Sequence[bytes] | None:
         """Whole: not a byte less than it says, and none of the next one. The bounds of the parser
         hold here as well; what is long goes there to be refused."""
-        if not body:
-            return None if len(data) > TEMPLATE_HEAD_BYTES_MAX else compiled.fullmatch(data)
-        found = compiled.fullmatch(data)
-        if found is None or found.start(body) > TEMPLATE_HEAD_BYTES_MAX:
+        if not body and len(data) > TEMPLATE_HEAD_BYTES_MAX:
             return None
-        return found if int(found[length]) == len(data) - found.start(body) else None
+        found = compiled.fullmatch(data)
+        if found is None or not body:
+            return None if found is None else found.group(*order)
+        start = found.start(body)
+        is_whole = start <= TEMPLATE_HEAD_BYTES_MAX and int(found[length]) == len(data) - start
+        return found.group(*order) if is_whole else None
 
-    return Template(match, (*order, body) if body else tuple(order), path.answer, path.waits)
+    return Template(match, path.answer, path.waits)
 
 
 def _group(name: str) -> bytes:

@@ -92,7 +92,7 @@ class RequestReader:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # Nobody has to follow an offer to speak something else (JDK clients offer h2c).
+            # An offer to speak something else need not be followed (JDK clients offer h2c).
             events, self._events = self._events, []
             return events + self.receive(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:

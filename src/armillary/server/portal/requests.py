@@ -147,7 +147,7 @@ class PortalRequests:
             rest = data[upgrade.args[0] :]
             if self.raw:
                 self._out.append(rest)
-            else:  # an offer that nobody has to take
+            else:  # an offer that need not be taken
                 self._parser = httptools.HttpRequestParser(self)
                 if rest and self.refusal is None:
                     self._feed(rest)

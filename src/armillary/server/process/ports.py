@@ -1,6 +1,6 @@
 """The ports of the protocols beside the first: bound where they are free.
 
-A port that somebody chose has to be had, or the server does not start. One that nobody chose may be
+A port that was chosen has to be had, or the server does not start. One that was not chosen may be
 taken by another server on this machine: its protocol is off then, and the banner says why.
 """
 

@@ -44,18 +44,18 @@ RUN_NAME = "run.json"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
-def run(plan: Plan, banner: Banner, complain: Say) -> int:
+def run(plan: Plan, banner: Banner, report: Say) -> int:
     """Serve until asked to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it)."""
     logs.configure(plan.settings.log, plan.keys or (EMULATOR_KEY,))
     banner.starting(plan)
     try:
         return _run_one(plan, banner) if plan.workers == 1 else _run_many(plan, banner)
     except (PortBusy, MakeFailed, DbError) as error:
-        complain(str(error))
+        report(str(error))
         return EXIT_USAGE
     except OSError as error:
         what = error.filename or (plan.data if error.errno in NO_ROOM else None)
-        complain(f"{what or f'{plan.host}:{plan.port}'} can't be used: {error.strerror or error}.")
+        report(f"{what or f'{plan.host}:{plan.port}'} can't be used: {error.strerror or error}.")
         return EXIT_USAGE
     except KeyboardInterrupt:
         return EXIT_FAILED

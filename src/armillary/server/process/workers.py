@@ -123,7 +123,7 @@ class Supervisor:
         # Signals only wake us: a byte in this pipe.
         self._wake_read, self._wake = multiprocessing.Pipe(duplex=False)
         self._stopping = False
-        # Held for as long as we live, so that nobody takes the port while a worker is replaced.
+        # Held as long as we live, so that no other takes the port while a worker is replaced.
         balanced = listen.CAN_BALANCE
         self._held = bind_all(plan, shared=balanced, listen=not balanced)
         self._shared = None if balanced else self._held

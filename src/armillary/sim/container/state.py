@@ -1,7 +1,7 @@
 """A simulated container at one moment: its ranges, what each may spend, what is being moved.
 
 Bytes are not kept but computed: what a range holds follows from its keys and from how much is
-stored in all, so that splits and merges can't lose any. Only expired items that nobody has deleted
+stored in all, so that splits and merges can't lose any. Only expired items that are not deleted
 yet are a number of each range.
 """
 
@@ -145,7 +145,7 @@ class State:
 
     @property
     def expired(self) -> Floats:
-        """Bytes of each range past their time to live that nobody has deleted yet."""
+        """Bytes of each range past their time to live that are not deleted yet."""
         return self._expired
 
     @expired.setter

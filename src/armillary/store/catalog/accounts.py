@@ -1,11 +1,11 @@
 """Databases and containers: making, changing and removing them, each step safe to be cut short.
 
-    create container   reserve spaces (listed as nobody's) → make them → one catalog row owns them
-    delete container   one catalog row goes, its spaces are listed as nobody's → drop them
+    create container   reserve spaces (listed as orphans) → make them → one catalog row owns them
+    delete container   one catalog row goes, its spaces are listed as orphans → drop them
     replace container  compare-and-set of the row → each space's fence follows → indexes are built
     again
 
-What a crash leaves behind is in the list of spaces that nobody owns; `clean_up` drops those.
+What a crash leaves behind is in the list of orphaned spaces; `clean_up` drops those.
 """
 
 import itertools
@@ -75,7 +75,8 @@ from armillary.store.catalog.records import (
     decode_database,
     range_record,
 )
-from armillary.store.items.containers import ROUNDS_MAX, ContainerStore
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.routing import ROUNDS_MAX
 from armillary.store.rows.layout import META
 from armillary.store.rows.meta import Meta
 from armillary.store.throughput.meter import Meter
@@ -85,7 +86,7 @@ from armillary.store.upkeep.containers import reindex
 from armillary.store.upkeep.leases import Round
 
 THROUGHPUT_DEFAULT: Final[Throughput] = ("manual", 400)
-ORPHAN_SECONDS = 60  # a space nobody owns for this long was left behind by a crash
+ORPHAN_SECONDS = 60  # an orphaned space of this age was left behind by a crash
 
 
 class AccountStore:
@@ -238,7 +239,7 @@ class AccountStore:
             data = (msgspec.json.encode(record), throughput, now_s)
             row = self._run("catalog.create_container", data)
         except (Conflict, NotFound, PreconditionFailed):
-            # Refused, so the spaces are nobody's. After any other error they may be the container's
+            # Refused, so the spaces are orphans. After any other error they may be the container's
             # own: if not, `clean_up` finds them.
             self._drop([one.space for one in ranges])
             raise

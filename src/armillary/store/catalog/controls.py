@@ -187,7 +187,7 @@ class SharedControls:
         return known.faults
 
     def write_region(self) -> str:
-        """As of the version in the cells; empty: nobody has changed it."""
+        """As of the version in the cells; empty: it was not changed."""
         version = self.cells[WRITE_REGION]
         if not version:
             return ""
@@ -236,7 +236,7 @@ class SharedControls:
         return True
 
     def poll(self) -> None:
-        """Where nobody else writes our cells. Without the database the last known controls hold:
+        """Where our cells have no other writer. Without the database the last known controls hold:
         a request that needs it hears of that by itself."""
         now = time.monotonic()
         if now - self._looked_at >= CONTROLS_POLL_MS / 1000:

@@ -15,7 +15,8 @@ from armillary.errors import BadInput, Stale
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.definitions import parse_container
 from armillary.store.catalog.records import ContainerRecord, decode_container
-from armillary.store.items.containers import ROUNDS_MAX, ContainerStore
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.routing import ROUNDS_MAX
 from armillary.store.reports.statistics import partitions
 from armillary.store.upkeep.containers import reindex
 from armillary.values import JSON

@@ -1,7 +1,7 @@
 """An account as it was: the content of a copy takes the place of all that there is, while the
 server goes on.
 
-    reserve   new spaces, listed as nobody's
+    reserve   new spaces, listed as orphans
     fill      the rows of each range, in pieces; counters go on above all that anybody has seen
     switch    one catalog transaction: the copy's databases and containers are in, ours are out
     drop      the spaces of what was there
@@ -82,7 +82,7 @@ def _children(record: ContainerRecord) -> int:
 
 
 def _placed(record: ContainerRecord, numbers: Iterator[int]) -> ContainerRecord:
-    """In new spaces. A split that was under way begins again: nobody has heard of its runner."""
+    """In new spaces. A split that was under way begins again: its runner is unknown here."""
     ranges = tuple(replace(one, space=next(numbers)) for one in record.ranges)
     moves = tuple(
         replace(
@@ -120,7 +120,7 @@ def _meta(engine: Engine, space: int) -> Meta:
 
 
 def _fill(source: Engine, old: int, engine: Engine, new: int, leap: tuple[int, ...]) -> None:
-    """One snapshot is not needed: nobody writes to a copy."""
+    """One snapshot is not needed: a copy has no writer."""
     with source.read(old) as reader:
         engine.create_space(new, [(layout.META, reader.meta)])
     start = layout.META + b"\x00"

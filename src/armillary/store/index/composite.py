@@ -162,8 +162,8 @@ def stamp(cx: list[bytes], stamps: list[Stamp], ts: int) -> list[bytes]:
     if not stamps:
         return cx
     stamped = list(cx)
-    for index, offset, falling in stamps:
-        part = descending(term(ts)) if falling else term(ts)
+    for index, offset, is_descending in stamps:
+        part = descending(term(ts)) if is_descending else term(ts)
         key = stamped[index]
         stamped[index] = key[:offset] + part + key[offset + len(part) :]
     return stamped

@@ -5,7 +5,7 @@
     2  check     preconditions, unique keys, hash collisions, the size of the logical partition
     3  change    through `Work`
 
-A single operation checks everything before its first write, so that a refusal disturbs nobody else
+A single operation checks everything before its first write, so that a refusal disturbs no other
 in its group. A batch runs in a scope that is undone alone, and answers `Failed` instead of raising.
 """
 

@@ -17,10 +17,11 @@ from armillary.partition.ranges import EPK_MAX, EPK_MIN, Range
 from armillary.partition.request_units import Coefficients, feed_ru
 from armillary.store.catalog.state import ContainerState
 from armillary.store.feed import reading as feed
-from armillary.store.items.containers import ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore
 from armillary.store.items.positions import Kind, Position, Segment, point, whole
 from armillary.store.items.reading import Page, Stored, page_of_key, page_of_range
 from armillary.store.items.requests import Key
+from armillary.store.items.routing import key_in
 from armillary.store.rows.meta import unpack_meta
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ COMMIT = "scripts.commit"
 
 
 class Reserved(NamedTuple):
-    """Numbers that nobody else gets: `size` rids after `rid`, and as many etags after `etag`."""
+    """Numbers that no other write gets: `size` rids after `rid`, and as many etags after `etag`."""
 
     ordinal: int
     rid: int

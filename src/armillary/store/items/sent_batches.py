@@ -19,9 +19,10 @@ from armillary.errors import Fenced, Stale
 from armillary.partition.ranges import Range
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.atomic import ATOMIC
-from armillary.store.items.containers import ContainerStore, Submit, key_in
+from armillary.store.items.containers import ContainerStore, Submit
 from armillary.store.items.preparation import Operation, prepare
 from armillary.store.items.requests import Failed, Key
+from armillary.store.items.routing import key_in
 from armillary.store.throughput.gate import Gate
 
 _NO_CHANCE: Final = Random(0)  # only synthetic keys draw

@@ -153,7 +153,7 @@ def _begin(account: AccountStore, database: str, source: str, body: dict[str, JS
         )
     known = rekey_records.load(account.engine, database, definition.id)
     if known is None and record.closed == definition.id:
-        # It was finished, but nobody has heard of it.
+        # It was finished, but its caller did not hear of it.
         return RekeyRecord(
             database, source, definition.id, record.rid, {}, DONE, verified=True, closed=True
         )

@@ -1,6 +1,6 @@
 """Inside the transactions of a split or merge: what happens in a parent, and what in a child.
 
-    parent   claim (keep every change from now on) … freeze (nobody reads or writes) … thaw
+    parent   claim (keep every change from now on) … freeze (reads and writes are blocked) … thaw
     child    install items and log rows, in any order and again and again; finish (open, LSN
     continued)
 
@@ -90,7 +90,7 @@ def claim(tx: Writer, data: tuple[bytes, int, int, int, int]) -> tuple[int, int,
 
 
 def freeze(tx: Writer, data: tuple[bytes, int, int, int]) -> Final:
-    """From here to the switch nobody reads or writes the parent."""
+    """From here to the switch reads and writes of the parent are blocked."""
     container, ordinal, epoch, settings = data
     meta = _parent(tx, container, ordinal)
     if meta.move != epoch or meta.settings != settings:

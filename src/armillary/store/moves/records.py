@@ -124,7 +124,7 @@ def beat(tx: Writer, data: tuple[Target, int, int]) -> None:
 
 
 def switch(tx: Writer, data: tuple[Target, int, int]) -> bytes:
-    """The children are the container's ranges now, the parents are nobody's."""
+    """The children are the container's ranges now, the parents are orphans."""
     target, epoch, now_ms = data
     record = _record(tx, Target(*target))
     move = _move(record, epoch)

@@ -142,7 +142,7 @@ def target_of(store: ContainerStore) -> Target:
 
 
 class Move:
-    """One runner of one move under one epoch. Lives as long as nobody takes the move over."""
+    """One runner of one move under one epoch. Lives until another runner takes the move over."""
 
     def __init__(self, store: ContainerStore, target: Target, epoch: int) -> None:
         self.store = store
@@ -302,7 +302,7 @@ class Move:
         return "drain"
 
     def _drain(self) -> str:
-        # Nobody writes beside it now: the sooner it is over the better.
+        # Writers are blocked now: the sooner it is over the better.
         self._replay_limit = max(self._replay_limit, MOVE_PIECE_ITEMS)
         self._left = sum(map(self._replay_piece, self.parents))
         if self._left == 0:
@@ -351,7 +351,7 @@ class Move:
         find_move(self.store.refresh().record, self.epoch)
 
     def _disown_if_lost(self) -> None:
-        """Spaces made after another runner took over are in nobody's list: they go at once."""
+        """Spaces made after another runner took over are in no list: they go at once."""
         try:
             self._find()
         except (NotFound, Stale):

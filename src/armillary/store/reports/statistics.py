@@ -16,7 +16,8 @@ from armillary.engine.base import Reader
 from armillary.errors import RangeGone
 from armillary.partition.ranges import Range
 from armillary.store.catalog.state import ContainerState
-from armillary.store.items.containers import ROUNDS_MAX, ContainerStore
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.routing import ROUNDS_MAX
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.rows.secondary import unpack_logical

@@ -27,7 +27,7 @@ COUNTER_BITS = 36  # rids: 24 + 36 = 60 bits, so that the type nibble of a resou
 class State(IntEnum):
     OPEN = 1
     FROZEN = 2
-    """For a moment, while a split or merge copies the last changes. Nobody reads or writes."""
+    """For a moment, while a split or merge copies the last changes: it blocks reads and writes."""
     BUILDING = 3
     """A child that is being filled. No catalog row routes to it yet."""
 

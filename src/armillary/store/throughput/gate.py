@@ -1,6 +1,6 @@
 """One request at the door of a physical partition: admitted, then charged whatever became of it.
 
-The cost is computed even when nobody meters, because the answer carries it.
+The cost is computed even without a meter, because the answer carries it.
 """
 
 from armillary.errors import DbError, Fenced, Stale, Throttled

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from armillary.engine.base import Engine
 from armillary.errors import BadInput, Stale
-from armillary.store.items.containers import ROUNDS_MAX
+from armillary.store.items.routing import ROUNDS_MAX
 from armillary.store.throughput.offers import OfferRecord
 from armillary.store.throughput.provisioned import read_offer, save_offer
 from armillary.values import JSON

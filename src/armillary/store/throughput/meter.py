@@ -42,7 +42,7 @@ Enforce: TypeAlias = Literal["on", "off", "report"]
 ALLOWANCES_MAX = 10_000  # remembered at once
 FLUSH_MS = 5_000
 QUERY_TEXT_KEPT = 400  # characters of a query in the statistics
-OFFER_SECONDS = 1  # how long what was provisioned is believed
+OFFER_SECONDS = 1  # TTL of the offer cache
 KNOWN_SECONDS = 3  # the same by an event loop, which can't look
 
 #: The second and the catalog version in which an allowance was looked up, and what this process
@@ -117,7 +117,7 @@ class Meter:
         note: bool = True,
     ) -> Ticket:
         """Raise Throttled when the range has nothing left in this second. `note`: count that; not
-        for who will be refused again on another way."""
+        for a caller that is refused again by the general path."""
         now_ms = self._now_ms()
         if self._enforce == "off":
             return now_ms, self._stopwatch(), _UNLIMITED
@@ -182,7 +182,7 @@ class Meter:
                 now_ms = self._now_ms()  # the second in which it ended; a clock may be stopped
         if known is not _UNLIMITED and self._enforce != "off":
             # The one of the ticket, unless the throughput was changed meanwhile. Who was admitted
-            # asks nobody again: it may be an event loop, and the work is done.
+            # does not ask again: it may be an event loop, and the work is done.
             if known is not None:
                 known = self._allowances.get(owner.space) or known
             else:

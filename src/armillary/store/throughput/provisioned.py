@@ -41,7 +41,8 @@ from armillary.partition.provisioning.partitions import (
     partitions_needed,
 )
 from armillary.partition.provisioning.scaling import Split, plan_change
-from armillary.store.items.containers import ROUNDS_MAX, ContainerStore
+from armillary.store.items.containers import ContainerStore
+from armillary.store.items.routing import ROUNDS_MAX
 from armillary.store.moves.runner import begin_split
 from armillary.store.reports.statistics import partitions
 from armillary.store.throughput.offers import (

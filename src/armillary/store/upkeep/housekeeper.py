@@ -82,7 +82,7 @@ class Housekeeper:
                 return
             only: set[tuple[str, str]] | None = self._account.activity.take() if noted else None
             if time.monotonic() >= full_at:
-                # Also under constant writing: those that nobody writes to have work too.
+                # Also under constant writing: those without writes have work too.
                 only, full_at = None, time.monotonic() + self._round_s
             self._keep(only)
 
@@ -158,7 +158,7 @@ def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
 
 def keep_container(account: AccountStore, store: ContainerStore, leases: Round) -> None:
     take_over(store, leases)
-    if stands_still(store):
+    if is_frozen(store):
         leases.left = True  # its runner may be dead, which shows later
         return
     may = leases.gate("scaling")
@@ -185,7 +185,7 @@ def take_over(store: ContainerStore, leases: Round) -> None:
     leases.left = leases.left or bool(moves)
 
 
-def stands_still(store: ContainerStore) -> bool:
+def is_frozen(store: ContainerStore) -> bool:
     """Whether a range is frozen. A look at it now would wait, perhaps for this process."""
     state = store.refresh()
     moving = {ordinal for move in state.record.moves for ordinal in move.parents}

@@ -22,7 +22,7 @@ from armillary.store.upkeep.leases import Ask, read_lease
 
 JOB: Final = "round"
 LEASE_MS: Final = 30_000
-DUE_MS: Final = 120_000  # for everything that nobody can see coming
+DUE_MS: Final = 120_000  # for everything that can't be seen coming
 DUE_SOON_MS: Final = 20_000  # items expire, or something is under way
 
 Name: TypeAlias = tuple[str, str]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.controls import ControlClient, EventReader, until
-from tests.support.schemas import complaints
+from tests.support.schemas import problems
 from tests.support.server_process import ServerProcess
 from tests.support.signed_http import SignedClient
 
@@ -196,12 +196,12 @@ def test_every_route_answers_as_described(controls: ControlClient) -> None:
             controls.ended(operation)
         if body is not None:
             schema = told["requestBody"]["content"]["application/json"]["schema"]
-            assert complaints(body, schema) == []
+            assert problems(body, schema) == []
         assert str(answer.status) == next(iter(told["responses"])), (name, answer.body)
         ((media, content),) = told["responses"][str(answer.status)]["content"].items()
         assert answer.headers["content-type"] == media
         if media == "application/json":
-            assert complaints(answer.json(), content["schema"]) == [], name
+            assert problems(answer.json(), content["schema"]) == [], name
 
 
 def test_every_route_refuses_as_described(controls: ControlClient) -> None:
@@ -226,4 +226,4 @@ def test_every_route_refuses_as_described(controls: ControlClient) -> None:
     for method, path, body, status in cases:
         answer = controls.ask(method, path, body)
         assert answer.status == status
-        assert complaints(answer.json(), error) == []
+        assert problems(answer.json(), error) == []

@@ -4,7 +4,13 @@ import pytest
 from tests.support.nosql import Api, document, pk
 from tests.support.nosql import api as made
 
-from armillary.api.nosql.items.sessions import Seen, check_barrier, format_token, parse_token
+from armillary.api.nosql.items.sessions import (
+    Seen,
+    check_barrier,
+    format_token,
+    parse_token,
+    seen_of,
+)
 from armillary.errors import BadInput, SessionNotAvailable
 from armillary.partition.ranges import Range
 from armillary.store.moves.runner import begin_merge, begin_split
@@ -45,14 +51,14 @@ def test_what_is_no_token_is_refused(text: str) -> None:
         ("1:-1#10", True),
     ],
 )
-def test_nobody_reads_the_past_of_what_they_have_seen(token: str, fine: bool) -> None:
+def test_a_read_behind_what_the_client_has_seen_is_refused(token: str, fine: bool) -> None:
     owner = Range(3, 1, b"", b"\xff", parents=(1,))
-    meta = Meta(b"", 3, lsn=10)
+    now = seen_of(Meta(b"", 3, lsn=10))
     if fine:
-        check_barrier(parse_token(token), owner, meta)
+        check_barrier(parse_token(token), owner, now)
     else:
         with pytest.raises(SessionNotAvailable):
-            check_barrier(parse_token(token), owner, meta)
+            check_barrier(parse_token(token), owner, now)
 
 
 def test_every_write_moves_the_token_by_one(api: Api) -> None:

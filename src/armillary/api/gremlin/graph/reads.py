@@ -27,9 +27,10 @@ from armillary.partition.request_units import (
 )
 from armillary.query.run.sql import plan_of, run_plan
 from armillary.store.catalog.state import ContainerState
-from armillary.store.items.containers import ROUNDS_MAX, ContainerStore, key_in
+from armillary.store.items.containers import ContainerStore
 from armillary.store.items.reading import body_bytes, read_values
 from armillary.store.items.requests import Key
+from armillary.store.items.routing import ROUNDS_MAX, key_in
 from armillary.store.rows import layout
 from armillary.store.rows.secondary import id_part, is_cut
 from armillary.values import JSON, UNDEFINED

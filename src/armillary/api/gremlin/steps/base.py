@@ -189,6 +189,18 @@ def by_of(args: Args) -> By:
     raise args.bad()
 
 
+class LocalStep(Step):
+    """Makes another object of each object by itself."""
+
+    def of(self, object: Any) -> Any:
+        """MISSING: its traverser goes no further."""
+        raise NotImplementedError
+
+    def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
+        made = ((one, self.of(one.object)) for one in traversers)
+        return [one.at(value, run.tracked) for one, value in made if value is not MISSING]
+
+
 class Modulated(Step):
     """A step that by() follows."""
 

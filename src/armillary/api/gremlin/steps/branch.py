@@ -199,7 +199,7 @@ class _Choosing(Stage):
         return found
 
     def end(self) -> list[Traverser]:
-        """A way that nobody took says nothing, not even count()."""
+        """A way that was not taken gives nothing, not even count()."""
         taken = [chain for chain, yes in zip(self._chains, self._taken, strict=True) if yes]
         return [one for chain in taken for one in chain.end()]
 

@@ -15,6 +15,7 @@ from armillary.api.gremlin.steps.base import (
     MISSING,
     Args,
     By,
+    LocalStep,
     Modulated,
     Spec,
     cycled,
@@ -243,7 +244,7 @@ class _Tailing(Stage):
         return kept
 
 
-class LocalRangeStep(Step):
+class LocalRangeStep(LocalStep):
     """limit(local, n), range(local, a, b), tail(local, n)."""
 
     def __init__(self, name: str, low: int, high: int) -> None:
@@ -251,15 +252,7 @@ class LocalRangeStep(Step):
         self.low = low
         self.high = high
 
-    def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
-        found = []
-        for one in traversers:
-            value = self._of(one.object)
-            if value is not MISSING:
-                found.append(one.at(value, run.tracked))
-        return found
-
-    def _of(self, object: Any) -> Any:
+    def of(self, object: Any) -> Any:
         if isinstance(object, Path):
             low, high = self._bounds(len(object.objects))
             return Path(object.objects[low:high], object.labels[low:high])

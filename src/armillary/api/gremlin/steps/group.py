@@ -20,14 +20,7 @@ from armillary.api.gremlin.machine.running import (
 )
 from armillary.api.gremlin.machine.traverser import Traverser, each, places, start
 from armillary.api.gremlin.machine.values import Map, Tree, hash_key
-from armillary.api.gremlin.steps.base import (
-    IDENTITY,
-    Args,
-    By,
-    Modulated,
-    Spec,
-    cycled,
-)
+from armillary.api.gremlin.steps.base import IDENTITY, Args, By, Modulated, Spec, cycled
 
 
 class GroupStep(Modulated):

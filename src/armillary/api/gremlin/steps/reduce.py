@@ -10,7 +10,7 @@ from armillary.api.gremlin.language.nodes import Enum
 from armillary.api.gremlin.machine.running import TRAVERSER_BYTES, Run, Stage, Step
 from armillary.api.gremlin.machine.traverser import Traverser, start
 from armillary.api.gremlin.machine.values import Map, Path, comparable, is_number, type_name
-from armillary.api.gremlin.steps.base import MISSING, Args, Spec
+from armillary.api.gremlin.steps.base import MISSING, Args, LocalStep, Spec
 
 #: From (kept so far, value, how often) to what is kept.
 Fold = Callable[[Any, Any, int], Any]
@@ -117,19 +117,11 @@ class _Folding(Stage):
         return [start(kept, self._run.tracked)]
 
 
-class LocalReduceStep(Step):
+class LocalReduceStep(LocalStep):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
-        found = []
-        for one in traversers:
-            value = self._of(one.object)
-            if value is not MISSING:
-                found.append(one.at(value, run.tracked))
-        return found
-
-    def _of(self, object: Any) -> Any:
+    def of(self, object: Any) -> Any:
         if self.name == "count":
             if isinstance(object, Path):
                 return len(object.objects)

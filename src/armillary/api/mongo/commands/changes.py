@@ -30,8 +30,8 @@ from armillary.limits import MONGO_REPLY_BYTES_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.store.feed.reading import FeedEntry
 from armillary.store.items import paging
-from armillary.store.items.containers import key_in
 from armillary.store.items.positions import Position, Segment, decode_position, encode_position
+from armillary.store.items.routing import key_in
 
 AWAIT_MS: Final = 1000
 STEP_SECONDS: Final = 0.02

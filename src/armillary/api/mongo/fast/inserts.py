@@ -1,7 +1,7 @@
 """An insert of one document, sent to the writer from the event loop: what `commands/inserting.py`
 does, without a thread that waits.
 
-Every doubt (another argument, a transaction, a collection that nobody has asked for yet, a fault
+Every doubt (another argument, a transaction, a collection that was not asked for yet, a fault
 that a test set) gives None, and the command runs in a thread, which is the reference.
 """
 

@@ -29,7 +29,7 @@ from armillary.api.nosql.items.placing import (
     session_of,
     slice_of,
 )
-from armillary.api.nosql.items.sessions import check_barrier
+from armillary.api.nosql.items.sessions import check_barrier, seen_of
 from armillary.api.nosql.options import FULL_FIDELITY
 from armillary.encoding.documents import BODY_BYTES
 from armillary.encoding.partition_key import KeyValues
@@ -159,7 +159,7 @@ def check_session(call: Call, store: ContainerStore, part: Slice) -> None:
     for owner in store.state.table.overlapping(part.start, part.end):
         store.look(
             owner.start,
-            lambda state, at, reader: check_barrier(seen, at, unpack_meta(reader.meta)),
+            lambda state, at, reader: check_barrier(seen, at, seen_of(unpack_meta(reader.meta))),
         )
 
 

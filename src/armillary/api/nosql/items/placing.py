@@ -13,7 +13,13 @@ import orjson
 
 from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call
-from armillary.api.nosql.items.sessions import Seen, check_barrier, format_token, parse_token
+from armillary.api.nosql.items.sessions import (
+    Seen,
+    check_barrier,
+    format_token,
+    parse_token,
+    seen_of,
+)
 from armillary.api.nosql.options import RANGE_ID
 from armillary.encoding.hashing import epk as epk_of
 from armillary.encoding.hashing import parse_epk_hex, prefix_range
@@ -36,7 +42,7 @@ from armillary.partition.request_units import miss_ru
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.requests import Done
-from armillary.store.rows.meta import Meta, unpack_meta
+from armillary.store.rows.meta import unpack_meta
 from armillary.values import UNDEFINED
 
 SESSION: Final = "Session"
@@ -53,9 +59,9 @@ class Place:
     version: int
     lsn: int
 
-    def check(self, seen: dict[int, Seen] | None, meta: Meta) -> None:
+    def check(self, seen: dict[int, Seen] | None) -> None:
         if seen is not None:
-            check_barrier(seen, self.owner, meta)
+            check_barrier(seen, self.owner, Seen(self.version, self.lsn))
 
 
 class Where(NamedTuple):
@@ -272,7 +278,7 @@ def check_barrier_at(call: Call, store: ContainerStore, key: KeyValues) -> None:
         return
 
     def read(state: ContainerState, owner: Range, reader: Reader) -> None:
-        check_barrier(seen, owner, unpack_meta(reader.meta))
+        check_barrier(seen, owner, seen_of(unpack_meta(reader.meta)))
 
     store.look(place_of_key(store, key).epk, read)
 

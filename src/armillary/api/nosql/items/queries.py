@@ -68,10 +68,9 @@ def _query_items(call: Call, store: ContainerStore) -> Response:
     check_session(call, store, part)
     _check_order(store, asked.bound)
     page = _run(call, store, asked, part)
-    rows = [orjson.dumps(row) for row in page.rows]
-    body = feed_body(store.state.record.rid, DOCUMENTS, rows)
+    body = feed_body(store.state.record.rid, DOCUMENTS, page.rows)
     headers = page_headers(
-        len(rows),
+        len(page.rows),
         _wrapped(page.continuation),
         _metrics(call, store, asked, page) | slice_headers(call, store, part),
     )
@@ -130,6 +129,7 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
             key=options.key,
             continuation=token,
             max_items=size,
+            texts=True,
             budget=call.budget,
         )
     if options.key is None:
@@ -142,6 +142,7 @@ def _run(call: Call, store: ContainerStore, asked: Asked, part: Slice) -> QueryP
         continuation=token,
         max_items=size,
         page_per_range=True,  # the gateway asks one range per page
+        texts=True,
         budget=call.budget,
     )
 

@@ -26,6 +26,10 @@ class Seen(NamedTuple):
     lsn: int
 
 
+def seen_of(meta: Meta) -> Seen:
+    return Seen(meta.session, meta.lsn)
+
+
 def format_token(ordinal: int | str, version: int | str, lsn: int | str) -> str:
     return f"{ordinal}:{version}#{lsn}"
 
@@ -44,9 +48,8 @@ def parse_token(text: str) -> dict[int, Seen]:
     return seen
 
 
-def check_barrier(seen: dict[int, Seen], owner: Range, meta: Meta) -> None:
+def check_barrier(seen: dict[int, Seen], owner: Range, now: Seen) -> None:
     """Refuse to answer from a state older than the client's."""
-    now = Seen(meta.session, meta.lsn)
     for ordinal in (owner.ordinal, *owner.parents):
         if ordinal in seen and seen[ordinal] > now:
             raise SessionNotAvailable

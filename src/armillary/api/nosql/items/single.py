@@ -48,7 +48,7 @@ from armillary.limits import ITEM_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import delete_ru
 from armillary.store.catalog.state import ContainerState
-from armillary.store.items.containers import ContainerStore
+from armillary.store.items.containers import ContainerStore, Sent
 from armillary.store.items.preparation import Operation
 from armillary.store.items.reading import Stored
 from armillary.store.items.requests import Done
@@ -79,7 +79,7 @@ def _read_item(call: Call, store: ContainerStore) -> Response:
             raise
         meta = unpack_meta(row)
         place = Place(owner, meta.session, meta.lsn)
-        place.check(barrier_of(call), meta)
+        place.check(barrier_of(call))
         stored = Stored(value)
     headers = written_headers(stored.etag, stored.lsn, place_headers(store, place))
     return reply(call, 200, stored.text, headers, ru=ru)
@@ -146,13 +146,18 @@ def _begin(call: Call, kind: str, item_id: str | None) -> Begun:
         return _triggered(call, store, operation, key)
     with placed(call, store, key):
         sent = store.start(operation, key)
+    return Begun(sent.future, partial(ended, call, store, key, sent))
+
+
+def ended(call: Call, store: ContainerStore, key: KeyValues | None, sent: Sent) -> Response | None:
+    """The answer to a write whose future is done. None: nothing has happened."""
 
     def finish() -> Response | None:
         with placed(call, store, key):
             done = store.finish(sent)
         return None if done is None else written(call, store, done, key)
 
-    return Begun(sent.future, lambda: answered(call, finish))
+    return answered(call, finish)
 
 
 def _write(call: Call, kind: str, item_id: str | None) -> Response:

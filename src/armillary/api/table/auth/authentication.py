@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from armillary.api.core.principals import entra_principal
-from armillary.api.core.signing import SKEW_SECONDS, check_time
 from armillary.api.http.messages import Request
 from armillary.api.table.auth.callers import ENTRA, FULL, READ_ONLY, Caller
 from armillary.api.table.auth.sas import Sas, check_times, verify_sas
@@ -95,8 +94,7 @@ def _by_key(
         raise unauthorized("The request has neither a Date nor an x-ms-date header.")
     try:
         signature = base64.b64decode(text, validate=True)
-        moment, _ = gateway.keyring.read_date(date)
-        check_time(moment - SKEW_SECONDS, moment + SKEW_SECONDS, gateway.wall_s())
+        gateway.keyring.check_date(date.encode("latin-1"), gateway.wall_s())
     except ValueError as error:
         raise unauthorized("The signature in the Authorization header is not base64.") from error
     except (Unauthorized, Forbidden) as error:

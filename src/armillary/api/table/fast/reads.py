@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
-from armillary.api.core.fast import DATE, keep
+from armillary.api.core.fast import keep
 from armillary.api.http.encoding import BYTES_MARK
 from armillary.api.table.call import level_of
 from armillary.api.table.fast.requests import VALUE
 from armillary.api.table.fast.targets import (
-    AUTHORIZATION,
+    CAPTURED,
     IGNORED_SIGNED,
     Door,
     Forms,
@@ -40,16 +40,6 @@ from armillary.store.items.containers import ContainerStore
 
 if TYPE_CHECKING:
     from armillary.api.table.service import TableService
-
-CAPTURED: Final = {
-    "host": VALUE,
-    "x-ms-date": DATE,
-    "authorization": AUTHORIZATION,
-    "accept": VALUE,
-    "content-type": VALUE,
-    "x-ms-version": VALUE,
-    "x-ms-client-request-id": VALUE,
-}
 
 
 class _Template(NamedTuple):
@@ -69,7 +59,7 @@ class FastReads:
     method: Final = "GET"
     has_body: Final = False
     waits: Final = False
-    captured: Final = CAPTURED
+    captured: Final = {**CAPTURED, "accept": VALUE}
     fixed: Final[frozenset[str]] = frozenset()
     ignored: Final = IGNORED_SIGNED
 
@@ -83,21 +73,9 @@ class FastReads:
         self._faults = service.gateway.shared.cells
         self._templates: dict[tuple[bytes, bytes, bytes], _Template] = {}
 
-    def answer(
-        self,
-        date_line: bytes,
-        path: bytes,
-        folder: bytes,
-        partition: bytes,
-        row: bytes,
-        host: bytes,
-        date: bytes,
-        authorization: bytes,
-        accept: bytes,
-        kind: bytes,
-        version: bytes,
-        client: bytes,
-    ) -> bytes | None:
+    def answer(self, date_line: bytes, *groups: bytes) -> bytes | None:
+        path, folder, partition, row, host, date, authorization = groups[:7]
+        kind, version, client, accept = groups[7:]
         if self._faults[FAULTS]:
             return None
         if self._may_write(host, path, date, authorization, kind) is None:  # any key reads

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from armillary.api.core.fast import FastDates, keep, new_activity
+from armillary.api.core.fast import DATE, keep, new_activity
 from armillary.api.http.encoding import BYTES_MARK, form_of
 from armillary.api.http.messages import Response
 from armillary.api.table.call import (
@@ -19,7 +19,7 @@ from armillary.api.table.call import (
     shown_charge,
     shown_version,
 )
-from armillary.api.table.fast.requests import IGNORED, Hosts
+from armillary.api.table.fast.requests import IGNORED, VALUE, Hosts
 from armillary.api.table.wire.targets import Target, parse_target
 from armillary.errors import DbError
 from armillary.store.catalog.tables import TABLES_DB
@@ -33,6 +33,15 @@ AUTHORIZATION: Final = rb"SharedKey(?:Lite)? [a-z0-9-]{1,64}:[A-Za-z0-9+/]{43}="
 SIGNATURE_CHARACTERS: Final = 44
 #: A Date counts for nothing beside the x-ms-date that `Door.accepts` asks for.
 IGNORED_SIGNED: Final = IGNORED | {"date"}
+#: Headers that every fast path is given, after the groups of `TARGET`.
+CAPTURED: Final = {
+    "host": VALUE,
+    "x-ms-date": DATE,
+    "authorization": AUTHORIZATION,
+    "content-type": VALUE,
+    "x-ms-version": VALUE,
+    "x-ms-client-request-id": VALUE,
+}
 KEY: Final = rb"[A-Za-z0-9_.~!$&()*+,;=:@%-]"  # no quote: it would have to be doubled
 TARGET: Final = (
     rb"((/(?:[a-z0-9]{1,64}/)?(?!Tables|\$)[A-Za-z0-9_.~-]{1,254})"
@@ -51,8 +60,8 @@ class Door:
         # Links begin with the scheme, so the two have templates of their own.
         self.target = TARGET + rb"(?:)" if secure else TARGET
         self._method = method.encode()
-        self._lower_date = FastDates(service.gateway).lower
-        self._signer_may_write = service.gateway.keyring.signer_may_write
+        self._gateway = service.gateway
+        self._keyring = service.gateway.keyring
         self._hosts = Hosts()
         self._schemes: dict[bytes, tuple[bool, bytes]] = {}
 
@@ -74,7 +83,7 @@ class Door:
     ) -> bool | None:
         """Whether the key that signed may also write. None: it is none of ours, or not for us.
         `kind`: the Content-Type."""
-        if host not in self._hosts.known or self._lower_date(date) is None:
+        if host not in self._hosts.known:
             return None
         scheme = authorization[:-SIGNATURE_CHARACTERS]
         known = self._schemes.get(scheme)
@@ -86,10 +95,11 @@ class Door:
         if not is_lite:
             payload = b"%b\n\n%b\n%b" % (self._method, kind, payload)
         try:
+            self._keyring.check_date(date, self._gateway.wall_s())
             given = binascii.a2b_base64(authorization[-SIGNATURE_CHARACTERS:], strict_mode=True)
-        except ValueError:
+        except (DbError, ValueError):
             return None
-        return self._signer_may_write(payload, given)
+        return self._keyring.signer_may_write(payload, given)
 
     def table(self, folder: bytes) -> tuple[Target, ContainerStore] | None:
         """Of the path before the keys. None: the general path has not met it yet."""

@@ -14,14 +14,14 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from armillary.api.core.fast import DATE, keep
+from armillary.api.core.fast import keep
 from armillary.api.http.encoding import BYTES_MARK
 from armillary.api.http.messages import Request, Response, Waiting
 from armillary.api.table import changes, entities
 from armillary.api.table.call import refusal
 from armillary.api.table.fast.requests import VALUE
 from armillary.api.table.fast.targets import (
-    AUTHORIZATION,
+    CAPTURED,
     IGNORED_SIGNED,
     Door,
     forms_of,
@@ -36,15 +36,6 @@ from armillary.store.items.containers import ContainerStore, Sent
 if TYPE_CHECKING:
     from armillary.api.table.service import TableService
 
-CAPTURED: Final = {
-    "host": VALUE,
-    "x-ms-date": DATE,
-    "authorization": AUTHORIZATION,
-    "content-type": VALUE,
-    "x-ms-version": VALUE,
-    "x-ms-client-request-id": VALUE,
-    "if-match": VALUE,
-}
 TUNNEL: Final = "x-http-method"
 KINDS: Final[dict[str, changes.Kind]] = {"PUT": "replace", "PATCH": "merge", "POST": "merge"}
 FORMS: Final = forms_of(204, {"ETag": BYTES_MARK})
@@ -56,7 +47,7 @@ class FastUpserts:
 
     has_body: Final = True
     waits: Final = True
-    captured: Final = CAPTURED
+    captured: Final = {**CAPTURED, "if-match": VALUE}
     ignored: Final = IGNORED_SIGNED
 
     def __init__(self, service: TableService, method: str, bytes_max: int, *, secure: bool) -> None:
@@ -78,22 +69,9 @@ class FastUpserts:
             return False
         return self._door.accepts(request)
 
-    def answer(
-        self,
-        date_line: bytes,
-        path: bytes,
-        folder: bytes,
-        partition: bytes,
-        row: bytes,
-        host: bytes,
-        date: bytes,
-        authorization: bytes,
-        kind: bytes,
-        version: bytes,
-        client: bytes,
-        if_match: bytes,
-        body: bytes,
-    ) -> Waiting | None:
+    def answer(self, date_line: bytes, *groups: bytes) -> Waiting | None:
+        path, folder, partition, row, host, date, authorization = groups[:7]
+        kind, version, client, if_match, body = groups[7:]
         if self._faults[FAULTS] or len(body) > self._bytes_max or not self._engine.never_waits:
             return None
         if not self._door.may_write(host, path, date, authorization, kind):

@@ -109,11 +109,11 @@ class LoopFuture(Future[Any]):
     def result(self, timeout: float | None = None) -> Any:
         if self._error is not None:
             raise self._error
-        assert self._ended, "nobody waits for it on a loop"
+        assert self._ended, "no loop waits for it"
         return self._value
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        assert self._ended, "nobody waits for it on a loop"
+        assert self._ended, "no loop waits for it"
         return self._error
 
     def add_done_callback(self, fn: Callable[[Future[Any]], object]) -> None:
