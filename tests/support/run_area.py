@@ -50,6 +50,10 @@ class MemoryArea:
         at = bisect_left(self._order, key)
         return self._found(at, prefix)
 
+    def first_row(self, key: bytes, prefix: bytes) -> Row | None:
+        where = self.first_from(key, prefix)
+        return None if where is None else (where, self.content[where])
+
     def last_below(self, key: bytes, prefix: bytes) -> bytes | None:
         return self._found(bisect_left(self._order, key) - 1, prefix)
 

@@ -61,6 +61,16 @@ class Area:
         found = cursor.key()
         return found if found.startswith(prefix) else None
 
+    def first_row(self, key: bytes, prefix: bytes) -> Row | None:
+        """The same, with its value."""
+        cursor, own = self._cursor, self._prefix
+        if not cursor.set_range(own + key if own else key):
+            return None
+        found, value = cursor.item()
+        if own:
+            return (found[len(own) :], value) if found.startswith(own + prefix) else None
+        return (found, value) if found.startswith(prefix) else None
+
     def last_below(self, key: bytes, prefix: bytes) -> bytes | None:
         """The last key < `key` that begins with `prefix`; the cursor is there."""
         cursor = self._cursor

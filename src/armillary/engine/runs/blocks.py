@@ -44,6 +44,7 @@ BOUND_BYTES_MAX: Final = 490
 SHORT: Final = 32  # bytes of two keys that are looked at first for where they differ
 PLAIN_FORM: Final = 1
 JOINED_FORM: Final = 2
+FORMS: Final = (JOINED_FORM, PLAIN_FORM)
 
 _HEAD: Final = struct.Struct(">BI")
 _RUN: Final = struct.Struct(">I")
@@ -176,20 +177,20 @@ def encode_block(block: Block) -> bytes:
 
 def decode_block(value: bytes, key: bytes = b"") -> Block:
     """Raises DataDamaged when the bytes are not those that were written."""
-    body = checked_body(value, key)
+    check_block(value, key)
+    body = memoryview(value)[_HEAD.size :]
     if value[0] == JOINED_FORM:
         width, joined = _decode_joined(body)
         return Block([], [], joined, width)
     return Block(*_decode_plain(body))
 
 
-def checked_body(value: bytes, key: bytes = b"") -> bytes:
-    """The same without decoding: its msgpack, in which each key is whole somewhere."""
-    body = value[_HEAD.size :]
+def check_block(value: bytes, key: bytes = b"") -> None:
+    """The same without decoding. Each key is whole somewhere in the bytes of its block."""
     if len(value) >= _HEAD.size:
         form, checksum = _HEAD.unpack_from(value)
-        if checksum == crc32(body) and form in (JOINED_FORM, PLAIN_FORM):
-            return body
+        if checksum == crc32(memoryview(value)[_HEAD.size :]) and form in FORMS:
+            return
     raise DataDamaged(
         "A block of index rows is damaged: its checksum does not agree. "
         "Run `armillary doctor`, then restore a backup or index the container again.",

@@ -21,7 +21,7 @@ from armillary.engine.runs.blocks import (
     END,
     Block,
     Entries,
-    checked_body,
+    check_block,
     decode_block,
     put_together,
     run_prefix,
@@ -215,17 +215,19 @@ class RunReader:
     def _search(self, run: Run, prefix: bytes, size: int, limit: int, found: set[bytes]) -> None:
         """In the bytes of the blocks that may have it; no further once there are too many."""
         area, begin, skip = self.area, run_prefix(run.number), len(prefix)
-        where = area.first_from(seek_key(run.number, prefix), begin)
-        while where is not None and len(found) <= limit:
-            body = checked_body(area.value(), where)
-            at = body.find(prefix)
+        cut = prefix if skip <= BOUND_BYTES_MAX else prefix[:BOUND_BYTES_MAX]
+        row = area.first_row(begin + cut + b"\x00", begin)
+        while row is not None and len(found) <= limit:
+            where, value = row
+            check_block(value, where)
+            at = value.find(prefix)
             while at >= 0:
-                found.add(body[at + skip : at + skip + size])
-                at = body.find(prefix, at + 1)
+                found.add(value[at + skip : at + skip + size])
+                at = value.find(prefix, at + 1)
             # Only where the bound begins with it too can the next block have more.
-            if not where.startswith(prefix[:BOUND_BYTES_MAX], len(begin)):
+            if not where.startswith(cut, len(begin)):
                 return
-            where = area.first_from(where + b"\x00", begin)
+            row = area.first_row(where + b"\x00", begin)
 
     # --- one run -----------------------------------------------------------------------------
 

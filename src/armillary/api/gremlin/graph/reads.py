@@ -230,8 +230,10 @@ def _ids_tell(state: ContainerState, part: _Part) -> bool:
 
 def _there(reader: Reader, part: _Part, profile: Coefficients) -> _Read:
     """An answer of the index alone: half of the reads of a hop."""
-    rids = reader.get_many([layout.ID + key.epk_key + id for key, _, id in part.wanted])
-    texts = [None if rid is None else b"" for rid in rids]
+    rows = [layout.ID + key.epk_key + id for key, _, id in part.wanted]
+    sorted_rows = sorted(rows)  # neighbours in the tree: half of the time of any order
+    rids = dict(zip(sorted_rows, reader.get_many(sorted_rows), strict=True))
+    texts = [None if rids[row] is None else b"" for row in rows]
     return _Read(texts, 0, query_ru(1, len(texts) - texts.count(None), 0, 0, profile=profile))
 
 

@@ -93,9 +93,12 @@ class Arriving(Step):
                 (one, ref) for one, ref in pairs if any(equal(ref[0], each) for each in allowed)
             ]
         ends = run.graph.find([ref for _, ref in pairs], documents=self.documents or tracked)
+        arrived = zip(pairs, ends, strict=True)
+        if tracked:
+            return [one.at(end, True) for (one, _), end in arrived if end is not None]
         return [
-            one.at(end, tracked)
-            for (one, _), end in zip(pairs, ends, strict=True)
+            Traverser(end, None, one.bulk, one.loops, one.origin)
+            for (one, _), end in arrived
             if end is not None
         ]
 
