@@ -103,7 +103,7 @@ def ours(made: Made, folder: Path, report: Report) -> Iterator[tuple[Client, int
     if not folder.exists():
         load(made, folder, report)
     command = [sys.executable, "-m", "armillary", "serve", "--data", str(folder), "--port", "0"]
-    environ = {"ARMILLARY_THROUGHPUT_ENFORCE": "off"}
+    environ = {"ARMILLARY_THROUGHPUT_ENFORCE": "off", "ARMILLARY_GREMLIN_SECONDS": "600"}
 
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environ}

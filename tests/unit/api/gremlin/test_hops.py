@@ -14,6 +14,7 @@ from tests.support.gremlin_graphs import evaluate
 import armillary
 from armillary.account import Account
 from armillary.api.gremlin.evaluation import compile_script
+from armillary.api.gremlin.graph import adjacency, store
 from armillary.api.gremlin.graph.adjacency import Link, link_of, link_reader
 from armillary.api.gremlin.graph.store import StoreGraph
 from armillary.api.gremlin.steps.building import walk
@@ -135,3 +136,18 @@ def test_links_are_read_alike_from_text_and_document() -> None:
             assert [getattr(found, one) for one in Link.__struct_fields__] == [
                 getattr(link_of(document, name), one) for one in Link.__struct_fields__
             ]
+
+
+@pytest.mark.parametrize(("ids_max", "entries_max"), [(4, 4096), (4, 5), (100, 1), (1, 4096)])
+def test_many_vertices_and_many_edges_are_asked_for_in_parts(
+    account: Account, monkeypatch: pytest.MonkeyPatch, ids_max: int, entries_max: int
+) -> None:
+    """One vertex has more edges than are read at once: it alone is left to the query runner."""
+    monkeypatch.setattr(store, "IDS_MAX", ids_max)
+    monkeypatch.setattr(adjacency, "ENTRIES_MAX", entries_max)
+    graph = graph_of(account)
+    for number in range(8):
+        evaluate(graph, f"g.V('v1').addE('more').to(g.V('v10')).property('id', 'm{number}')")
+    assert evaluate(graph, "g.V().out().count()") == [len(IDS) + 8]
+    assert evaluate(graph, "g.V().in('more').dedup().id()") == ["v1"]
+    assert sorted(evaluate(graph, "g.V().outE('next').id()")) == [f"e{at}" for at in range(6)]

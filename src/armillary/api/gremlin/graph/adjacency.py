@@ -2,9 +2,10 @@
 
     _vertexId = "v1" in the range of one physical partition  ─▶  index entries ─▶ rids ─▶ documents
 
-The index names candidates and each document is looked at (`Reader.tails`). Everything else (many
-entries, an index in the making, items that may expire) answers None, and the query runner does it,
-which is the reference; tests/property/test_gremlin_store.py compares both.
+The index names candidates and each document is looked at (`Reader.tails`). Many vertices are asked
+for in parts, so that a snapshot is short and memory is bounded. What is left (a vertex with very
+many edges, an index in the making, items that may expire) is for the query runner, which is the
+reference; tests/property/test_gremlin_store.py compares both.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
 
 ENTRIES_MAX: Final = 4096  # that are read at once; a vertex with more edges is read in pages
-IDS_MAX: Final = 1024
+IDS_MAX: Final = 256  # that are asked for at once
 RID_BYTES: Final = 8
 
 
@@ -89,6 +90,10 @@ def _names(partition_name: str) -> dict[str, str]:
 # --- from the index -------------------------------------------------------------------------------
 
 
+class TooMany(Exception):
+    """Entries for one read. Control flow: ask for fewer ids."""
+
+
 class _Found(NamedTuple):
     items: list[bytes] | None
     """As they are stored. None: not here."""
@@ -102,10 +107,10 @@ def indexed_edges(
     store: ContainerStore, start: bytes, end: bytes, place: str, ids: Sequence[str], costs: Costs
 ) -> list[bytes] | None:
     """Documents, as JSON, among which all edges are whose `place` (`_vertexId`, `_sink`) is one of
-    the ids, with hashes from `start` on. The caller looks at what each of them is."""
+    the ids, with hashes from `start` on. The caller looks at what each of them is. None: the index
+    can't tell. Raises TooMany."""
     state = store.state
-    definition = state.definition
-    if len(ids) > IDS_MAX or definition.default_ttl or not state.plan.covers((place,)):
+    if state.definition.default_ttl or not state.plan.covers((place,)):
         return None
     path = layout.IX + path_hash((place,))
     prefixes: list[bytes] = []
@@ -139,7 +144,7 @@ def _read(reader: Reader, prefixes: Sequence[bytes]) -> list[bytes] | None:
         return None
     rids = reader.tails(prefixes, RID_BYTES, ENTRIES_MAX)
     if rids is None:
-        return None
+        raise TooMany
     values = reader.get_many([layout.DOC + rid for rid in sorted(rids)])
     return [value for value in values if value is not None]
 

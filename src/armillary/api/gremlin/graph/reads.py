@@ -35,6 +35,7 @@ from armillary.store.rows import layout
 from armillary.store.rows.secondary import id_part, is_cut
 from armillary.values import JSON, UNDEFINED
 
+REFS_MAX: Final = 4096  # documents that are read in one snapshot, which must not become old
 KEYS_KEPT_MAX: Final = 4096  # places of key values; some hundred bytes each
 
 
@@ -90,6 +91,10 @@ def multi_read(
     the ends of every hop."""
     if len(wanted) == 1:
         return [point_read(store, wanted[0], costs)]
+    if len(wanted) > REFS_MAX:
+        parts = [wanted[at : at + REFS_MAX] for at in range(0, len(wanted), REFS_MAX)]
+        reads = (multi_read(store, one, costs, places, documents=documents) for one in parts)
+        return [text for found in reads for text in found]
     found: dict[Ref, bytes] = {}
     names = [ref if type(ref[0]) is str else _ref_name(ref) for ref in wanted]
     left: Collection[Ref] = dict.fromkeys(names)

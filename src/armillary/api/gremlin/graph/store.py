@@ -15,7 +15,14 @@ from typing import Any, Final, TypeAlias
 import orjson
 from msgspec import UNSET
 
-from armillary.api.gremlin.graph.adjacency import Link, indexed_edges, link_of, link_reader
+from armillary.api.gremlin.graph.adjacency import (
+    IDS_MAX,
+    Link,
+    TooMany,
+    indexed_edges,
+    link_of,
+    link_reader,
+)
 from armillary.api.gremlin.graph.base import Ask, NewProperty, Side
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import (
@@ -192,20 +199,31 @@ class StoreGraph:
     def _edges_in(
         self, start: bytes, end: bytes, place: str, ids: set[str], labels: Sequence[str]
     ) -> Iterator[Sequence[bytes | Document]]:
-        """From the index at once when they are few, else page by page."""
-        found = indexed_edges(self._store, start, end, place, sorted(ids), self.costs)
-        if found is not None:
-            yield found
-            return
-        question = self._edges(place, ids, labels)
-        yield from query(
-            self._store, question.text, question.parameters, self.costs, start=start, end=end
-        )
+        """From the index, some vertices at a time; of one with very many edges page by page."""
+        ordered = sorted(ids)
+        parts = [ordered[at : at + IDS_MAX] for at in range(0, len(ordered), IDS_MAX)]
+        while parts:
+            part = parts.pop()
+            try:
+                found = indexed_edges(self._store, start, end, place, part, self.costs)
+            except TooMany:
+                found = None
+                if len(part) > 1:
+                    half = len(part) // 2
+                    parts += [part[:half], part[half:]]
+                    continue
+            if found is not None:
+                yield found
+                continue
+            question = self._edges(place, part, labels)
+            yield from query(
+                self._store, question.text, question.parameters, self.costs, start=start, end=end
+            )
 
     @staticmethod
-    def _edges(place: str, ids: set[str], labels: Sequence[str]) -> Question:
+    def _edges(place: str, ids: Sequence[str], labels: Sequence[str]) -> Question:
         question = Question([])
-        question.terms.append(question.one_of(f"c.{place}", sorted(ids)))
+        question.terms.append(question.one_of(f"c.{place}", ids))
         question.terms.append(IS_EDGE)
         if labels:
             question.terms.append(question.one_of("c.label", labels))
