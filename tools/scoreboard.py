@@ -38,7 +38,8 @@ class Suite:
     is_table: bool = False
     match: int = -1
     run_by: str = ""
-    """Arguments of tools.run_suites; empty: it has to be run by hand, as its file says."""
+    """Its name in tools.run_suites, when a registry has it by name; empty: it is run by the command
+    that its file says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,19 @@ class Record:
 
 
 COUNTS: Final = r"(?P<passed>[\d,]+) passed, (?P<failed>[\d,]+) failed"
+#: What tools/run_suites.py writes.
+IN_ALL: Final = rf"^In all {COUNTS}"
+WHY: Final = r"^  (\S.*?): (.*)"
 SUITES: Final = (
+    Suite("JavaScript SDK `@azure/cosmos`", "sdk-javascript-*", IN_ALL, WHY),
+    Suite("Go SDK `azcosmos`", "sdk-go-*", IN_ALL, WHY, run_by="go"),
+    Suite("Rust SDK `azure_data_cosmos`", "sdk-rust-*", IN_ALL, WHY),
     Suite(
-        "Python SDK `azure-cosmos`, named files",
-        "sdk-suites-*",
-        rf"^In all {COUNTS}",
-        r"^  (\*\S+): (.*(?:\n  (?!\*)\S.*)*)",
-        run_by="azure-cosmos",
+        "Python SDK `azure-cosmos`, marker cosmosEmulator",
+        "sdk-python-*",
+        IN_ALL,
+        WHY,
+        run_by="python",
     ),
     Suite(
         "Python SDK `azure-cosmos`, marker cosmosSplit",
@@ -67,9 +74,6 @@ SUITES: Final = (
     ),
     Suite("Python SDK, scripts", "script-suites-*", rf"^ +{COUNTS}", match=0),
     Suite("JavaScript SDK, scripts", "script-suites-*", rf"^ +{COUNTS}", match=1),
-    Suite("JavaScript SDK `@azure/cosmos`", "javascript-suites-*", COUNTS),
-    Suite("Go SDK `azcosmos`", "go-suites-*", COUNTS),
-    Suite("Rust SDK `azure_data_cosmos`", "rust-suites-*", COUNTS),
     Suite(
         "Table SDK `azure-data-tables`, cosmos files",
         "table-suites-*",
@@ -138,14 +142,13 @@ def row_of(suite: Suite, folder: Path) -> Row:
 
 
 def causes(suite: Suite, text: str) -> Iterator[str]:
-    """Each with how many tests it explains, where the file says so; the same ones together."""
+    """Each with how many tests it explains, by a number or by their names; the same together."""
     if not suite.cause:
         return
     found: dict[str, int] = {}
     for count, why in re.findall(suite.cause, text, re.MULTILINE):
         why = " ".join(why.split()).rstrip(";:")
-        why = why if count.isdigit() else f"{count}: {why}"
-        found[why] = found.get(why, 0) + (int(count) if count.isdigit() else 0)
+        found[why] = found.get(why, 0) + (int(count) if count.isdigit() else 1)
     for why, count in sorted(found.items(), key=lambda each: -each[1]):
         yield f"{count} × {why}" if count else why
 
@@ -235,8 +238,8 @@ def _suites(rows: list[Row]) -> Iterator[str]:
     yield ""
     by_hand = [row.suite.name for row in rows if not row.suite.run_by]
     ran = [row.suite.name for row in rows if row.suite.run_by]
-    yield f"`--run` runs again: {'; '.join(ran)}. Not run by it, but by hand as their files say: "
-    yield f"{'; '.join(by_hand)}."
+    yield f"`make scoreboard RUN=1` runs again: {'; '.join(ran)}. The others are run by the"
+    yield f"commands that their files say: {'; '.join(by_hand)}."
     yield ""
 
 

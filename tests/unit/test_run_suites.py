@@ -1,0 +1,39 @@
+"""What is read from the reports of public suites, and how a result file tells it."""
+
+import xml.etree.ElementTree as Xml
+from datetime import UTC, datetime
+
+from tools.run_suites import Outcome, of_cargo, of_go, of_junit, of_vitest, report_of
+from tools.scoreboard import COUNTS, IN_ALL, WHY, Suite, row_of
+from tools.suite_causes import UNKNOWN, cause_of
+
+
+def test_reports_of_four_runners() -> None:
+    junit = """<testsuites><testsuite>
+      <testcase classname="tests.test_a.TestA" name="one"/>
+      <testcase classname="tests.test_a.TestA" name="two"><failure message="x"/></testcase>
+      <testcase classname="tests.test_a.TestA" name="three"><skipped/></testcase>
+    </testsuite></testsuites>"""
+    expected = Outcome("v", 1, ("test_a::two",), 1)
+    assert of_junit(Xml.fromstring(junit), "v") == expected
+    go = "--- PASS: TestA (0.1s)\n    --- PASS: TestA/part (0s)\n--- FAIL: TestB (1s)\n"
+    assert of_go(go, "v", {"A": "b"}) == Outcome("v", 1, ("TestB",), 0, ("A=b",))
+    states = ("passed", "failed", "skipped", "pending")
+    tests = [{"fullName": name, "status": name} for name in states]
+    report: dict[str, object] = {"testResults": [{"assertionResults": tests}]}
+    assert of_vitest(report, "v", {}) == Outcome("v", 1, ("failed",), 2)
+    cargo = "test a::one ... ok\ntest a::two ... FAILED\ntest a::three ... ignored, needs more\n"
+    assert of_cargo(cargo, "v") == Outcome("v", 1, ("a::two",), 1)
+
+
+def test_a_result_file_is_what_the_scoreboard_reads(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    outcome = Outcome("azcosmos v1", 42, ("TestItemIdEncodingRoutingGW", "TestNew"), 0)
+    text = report_of("go", outcome, datetime(2026, 1, 2, tzinfo=UTC), "abc1234")
+    assert "In all 42 passed, 2 failed, 0 skipped" in text
+    assert f"  TestNew: {UNKNOWN}" in text
+    (tmp_path / "sdk-go-2026-01-02.txt").write_text(text)
+    row = row_of(Suite("g", "sdk-go-*", IN_ALL, WHY), tmp_path)
+    assert (row.passed, row.failed) == (42, 2)
+    known = cause_of("go", "TestItemIdEncodingRoutingGW")
+    assert set(row.causes) == {f"1 × {known}", f"1 × {UNKNOWN}"}
+    assert COUNTS in IN_ALL
