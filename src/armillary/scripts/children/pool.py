@@ -85,6 +85,8 @@ class Pool:
         return child
 
     def _give_back(self, child: Child, has_answered: bool) -> None:
+        if has_answered:
+            child.recover()
         is_good = has_answered and not child.is_worn()
         if is_good:
             try:

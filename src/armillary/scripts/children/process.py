@@ -4,8 +4,8 @@ The child answers each frame with one frame. The parent waits with a deadline; p
 child is gone, the child is killed and `ChildGone` says why. Killing is cheap: a child has no state
 worth keeping, and a spare one waits (`pool.py`).
 
-A script that computes for long gives way to all others: its process gets a lower priority, which it
-can't have back, and is replaced when the run has ended.
+A script that computes for long gives way to all others: its process gets a lower priority. Where
+the system does not let it have the old one back, it is replaced when the run has ended.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ HEAD: Final = struct.Struct(">IB")
 USED: Final = struct.Struct(">dI")
 ENDED: Final = ord("D")
 RECEIVE_BYTES: Final = 1 << 16
+CPUCLOCK_SCHED: Final = 2  # of Linux: with a process's number, the clock of its CPU time
 KEPT_VARIABLES: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 
 
@@ -150,7 +151,7 @@ class Child:
         return self._process.poll() is None
 
     def is_worn(self) -> bool:
-        """It has run often, or grown, or was slowed down: a fresh one is better."""
+        """It has run often, or grown, or is slow for ever: a fresh one is better."""
         return (
             self._is_slowed
             or self.runs >= limits.SCRIPT_CHILD_RUNS
@@ -193,20 +194,33 @@ class Child:
         return found
 
     def _slow_down(self) -> None:
-        if self._is_slowed:
-            return
         self._is_slowed = True
         with suppress(AttributeError, OSError):  # not on every system
             os.setpriority(os.PRIO_PROCESS, self.pid, limits.SCRIPT_LONG_NICENESS)
 
-    def _wait(self, until: select.poll, deadline: float) -> None:
-        left = deadline - time.monotonic()
-        long = limits.SCRIPT_LONG_SECONDS
+    def recover(self) -> None:
+        """After a run: give it the priority back that it had, where that is allowed."""
+        if not self._is_slowed:
+            return
+        with suppress(AttributeError, OSError):  # a right that few have
+            os.setpriority(os.PRIO_PROCESS, self.pid, os.getpriority(os.PRIO_PROCESS, 0))
+            self._is_slowed = False
+
+    def _cpu_seconds(self) -> float:
+        """That the child has used: on a busy machine it may only have waited for its turn."""
         try:
-            is_ready = left > 0 and until.poll(min(left, long) * 1000 + 1)
-            if not is_ready and left > long:
-                self._slow_down()
-                is_ready = until.poll((left - long) * 1000)
+            return time.clock_gettime(~self.pid << 3 | CPUCLOCK_SCHED)
+        except (AttributeError, OSError):  # not on every system
+            return time.monotonic()
+
+    def _wait(self, until: select.poll, deadline: float) -> None:
+        long, began = limits.SCRIPT_LONG_SECONDS, self._cpu_seconds()
+        is_ready: object = False
+        try:
+            while not is_ready and (left := deadline - time.monotonic()) > 0:
+                is_ready = until.poll((left if self._is_slowed else min(left, long)) * 1000 + 1)
+                if not (is_ready or self._is_slowed) and self._cpu_seconds() - began >= long:
+                    self._slow_down()
         except OSError:
             self._gone()
         if not is_ready:
