@@ -5,6 +5,8 @@
     read      GET by PartitionKey and RowKey over the same keys
     sync      bare fdatasync of one page: a lone durable upsert waits for one, and for
               one write of a page through O_DSYNC
+    alone     one client that waits for each upsert: by the clock, by processor time, and how often
+              threads of the server fell asleep for it: each of them had to be woken
     idle      memory of the server's processes with the Table port open and closed
 
 Both over one and 32 connections, with requests that were signed with SharedKey before and are
@@ -27,9 +29,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import formatdate
 from pathlib import Path
+from statistics import median
 
 from bench.http_drive import drive, generator
 from bench.http_load import send_all
@@ -42,6 +45,7 @@ AZURITE_KEY = (
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 KEYS = 4_000
+ALONE = 200
 TABLE = "bench"
 
 
@@ -124,6 +128,46 @@ def azurite(folder: Path, data: Path) -> Iterator[Server]:
         yield Server("Azurite", port, child.pid, name, AZURITE_KEY, f"/{name}")
 
 
+def sleeps(pid: int) -> dict[str, int]:
+    """How often each thread of a process and its children has gone to sleep by itself."""
+    found: dict[str, int] = {}
+    for one in family(pid):
+        for task in Path(f"/proc/{one}/task").iterdir():
+            with suppress(OSError):  # it has ended
+                text = (task / "status").read_text("ascii", "replace")
+                found[task.name] = int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+    return found
+
+
+def alone(report: Report, server: Server, writes: list[bytes]) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), 60) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        times: list[float] = []
+
+        def send(requests: list[bytes]) -> None:
+            for one in requests:
+                began = time.perf_counter()
+                client.sendall(one)
+                assert client.recv(65_536)[9:12] == b"204"
+                times.append(time.perf_counter() - began)
+
+        send(writes[:ALONE])
+        times.clear()
+        before, cpu_s = sleeps(server.running.pid), server.running.cpu_s()
+        send(writes[ALONE : 2 * ALONE])
+        after = sleeps(server.running.pid)
+        cpu_us = (server.running.cpu_s() - cpu_s) / ALONE * 1e6
+    fell = [(count - before.get(task, 0)) / ALONE for task, count in after.items()]
+    report.line(
+        f"{server.name}: upsert, alone",
+        median(times) * 1e6,
+        unit="us",
+        cpu_us=cpu_us,
+        sleeps=sum(fell),
+        threads=sum(each > 0.5 for each in fell),
+    )
+
+
 def sync_rate(folder: Path) -> float:
     """Bare `fdatasync` of one page, per second."""
     with (folder / "sync").open("wb", buffering=0) as file:
@@ -188,6 +232,7 @@ def rates(report: Report, server: Server, folder: Path, seconds: int) -> dict[st
                 cpu_us=seen.cpu_us,
             )
             found[name], found[f"{name}, processor time"] = seen.rate, seen.per_cpu_s
+    alone(report, server, writes)
     return found
 
 
