@@ -1,8 +1,9 @@
-"""Over HTTP: point reads, durable creates, indexed queries and a mix, beside others in one run.
+"""Over HTTP: reads, durable creates, upserts, patches, queries and a mix, beside others in one run.
 
     python -m bench.http                     100,000 items; about six minutes
     python -m bench.http --quick             10,000 items, short; kept only with --save
     python -m bench.http --seconds 3         of each measurement, instead of 5
+    python -m bench.http --only create       one or some kinds of work, one worker; not kept
 
 Every request is signed and every signature is checked. Each kind of work is measured on ours, on
 the bare server answering the very bytes that ours did, and on `@vercel/cosmosdb-server` (installed
@@ -14,7 +15,7 @@ docs/performance.md and, as a picture, to docs/images/http.svg.
 import argparse
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
@@ -59,8 +60,14 @@ class Bench:
     place: Path
     lines: list[Line] = field(default_factory=list)
     runs: int = 0
+    works: Sequence[str] = ()
+    """Kinds of work, in order."""
     filled: dict[tuple[str, bool], int] = field(default_factory=dict)
     """How many items went into others that had to be filled over HTTP, within their time."""
+
+    @property
+    def is_part(self) -> bool:
+        return list(self.works) != list(REQUESTS)
 
     def measure(self, work: str, server: Running, *, rounds: int = 1) -> Seen:
         """The best of some rounds: what disturbs a run only makes it slower."""
@@ -84,6 +91,8 @@ REQUESTS: dict[str, Callable[[int, int, Bench], list[bytes]]] = {
     "point read": lambda port, items, bench: made.reads(port, items),
     "create": lambda port, items, bench: made.creates(port, bench.size.creates, bench.runs),
     "query": lambda port, items, bench: made.queries(port, items),
+    "upsert": lambda port, items, bench: made.upserts(port, items),
+    "patch": lambda port, items, bench: made.patches(port, items),
     "mixed": lambda port, items, bench: made.mixed(port, items),
 }
 
@@ -120,16 +129,17 @@ def fill_vercel(server: Running, count: int) -> int:
 def answers(server: Running, bench: Bench) -> dict[str, Path]:
     """What ours answers to each kind of work, as files for the bare server."""
     found = {}
-    for work in ("point read", "create", "query"):
+    for work in bench.works:
         answer = ask(server.port, REQUESTS[work](server.port, bench.size.items, bench)[0])
         if not answer.startswith(b"HTTP/1.1 20"):
             raise SystemExit(f"{work}: {answer[:2000]!r}")
         found[work] = bench.place / f"{work}.answer".replace(" ", "-")
         found[work].write_bytes(answer)
         bench.runs += 1
-    if answer.count(b'"_rid":') != made.GROUP_ITEMS + 1:  # and that of the container
-        raise SystemExit(f"the query found something else: {answer[:2000]!r}")
-    return found | {"mixed": found["point read"]}
+        rids = answer.count(b'"_rid":')
+        if work == "query" and rids != made.GROUP_ITEMS + 1:  # and that of the container
+            raise SystemExit(f"the query found something else: {answer[:2000]!r}")
+    return found
 
 
 def one_worker(bench: Bench, data: Path, npm: Path | None) -> None:
@@ -151,6 +161,8 @@ def one_worker(bench: Bench, data: Path, npm: Path | None) -> None:
             bench.measure(work, server, rounds=1 if work == "create" else rounds)
             if other is not None:
                 bench.measure(work, other)
+        if bench.is_part:
+            return
         with started(
             "bare", bare(files["point read"], data / "tls" / "server.pem"), secure=True
         ) as floor:
@@ -174,6 +186,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--only", action="append", choices=REQUESTS)
     given = parser.parse_args()
     size = Size(10_000, 1, 1) if given.quick else Size(100_000, given.seconds)
     load_before = os.getloadavg()[0]
@@ -188,12 +201,13 @@ def main() -> None:
         if installing is None or installing.wait() != 0:
             print("without @vercel/cosmosdb-server: npm is not here, or could not install it")
             npm = None
-        bench = Bench(size, place)
+        bench = Bench(size, place, works=given.only or list(REQUESTS))
         one_worker(bench, place / "data", npm)
-        two_workers(bench, place / "data")
+        if not bench.is_part:
+            two_workers(bench, place / "data")
     head = f"{head}, load {os.getloadavg()[0]:.2f} after it"
     print(table(head, bench.lines, TARGETS))
-    if not given.quick or given.save:
+    if given.save or not (given.quick or bench.is_part):
         save(ROOT, head, bench.lines, TARGETS)
 
 

@@ -1,6 +1,7 @@
 """Processor time of one request over HTTP, beside the bare server, in short turns.
 
     python -m bench.http_cost read query create       any of them; `--items N`, `--rounds N`
+    python -m bench.http_cost upsert patch mixed
     python -m bench.http_cost read --data DIR         a folder that is kept, and filled only once
     python -m bench.http_cost read --workers 2
 
@@ -32,6 +33,8 @@ WORKS: dict[str, Callable[[int, int, int], list[bytes]]] = {
     "create": lambda port, items, run: made.creates(
         port, CREATES_PER_S_MAX * SECONDS, FIRST_RUN + run
     ),
+    "upsert": lambda port, items, run: made.upserts(port, items),
+    "patch": lambda port, items, run: made.patches(port, items),
     "mixed": lambda port, items, run: made.mixed(port, items),
 }
 

@@ -88,6 +88,34 @@ def queries(port: int, count: int) -> list[bytes]:
     ]
 
 
+def upserts(port: int, count: int) -> list[bytes]:
+    """Items that exist, with other values in all but three properties."""
+    chance = random.Random(5)
+    upsert = {"x-ms-documentdb-is-upsert": "True"}
+    numbers = [chance.randrange(count) for _ in range(READS)]
+    return [
+        _write(port, item(name_of(number), number, chance), turn, upsert)
+        for turn, number in enumerate(numbers)
+    ]
+
+
+def patches(port: int, count: int) -> list[bytes]:
+    """One property of items that exist."""
+    chance = random.Random(6)
+    found = []
+    for turn in range(READS):
+        number = chance.randrange(count)
+        path = f"{COLLECTION}/docs/{name_of(number)}"
+        extra = {
+            "x-ms-documentdb-partitionkey": f'["key-{number % KEYS}"]',
+            "Content-Type": "application/json_patch+json",
+        }
+        value = {"op": "set", "path": "/number1", "value": chance.random()}
+        body = {"operations": [value]}
+        found.append(_request("PATCH", path, ("docs", path), port, extra, body, turn))
+    return found
+
+
 def mixed(port: int, count: int) -> list[bytes]:
     """Nine reads, one upsert of an item that exists."""
     chance = random.Random(4)
@@ -175,6 +203,7 @@ def _request(
     }
     text = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
     if body is not None:
-        headers |= {"Content-Type": "application/json", "Content-Length": str(len(text))}
+        headers["Content-Length"] = str(len(text))
+        extra = {"Content-Type": "application/json"} | extra
     lines = "".join(f"{name}: {value}\r\n" for name, value in (headers | extra).items())
     return f"{method} /{path} HTTP/1.1\r\n{lines}\r\n".encode() + text

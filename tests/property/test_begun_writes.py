@@ -11,9 +11,12 @@ from tests.support.nosql import api as made
 
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.http.messages import Begun, Request, Response
+from armillary.engine.base import Command
 from armillary.store.items.containers import ContainerStore
+from armillary.store.items.preparation import Operation
 
 DOCS = "/dbs/d/colls/c/docs"
+PATCH = b'{"operations":[{"op":"set","path":"/n","value":1}]}'
 
 
 def begun(api: Api, request: Request) -> Response:
@@ -28,19 +31,31 @@ def begun(api: Api, request: Request) -> Response:
     return api.service.handle(request) if response is None else response
 
 
+patches = st.sampled_from(
+    [
+        {"op": "set", "path": "/n", "value": 1},
+        {"op": "incr", "path": "/n", "value": 2},
+        {"op": "remove", "path": "/text"},
+        {"op": "set", "path": "/pk", "value": "l"},
+        {"op": "none"},
+    ]
+)
 bodies = st.fixed_dictionaries(
     {},
     optional={
         "id": st.sampled_from(["a", "b", "c", "", 5, "a/b"]),
         "pk": st.sampled_from(["k", "l", 1, None]),
         "text": st.sampled_from(["x", "y" * 2_000, "z" * 40_000]),
+        "operations": st.lists(patches, max_size=2) | st.just(5),
+        "condition": st.sampled_from(["from c where c.n = 1", "from c where c.text = 'x'", 7]),
     },
 )
 operations = st.tuples(
     st.sampled_from(
         [
             *(("POST", DOCS), ("POST", DOCS), ("POST", DOCS)),
-            *(("PUT", f"{DOCS}/a"), ("DELETE", f"{DOCS}/a"), ("PATCH", f"{DOCS}/a")),
+            *(("PUT", f"{DOCS}/a"), ("DELETE", f"{DOCS}/a")),
+            *(("PATCH", f"{DOCS}/a"), ("PATCH", f"{DOCS}/a"), ("PATCH", f"{DOCS}/b")),
             *(("POST", "/dbs/d/colls/none/docs"), ("PUT", DOCS), ("POST", f"{DOCS}/a")),
         ]
     ),
@@ -95,3 +110,28 @@ def test_a_write_whose_range_has_moved_begins_again() -> None:
         assert start.finish() is None
         store.known_state = stale
         assert begun(api, Request("POST", DOCS, headers, b'{"id":"b","pk":"k"}')).status == 201
+        store.known_state = stale
+        headers = api.signed("PATCH", f"{DOCS}/a") | pk("k")
+        patch = Request("PATCH", f"{DOCS}/a", headers, PATCH)
+        assert api.service.begin(patch) is None
+        store.known_state = stale
+        assert begun(api, patch).status == 200
+
+
+def test_a_patch_of_an_item_that_changes_meanwhile_begins_again() -> None:
+    with made() as api:
+        api.engine.never_waits = True  # type: ignore[misc]
+        api.item({"id": "a", "pk": "k"})
+        store = api.service.gateway.container("d", "c")
+        submit = api.engine.submit
+
+        def after_another(space: int, command: Command) -> Any:
+            store.run(Operation("upsert", body={"id": "a", "pk": "k", "m": 2}), None)
+            return submit(space, command)
+
+        api.engine.submit_soon = after_another  # type: ignore[method-assign]
+        headers = api.signed("PATCH", f"{DOCS}/a") | pk("k")
+        answer = begun(api, Request("PATCH", f"{DOCS}/a", headers, PATCH))
+        assert answer.status == 200
+        item = json.loads(answer.body)
+        assert (item["n"], item["m"]) == (1, 2)

@@ -30,19 +30,15 @@ def test_it_answers_who_asks_afterwards() -> None:
 
 @pytest.mark.parametrize("ask", [Pending.result, Pending.exception, lambda one: wait([one])])
 def test_it_wakes_who_waits_in_a_thread(ask: Callable[[Pending], Any]) -> None:
-    pending, answered = Pending(), threading.Event()
-
-    def wait_for_it() -> None:
-        ask(pending)
-        answered.set()
-
-    thread = threading.Thread(target=wait_for_it)
+    pending = Pending()
+    answers: list[Any] = []
+    thread = threading.Thread(target=lambda: answers.append(ask(pending)))
     thread.start()
     until(lambda: pending._made is not None)
-    assert not answered.is_set()
+    assert answers == []
     pending.set_result(1)
     thread.join()
-    assert answered.is_set()
+    assert len(answers) == 1
 
 
 def test_it_calls_back_once_before_and_after_the_answer() -> None:

@@ -50,7 +50,7 @@ class Route:
     """About databases, containers, throughput or users: for keys, not for tokens."""
     note: str = ""
     """What is different from the original, for the compatibility page."""
-    begin: Callable[[Call], Begun] | None = None
+    begin: Callable[[Call], Begun | None] | None = None
     """The handler without the wait for the writer, for a server whose loop must not wait."""
 
 
@@ -119,7 +119,14 @@ ROUTES: Final[tuple[Route, ...]] = (
         writes=True,
         begin=items.begin_replace,
     ),
-    Route("PATCH", f"{DOCS}/*", items.patch_item, "patch an item", writes=True),
+    Route(
+        "PATCH",
+        f"{DOCS}/*",
+        items.patch_item,
+        "patch an item",
+        writes=True,
+        begin=items.begin_patch,
+    ),
     Route(
         "DELETE",
         f"{DOCS}/*",

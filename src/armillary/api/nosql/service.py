@@ -44,7 +44,7 @@ QUERY_TYPE: Final = "application/query+json"
 LANE_SEGMENTS: Final = 4  # /dbs/a/colls/b
 POINT_READ_SEGMENTS: Final = 6
 NOWHERE: Final = Path((), ())
-WRITES: Final = frozenset({"POST", "PUT", "DELETE"})
+WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 BEGUN_BYTES_MAX: Final = 32 * 1024  # of a body that the loop reads itself: a millisecond at most
 
 
@@ -138,7 +138,7 @@ class NosqlService(Service):
             call, route = self._routed(bare)
             if route.begin is None or self._faults[FAULTS]:
                 return self.handle(request)
-            return route.begin(call)
+            return route.begin(call) or self.handle(request)
         except DbError as error:
             return refusal(bare, error)
         except Exception:

@@ -35,7 +35,7 @@ class Pending(Future[Any]):
         self._callbacks: list[Callable[[Future[Any]], object]] = []
 
     @property
-    def _condition(self) -> threading.Condition:
+    def _condition(self) -> threading.Condition:  # type: ignore[override]
         """What the methods of `Future` wait on; they look at the state while they hold it."""
         with _lock:
             if self._made is None:

@@ -22,7 +22,7 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice
-from operator import ge, gt
+from operator import add, ge, gt
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -294,10 +294,7 @@ def _pages(block: Block) -> Iterator[Block]:
         extra = 2 if max(sizes, default=0) < 256 else 3
     else:
         keys, values = block.part(0, len(block))
-        sizes = [
-            len(key) + (0 if value is None else len(value))
-            for key, value in zip(keys, values, strict=True)
-        ]
+        sizes = [*map(add, map(len, keys), [0 if one is None else len(one) for one in values])]
         extra = 6
     ends = [*accumulate([size + extra for size in sizes])]
     start, count = 0, len(ends)

@@ -64,7 +64,7 @@ def _supersede(
     if keep and old.lsn > meta.log_start:
         tx.put(key, _entry(tx, old.lsn, rid).superseded(old_text).pack())
     else:
-        tx.delete(key)
+        tx.delete_many((key,))
 
 
 def _entry(tx: Writer, lsn: int, rid: bytes) -> LogEntry:

@@ -67,9 +67,14 @@ class ContainerStore(RoutedStore):
     def start(
         self, operation: Operation, given: KeyValues | None, ticket: Ticket | None = None
     ) -> "Sent":
-        """The same for one create, upsert, replace or delete, without waiting: `finish` it when its
-        future is done. `ticket`: of one that is admitted already."""
+        """The same for one write, without waiting: `finish` it when its future is done. `ticket`:
+        of one that is admitted already. A patch reads the item first, and raises Fenced or
+        SpaceGone when its range has moved."""
         state = self.state
+        if operation.kind == "patch":
+            epk, key = key_in(state, required(given))
+            owner = state.table.find(epk)
+            return self._submit_patch(state, owner, key, operation, self.engine.submit_soon)
         prepared = prepare(state, operation, given, self.random)
         return self._submit(state, operation, prepared, self.engine.submit_soon, ticket)
 
@@ -77,7 +82,7 @@ class ContainerStore(RoutedStore):
         """None: a fence mismatch, and nothing has happened; `run` it."""
         try:
             return self._received(sent)
-        except (Fenced, SpaceGone):
+        except (Fenced, SpaceGone, Stale):
             return None
 
     def _single(self, operation: Operation, given: KeyValues | None) -> Done:
@@ -116,20 +121,26 @@ class ContainerStore(RoutedStore):
         return sent.gate.passed(done, sent.patched_paths)
 
     def _patch(self, operation: Operation, given: KeyValues) -> Done:
-        check_id(operation.id)
-
         def attempt(state: ContainerState, owner: Range, key: Key) -> Done:
-            gate = self._gate(state, owner, key.json, "patch")
-            gate.admit()
-            with self.engine.read(owner.space) as reader:
-                check_fence(reader.meta, state.fences[owner.space])
-                seen = self._see(state, reader, key, operation.id)
-            op, _ = prepare_patch(state, operation, seen)
-            data = (self.context(state, owner), key, [op])
-            future = self.engine.submit(owner.space, Command("items.write", data))
-            return self._received(Sent(future, owner, gate, modified_paths(operation.patch)))
+            sent = self._submit_patch(state, owner, key, operation, self.engine.submit)
+            return self._received(sent)
 
         return self.retrying_key(given, attempt)
+
+    def _submit_patch(
+        self, state: ContainerState, owner: Range, key: Key, operation: Operation, submit: Submit
+    ) -> "Sent":
+        """The item as it is now, and the replace that the patch comes to."""
+        check_id(operation.id)
+        gate = self._gate(state, owner, key.json, "patch")
+        gate.admit()
+        with self.engine.read(owner.space) as reader:
+            check_fence(reader.meta, state.fences[owner.space])
+            seen = self._see(state, reader, key, operation.id)
+        op, _ = prepare_patch(state, operation, seen)
+        data = (self.context(state, owner), key, [op])
+        future = submit(owner.space, Command("items.write", data))
+        return Sent(future, owner, gate, modified_paths(operation.patch))
 
     def _see(self, state: ContainerState, reader: Reader, key: Key, item_id: str) -> Seen:
         wanted = [(key, item_id, id_part(item_id))]

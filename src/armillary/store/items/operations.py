@@ -118,10 +118,9 @@ def _run_apart(work: Work, key: Key, op: Op) -> Done | DbError:
     """One of many that share their rows of totals: what a refused one changed is undone."""
     try:
         stored = work.find(key, op.id, op.id_part)
-        if stored is None and _only_inserts(op):
-            # It has changed nothing when it is refused, so that nothing is kept to undo it.
-            work.check_collision(key)
-            done = _added(work, key, op)
+        if _is_alone(op) and (stored is None or not work.is_expired(stored)):
+            # When it is refused it has changed nothing, so that nothing is kept to undo it.
+            done = _run_found(work, key, op, stored)
             work.advance()
             return done
     except DbError as error:
@@ -138,13 +137,13 @@ def _run_apart(work: Work, key: Key, op: Op) -> Done | DbError:
     return done
 
 
-def _only_inserts(op: Op) -> bool:
-    """Whether an operation on an item that is not there puts one and does nothing else."""
+def _is_alone(op: Op) -> bool:
+    """Whether an operation that is not on an expired item changes no other item."""
     return (
-        op.kind in INSERTING
-        and op.expect_lsn is None
+        op.kind in PUTTING
         and op.entries is not None
         and not op.entries.ux
+        and op.id_part == op.new_id_part
     )
 
 
@@ -221,7 +220,7 @@ OPERATIONS: dict[str, Callable[[Work, Key, Op, Found | None, Found | None], Done
 }
 
 
-INSERTING: Final = frozenset({"create", "upsert"})
+PUTTING: Final = frozenset({"create", "upsert", "replace"})
 
 
 def _insert(work: Work, key: Key, op: Op, expired: Found | None) -> Done:
@@ -232,10 +231,6 @@ def _insert(work: Work, key: Key, op: Op, expired: Found | None) -> Done:
         gone[expired.rid] = expired
     for rival in gone.values():
         work.remove_item(rival, work.indexed(rival), expired=True)
-    return _added(work, key, op)
-
-
-def _added(work: Work, key: Key, op: Op) -> Done:
     text, etag, leaves = work.add_item(key, op)
     return Done("created", text, etag, work.lsn, new_bytes=len(op.text), leaves_added=leaves)
 

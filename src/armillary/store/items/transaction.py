@@ -232,15 +232,11 @@ class Work:
 
     def replace_item(self, key: Key, op: Op, old: Found) -> tuple[Found, Indexed, Indexed]:
         """The new item, and what the old and the new one have in the indexes, at least where they
-        differ."""
+        differ. If it is refused, nothing has changed."""
         tx, meta, context = self.tx, self.meta, self.context
         assert op.entries is not None
         rid = old.rid
-        if op.etag:
-            etag = op.etag
-        else:
-            meta.etags += 1
-            etag = etag_bytes(meta.etags, meta.ordinal, self.ts)
+        etag = op.etag or etag_bytes(meta.etags + 1, meta.ordinal, self.ts)
         header = Header(
             lsn=self.lsn,
             previous_lsn=_previous_lsn(old, self.lsn),
@@ -258,6 +254,8 @@ class Work:
         was, now = self._indexed_both(op, old, header)
         self._check_size(key, len(new.text) + now.size_bytes - (len(old.text) + was.size_bytes))
 
+        if not op.etag:
+            meta.etags += 1
         rows = {layout.DOC + rid: pack_header(header) + new.text}
         if op.new_id_part != op.id_part:
             rows[layout.ID + key.epk_key + op.new_id_part] = rid
@@ -513,7 +511,8 @@ def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
 
 
 def _leaves(entries: set[bytes]) -> int:
-    return sum(not _is_node(entry) for entry in entries)
+    short = [entry for entry in entries if len(entry) <= _FRAMED_NODE_BYTES]
+    return len(entries) - sum(map(_is_node, short))
 
 
 def _is_node(entry: bytes) -> bool:

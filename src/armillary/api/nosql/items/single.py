@@ -42,8 +42,8 @@ from armillary.api.nosql.scripts import (
 )
 from armillary.encoding.partition_key import KeyValues
 from armillary.encoding.rids import parse_rid
-from armillary.engine.base import Reader
-from armillary.errors import BadInput, NotFound, NotModified, TooLarge
+from armillary.engine.base import Reader, SpaceGone
+from armillary.errors import BadInput, Fenced, NotFound, NotModified, TooLarge
 from armillary.limits import ITEM_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import delete_ru
@@ -127,25 +127,34 @@ def patch_item(call: Call) -> Response:
     return _write(call, "patch", None)
 
 
-def begin_create(call: Call) -> Begun:
+def begin_create(call: Call) -> Begun | None:
     return _begin(call, "upsert" if call.options.is_upsert else "create", "")
 
 
-def begin_replace(call: Call) -> Begun:
+def begin_replace(call: Call) -> Begun | None:
     return _begin(call, "replace", None)
 
 
-def begin_delete(call: Call) -> Begun:
+def begin_delete(call: Call) -> Begun | None:
     return _begin(call, "delete", None)
 
 
-def _begin(call: Call, kind: str, item_id: str | None) -> Begun:
-    """As `_write`, as far as it goes without waiting for the writer."""
+def begin_patch(call: Call) -> Begun | None:
+    return _begin(call, "patch", None)
+
+
+def _begin(call: Call, kind: str, item_id: str | None) -> Begun | None:
+    """As `_write`, as far as it goes without waiting for the writer. None: `_write`."""
     store, operation, key = _asked(call, kind, item_id)
     if has_triggers(call):
         return _triggered(call, store, operation, key)
+    if operation.condition is not None:
+        return None  # a query may take its time
     with placed(call, store, key):
-        sent = store.start(operation, key)
+        try:
+            sent = store.start(operation, key)
+        except (Fenced, SpaceGone):  # where the item was, which a patch reads
+            return None
     return Begun(sent.future, partial(ended, call, store, key, sent))
 
 
