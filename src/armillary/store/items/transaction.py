@@ -66,13 +66,21 @@ class Found(NamedTuple):
 
 
 class Indexed(NamedTuple):
+    """What an item has in the indexes: entries that are its rid away from a row, and the rest."""
+
     plan: IndexPlan | None
     entries: Entries
-    rows: dict[bytes, bytes]
+    rid: bytes
+    epk: bytes
+    rest: dict[bytes, bytes]
     size_bytes: int
 
+    @property
+    def rows(self) -> dict[bytes, bytes]:
+        return {entry + self.rid: self.epk for entry in self.entries.ix} | self.rest
 
-NOTHING_INDEXED = Indexed(None, Entries(shape=b""), {}, 0)
+
+NOTHING_INDEXED = Indexed(None, Entries(shape=b""), b"", b"", {}, 0)
 
 
 #: What an operation may change of `Work`, as it was before: meta, its logical partition and
@@ -387,13 +395,15 @@ class Work:
 
     def _move_index_rows(self, was: Indexed, now: Indexed, rows: dict[bytes, bytes]) -> None:
         """`rows`, which the item has besides, are put with them."""
-        if was.rows:
-            # Without asking whether they are there: of a row in runs that would be a search.
-            self.tx.delete_many(was.rows.keys() - now.rows.keys())
-            # A vector may change under its key; every other row is all in the key.
-            rows |= {row: value for row, value in now.rows.items() if was.rows.get(row) != value}
-        else:
-            rows |= now.rows
+        before_ix, after_ix = frozenset(was.entries.ix), frozenset(now.entries.ix)
+        gone = [entry + was.rid for entry in before_ix - after_ix]
+        gone += was.rest.keys() - now.rest.keys()
+        # Without asking whether they are there: of a row in runs that would be a search.
+        self.tx.delete_many(gone)
+        for entry in after_ix - before_ix:
+            rows[entry + now.rid] = now.epk
+        # A vector may change under its key; every other row is all in the key.
+        rows |= {row: value for row, value in now.rest.items() if was.rest.get(row) != value}
         self.tx.put_many(rows)
         before, after = was.entries.shape, now.entries.shape
         if before != after:
@@ -476,21 +486,21 @@ Saved: TypeAlias = tuple[
 
 
 def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:
-    epk_key = header.epk
-    rows = {entry + rid: epk_key for entry in entries.ix}
+    epk_key, ix = header.epk, entries.ix
+    rest: dict[bytes, bytes] = {}
     for entry in stamp(entries.cx, entries.stamps, header.ts):
-        rows[entry + rid] = epk_key
+        rest[entry + rid] = epk_key
     for entry in entries.ux:
-        rows[layout.UX + epk_key + entry] = rid
+        rest[layout.UX + epk_key + entry] = rid
     if plan.ts_prefix is not None:
-        rows[plan.ts_prefix + plan.model.term(header.ts) + rid] = epk_key
+        rest[plan.ts_prefix + plan.model.term(header.ts) + rid] = epk_key
     if header.ttl > 0:
-        rows[expiry_key(header.ts + header.ttl, rid)] = b""
-    size_bytes = sum(map(len, rows))
+        rest[expiry_key(header.ts + header.ttl, rid)] = b""
+    size_bytes = sum(map(len, ix)) + len(ix) * len(rid) + sum(map(len, rest))
     for entry, data in entries.others:
-        rows[entry + rid] = data + epk_key
+        rest[entry + rid] = data + epk_key
         size_bytes += len(entry) + len(rid) + len(data)
-    return Indexed(plan, entries, rows, size_bytes)
+    return Indexed(plan, entries, rid, epk_key, rest, size_bytes)
 
 
 def _previous_lsn(old: Found | None, lsn: int) -> int:

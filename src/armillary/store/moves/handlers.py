@@ -190,11 +190,11 @@ class ChildWork(Work):
         """As in `Work`, except that a unique key may have passed to another item meanwhile."""
         passed = {
             row: rid
-            for row, rid in was.rows.items()
-            if row[:1] == layout.UX and row not in now.rows and self.tx.get(row) != rid
+            for row, rid in was.rest.items()
+            if row[:1] == layout.UX and row not in now.rest and self.tx.get(row) != rid
         }
-        kept = {row: rid for row, rid in was.rows.items() if row not in passed}
-        super()._move_index_rows(was._replace(rows=kept), now, rows)
+        kept = {row: rid for row, rid in was.rest.items() if row not in passed}
+        super()._move_index_rows(was._replace(rest=kept), now, rows)
 
     def _delete_own(self, row: bytes, rid: bytes) -> None:
         if self.tx.get(row) == rid:
