@@ -31,10 +31,10 @@ OF_K = {"x-ms-documentdb-partitionkey": '["k"]'}
 POLICY = {"compositeIndexes": [[{"path": "/text"}, {"path": "/n"}]]}
 
 
-def raw(target: str, headers: dict[str, str], body: bytes) -> bytes:
+def raw(target: str, headers: dict[str, str], body: bytes, method: str = "POST") -> bytes:
     headers = headers | {"content-length": str(len(body))}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"POST {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
+    return f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
 
 
 def parsed(data: bytes) -> Request:

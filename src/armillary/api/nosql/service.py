@@ -28,7 +28,7 @@ from armillary.api.http.cors import cors_headers, preflight_headers
 from armillary.api.http.messages import Begun, Request, Response, Service
 from armillary.api.nosql.authorization import authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
-from armillary.api.nosql.fast.operations import Creates, PointReads, Queries
+from armillary.api.nosql.fast.operations import Creates, Patches, PointReads, Queries
 from armillary.api.nosql.operation_names import container_named, logged_name, operation_name
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.routes import Route, find_route
@@ -56,7 +56,8 @@ class NosqlService(Service):
         if (settings.quick_reads or settings.loop_reads) and not settings.cors_origins:
             call_of = lambda request: self._routed(self._bare(request))[0]  # noqa: E731
             creates = Creates(gateway, call_of, BEGUN_BYTES_MAX)
-            self._fast_paths = (PointReads(gateway), Queries(gateway), creates)
+            patches = Patches(gateway, call_of, BEGUN_BYTES_MAX)
+            self._fast_paths = (PointReads(gateway), Queries(gateway), creates, patches)
 
     @property
     def says_where(self) -> bool:

@@ -74,7 +74,8 @@ class ContainerStore(RoutedStore):
         if operation.kind == "patch":
             epk, key = key_in(state, required(given))
             owner = state.table.find(epk)
-            return self._submit_patch(state, owner, key, operation, self.engine.submit_soon)
+            soon = self.engine.submit_soon
+            return self._submit_patch(state, owner, key, operation, soon, ticket)
         prepared = prepare(state, operation, given, self.random)
         return self._submit(state, operation, prepared, self.engine.submit_soon, ticket)
 
@@ -128,12 +129,19 @@ class ContainerStore(RoutedStore):
         return self.retrying_key(given, attempt)
 
     def _submit_patch(
-        self, state: ContainerState, owner: Range, key: Key, operation: Operation, submit: Submit
+        self,
+        state: ContainerState,
+        owner: Range,
+        key: Key,
+        operation: Operation,
+        submit: Submit,
+        ticket: Ticket | None = None,
     ) -> "Sent":
         """The item as it is now, and the replace that the patch comes to."""
         check_id(operation.id)
-        gate = self._gate(state, owner, key.json, "patch")
-        gate.admit()
+        gate = Gate(self.meter, state, owner, key.json, "patch", self.profile, ticket)
+        if ticket is None:
+            gate.admit()
         with self.engine.read(owner.space) as reader:
             check_fence(reader.meta, state.fences[owner.space])
             seen = self._see(state, reader, key, operation.id)

@@ -1,7 +1,9 @@
-"""Point reads, creates and short queries, each a decoder of what `items/` asks of the store.
+"""Point reads, creates, patches and short queries, each a decoder of what `items/` asks of the
+store.
 
     PointReads   as `items/single.py:read_item`       `ContainerStore.read_at`
     Creates      as `items/single.py:begin_create`    `ContainerStore.start`, then `finish`
+    Patches      as `items/single.py:begin_patch`     the same
     Queries      as `items/queries.py:query_items`    what `query/run/quick.py` can answer
 
 HOT: see `decoding.py`. All of it runs on the event loop: a few dozen microseconds each, queries
@@ -25,7 +27,7 @@ from armillary.api.nosql.fast.decoding import NAME, OK, Decoder, Known, Outcome,
 from armillary.api.nosql.items.feeds import DOCUMENTS
 from armillary.api.nosql.items.placing import is_left_to_server
 from armillary.api.nosql.items.queries import page_headers
-from armillary.api.nosql.items.single import STATUS, ended, written_headers
+from armillary.api.nosql.items.single import STATUS, ended, patch_operation, written_headers
 from armillary.api.nosql.options import CROSS_PARTITION, KEY, RANGE_ID, UPSERT, Options
 from armillary.encoding.documents import EPK_AT, EPK_LENGTH_AT, ETAG_SLICE, LSN
 from armillary.encoding.etags import etag_text
@@ -96,7 +98,7 @@ class Creates(Decoder):
         return KEY in request.headers
 
     def ask(self, known: Known, item: bytes, token: bytes, own: Own) -> Outcome | Pending | None:
-        key, upsert, body = own
+        key, body = own[0], own[-1]
         store, gateway = known.store, self._gateway
         kept = known.kept.get(key) or self._keep_key(known, key)
         if kept is None or len(body) > self._bytes_max or not gateway.engine.never_waits:
@@ -104,17 +106,24 @@ class Creates(Decoder):
         values, owner = kept
         if self._polls and not gateway.knows_session(owner.space):
             return None
-        kind, ticket = "upsert" if upsert.lower() == b"true" else "create", None
+        operation, ticket = self.operation(item, own), None
+        if operation is None:
+            return None
         if store.meter is not None:
-            ticket = store.meter.admit_here(known.state, owner, kind, note=False)
+            ticket = store.meter.admit_here(known.state, owner, operation.kind, note=False)
             if ticket is None:
                 return None
-        sent = store.start(Operation(kind, body=body), values, ticket)
+        sent = store.start(operation, values, ticket)
         return Pending(
             sent.future,
             partial(self._outcome, known, sent),
             lambda request: ended(self._call_of(request), store, values, sent),
         )
+
+    def operation(self, item: bytes, own: Own) -> Operation | None:
+        """None: the general path."""
+        _, upsert, body = own
+        return Operation("upsert" if upsert.lower() == b"true" else "create", body=body)
 
     def _outcome(self, known: Known, sent: Sent) -> Outcome | None:
         store, space = known.store, sent.owner.space
@@ -138,6 +147,23 @@ class Creates(Decoder):
         found = values, state.spot(values)[1]
         keep(known.kept, key, found)
         return found
+
+
+class Patches(Creates):
+    """Without a condition, which is a query and may take its time."""
+
+    method = "PATCH"
+    target = PointReads.target
+    signed = b"patch\ndocs"
+    captured: Mapping[str, bytes] = {**Decoder.captured, **KEY_HEADER}
+
+    def operation(self, item: bytes, own: Own) -> Operation | None:
+        asked = parse_json(own[-1])
+        if type(asked) is not dict or "condition" in asked:
+            return None
+        if not self._gateway.settings.quick_reads:  # it reads the item first
+            return None
+        return patch_operation(item.decode(), asked, None, 0)
 
 
 class Queries(Decoder):
