@@ -63,12 +63,14 @@ def plan(directory: Directory, nonce: Nonce, fan: int = 0) -> Directory:
     """Begin the merges that are due. `fan`: of how many at least, while commits follow each other;
     0: at rest."""
     slots = list(directory.slots)
-    merges = sum(slot.merging for slot in slots)
+    sizes = _sizes(slots)
+    merges = sizes.count(0)
     number = directory.next_run
     at = 0
     while at < len(slots) and merges < MERGES_MAX:
-        until = _due(slots, at, fan)
+        until = _due(sizes, at, fan)
         if until - at >= 2:
+            sizes[at:until] = [0]
             inputs = tuple(run for slot in slots[at:until] for run in slot.inputs)
             slots[at:until] = [Slot(inputs, Run(number, nonce(NONCE_BYTES), 0, 0))]
             number += 1
@@ -79,15 +81,19 @@ def plan(directory: Directory, nonce: Nonce, fan: int = 0) -> Directory:
     return Directory(tuple(slots), number, directory.tree)
 
 
-def _due(slots: Sequence[Slot], at: int, fan: int) -> int:
+def _sizes(slots: Sequence[Slot]) -> list[int]:
+    """The entries of each run; 0: a merge."""
+    return [0 if slot.merging else slot.inputs[0].entries for slot in slots]
+
+
+def _due(sizes: list[int], at: int, fan: int) -> int:
     """The first after those that should merge with the one at this place, and with it."""
-    if slots[at].merging:
+    total, until = sizes[at], at + 1
+    if not total:
         return at
-    total, until = slots[at].entries, at + 1
-    crowded = len(slots) > SLOTS_MAX
+    crowded = len(sizes) > SLOTS_MAX
     small = total <= WHOLE_ENTRIES
-    while until < len(slots) and not slots[until].merging:
-        older = slots[until].entries
+    while until < len(sizes) and (older := sizes[until]):
         if crowded:
             joins = True
         elif not fan:
@@ -107,10 +113,10 @@ def _due(slots: Sequence[Slot], at: int, fan: int) -> int:
 
 def is_due(directory: Directory) -> bool:
     """Whether there is anything to merge or to move out of the tree."""
-    slots = directory.slots
-    if directory.tree or any(slot.merging for slot in slots):
+    sizes = _sizes(directory.slots)
+    if directory.tree or 0 in sizes:
         return True
-    return any(_due(slots, at, 0) - at >= 2 for at in range(len(slots)))
+    return any(_due(sizes, at, 0) - at >= 2 for at in range(len(sizes)))
 
 
 def work(area: Area, directory: Directory, entries: int) -> Directory:

@@ -29,7 +29,7 @@ from armillary.engine.runs.directory import Directory, Run, Slot
 
 NONCE_BYTES: Final = 8
 #: Entries of a run that is rewritten with whatever comes next.
-SMALL_ENTRIES: Final = 256
+SMALL_ENTRIES: Final = 64
 #: Entries that are rewritten in one go, at most.
 INLINE_ENTRIES: Final = 4_000
 
