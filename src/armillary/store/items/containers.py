@@ -22,6 +22,7 @@ from armillary.errors import (
     NotFound,
     NotModified,
     RangeGone,
+    Stale,
 )
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import miss_ru
