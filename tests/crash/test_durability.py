@@ -76,7 +76,7 @@ def test_a_failed_sync_is_told_and_costs_nothing_acknowledged(
     shim: Path, tmp_path: Path, turn: str
 ) -> None:
     ended, ledger = fail(shim, tmp_path / "it", FAULT_SYNC=turn)
-    # Whoever was not in that commit goes on, and the account closes as usual.
+    # What was not in that commit goes on, and the account closes as usual.
     assert (ended.code, ended.done) == (0, True), ended.errors
     assert set(ended.failed.values()) == {"WriteUncertain"}
     assert_kept(tmp_path / "it", ledger)
@@ -89,7 +89,7 @@ def test_a_failed_meta_page_ends_the_process_and_costs_nothing_acknowledged(
     ended, ledger = fail(shim, tmp_path / "it", FAULT_META=turn)
     assert (ended.code, ended.done) == (EXIT_PANIC, False), ended.errors
     assert "this process ends" in ended.errors
-    # Not everybody hears of it before the end; who does, hears the truth.
+    # Not every caller is answered before the end; those that are get the truth.
     assert set(ended.failed.values()) <= {"WriteUncertain"}
     assert_kept(tmp_path / "it", ledger)
 

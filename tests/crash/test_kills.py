@@ -51,7 +51,7 @@ def test_a_kill_while_a_new_folder_is_made(tmp_path: Path) -> None:
 
 
 def test_the_writer_process_is_killed(tmp_path: Path) -> None:
-    """5 kills: whoever waited is told that nobody knows, and it is one or the other."""
+    """5 kills: callers that waited get `WriteUncertain`, and it is one or the other."""
     with Killer(tmp_path / "data", SEED, victim="writer", writer=WRITER) as killer:
         steps = [AtStep(f"group.{at}", 6) for at in ("begin", "applied", "committed")]
         killer.rounds([*steps, AtStep("batch.operation", 9), AfterMoment("ready", 20_000)])
@@ -60,7 +60,7 @@ def test_the_writer_process_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_worker_of_a_writer_process_is_killed(tmp_path: Path) -> None:
-    """3 kills: the writer finishes what it was given, and then ends because nobody is left."""
+    """3 kills: the writer finishes what it was given, and then ends because no client is left."""
     with Killer(tmp_path / "data", SEED, writer=WRITER) as killer:
         killer.rounds([AfterMoment("ready", us) for us in (3_000, 15_000, 40_000)])
 

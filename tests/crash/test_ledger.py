@@ -40,7 +40,7 @@ def test_half_a_batch_is_seen() -> None:
     assert any("half of it" in line for line in differences(half))
 
 
-def test_what_nobody_wrote_is_seen() -> None:
+def test_what_was_never_written_is_seen() -> None:
     assert differences(AFTER_FIRST | {item_slot("k", "i7"): {"id": "i7"}})
     assert list(ledger().differences({"o0": AFTER_FIRST, "stranger": {"count": 1}}))
 

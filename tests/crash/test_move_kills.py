@@ -59,7 +59,7 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("passes", [1, 5])
 def test_a_kill_while_a_large_parent_goes(tmp_path: Path, passes: int) -> None:
-    """It was nobody's already; half of it must not stay for ever."""
+    """It was orphaned already; half of it must not stay for ever."""
     set_up(tmp_path)
     acknowledged = kill(tmp_path, "split", "drop.piece", passes)
     judge(tmp_path, acknowledged, {3})
@@ -105,7 +105,7 @@ def test_a_kill_while_the_key_changes(tmp_path: Path, step: str) -> None:
         assert_spaces(account)
 
 
-def test_a_frozen_range_is_opened_again_by_whoever_comes(
+def test_a_frozen_range_is_opened_again_by_the_next_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its runner is dead; a reader waits until the housekeeper of its process has taken over."""

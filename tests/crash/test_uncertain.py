@@ -1,4 +1,4 @@
-"""Without these, a commit that happened although nobody could say so would be undone by half."""
+"""Without these, a commit of unknown outcome that happened would be undone by half."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def account() -> Iterator[Account]:
 def lose_the_answer(
     account: Account, monkeypatch: pytest.MonkeyPatch, name: str, *, happens: bool
 ) -> None:
-    """The command `name` is carried out, or not, and its caller is told that nobody knows."""
+    """The command `name` is carried out, or not, and its caller gets `WriteUncertain`."""
     run = account._engine.run
 
     def lossy(space: int, command: Command) -> Any:
@@ -74,7 +74,7 @@ def test_a_container_that_was_deleted_after_all_is_gone_whole(
     assert account._engine.spaces() == [CATALOG_SPACE]
 
 
-def test_nobody_writes_into_a_deleted_container_once_there_is_a_new_one(
+def test_no_write_reaches_a_deleted_container_once_there_is_a_new_one(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The deleter died before it dropped anything, and a client still knows the old container."""
@@ -92,7 +92,7 @@ def test_nobody_writes_into_a_deleted_container_once_there_is_a_new_one(
 def test_a_policy_that_was_set_after_all_holds_for_the_next_write(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The catalog is ahead of the space; whoever comes next closes the gap."""
+    """The catalog is ahead of the space; the next caller closes the gap."""
     container = account.database("db").create_container("c", "/pk")
     container.create_item({"id": "1", "pk": "p"})
     lose_the_answer(account, monkeypatch, "catalog.replace_container", happens=True)

@@ -1,5 +1,5 @@
 """A write that the loop begins and ends answers like one that a thread does from end to end,
-refused or not. Without this, what a client is told would depend on the size of its item."""
+refused or not. Without this, what a client gets would depend on the size of its item."""
 
 import json
 from typing import Any

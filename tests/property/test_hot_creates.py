@@ -1,6 +1,6 @@
 """The fast path of a create answers exactly like the general path and leaves the same behind
-(items, charges, counts), or leaves the request to it. Without this, what a client is told and
-billed would depend on whether its connection had sent a create before."""
+(items, charges, counts), or leaves the request to it. Without this, what a client gets and
+pays would depend on whether its connection had sent a create before."""
 
 import json
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ def long(api: Api, data: bytes) -> bytes:
 
 @contextmanager
 def metered(**container: Any) -> Iterator[Api]:
-    """An account whose requests are counted, on a clock that stands still."""
+    """An account whose requests are counted, on a stopped clock."""
     with made(partitions=2) as api:
         api.engine.never_waits = True  # type: ignore[misc]
         meter = Meter(api.engine, open_ledger(parse_address(":memory:"), "on"), enforce="on")

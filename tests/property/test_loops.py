@@ -139,7 +139,7 @@ def test_these_queries_have_loops(world: World) -> None:
     assert set(ran) == {"loop_of_rows", "loop_of_places", "loop_of_groups"}
 
 
-def test_an_item_that_fails_behind_the_page_fails_nobody(world: World) -> None:
+def test_an_item_that_fails_behind_the_page_fails_no_query(world: World) -> None:
     """Closures never get there; a loop that looked ahead must not tell."""
     items = [{"id": str(n), "s": "a", "n": 1} for n in range(5)]
     items.append({"id": "5", "s": "ab", "n": 10_000_000})

@@ -5,7 +5,7 @@ The actors run the real step functions of the store on an engine whose state can
 the test walks the whole graph of reachable states. A crash of a runner is an actor that takes no
 further step: the walk judges every state, so it judges those in which it never does.
 
-In every state, whoever looks afresh must see each acknowledged write, or be told to come again; and
+In every state, a fresh reader must see each acknowledged write, or be asked to retry; and
 when all have stopped, a last server must be able to finish what was begun. With the fence check
 removed the same walk must find a lost write: otherwise it proves nothing.
 """
@@ -35,7 +35,7 @@ ATTEMPTS_MAX = 2
 
 
 class CameAgain(Exception):
-    """A writer met a range that stands still: in the model it simply looks again later."""
+    """A writer met a frozen range: in the model it simply looks again later."""
 
 
 @dataclass
@@ -168,7 +168,7 @@ def walk(world: World, limit: int = 200_000) -> int:
             continue
         seen.add(place)
         assert len(seen) < limit, "more states than expected"
-        # Whoever looks afresh knows nothing of the actors: the rows and what was acknowledged are
+        # A fresh reader knows nothing of the actors: the rows and what was acknowledged are
         # all that is judged, and many states have them in common.
         done = tuple(isinstance(one, Writer) and one.done for one in actors)
         case = (rows, done, any(one.is_enabled() for one in actors))
@@ -245,7 +245,7 @@ def _acknowledged_are_seen(world: World, writers: list[Writer], final: bool = Fa
         except NotFound:
             value = None
         except CameAgain:
-            assert not final, "the container stands still for ever"
+            assert not final, "the container blocks writers for ever"
             continue
         assert value == writer.outcome, f"an acknowledged write is lost: {writer.operation}"
 

@@ -38,7 +38,7 @@ def resident_mb(pid: int) -> float:
 
 
 def server_mb(server: ServerProcess) -> float:
-    """With its writer; whoever makes the certificate may end under our eyes."""
+    """With its writer; the process that makes the certificate may end under our eyes."""
     total = resident_mb(server.process.pid)
     for child in children_of(server.process.pid):
         with suppress(FileNotFoundError, ProcessLookupError):

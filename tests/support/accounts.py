@@ -1,4 +1,4 @@
-"""Accounts for tests: on every engine, with a clock that stands still until it is told to move.
+"""Accounts for tests: on every engine, with a clock that is stopped until a test moves it.
 
 `check` is the second opinion that nearly every test ends with: it computes from the items alone
 what every other row must be.

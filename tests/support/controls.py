@@ -42,7 +42,7 @@ class ControlClient:
 
 class EventReader:
     """Server-sent events, one after the other. Ready once the server has looked for the first
-    time: what happens from then on is told."""
+    time: what happens from then on is reported."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)

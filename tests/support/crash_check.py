@@ -29,7 +29,7 @@ PROBE = {"id": "probe", "pk": "probe"}
 
 
 def check(address: str | Path, ledger: Ledger) -> tuple[list[str], int]:
-    """The broken promises; and how many actions happened that nobody was told of."""
+    """The broken promises; and how many actions happened without an acknowledgement."""
     with open_account(address, housekeeping=False) as account:
         _finish_moves(account)
         observed = observe(account)
@@ -106,7 +106,7 @@ def _read_back(container: Container) -> Iterator[str]:
 def _kept(account: Account) -> Iterator[str]:
     """Housekeeping removes what a crash has left, and finishes the indexes."""
     grace = accounts.ORPHAN_SECONDS
-    accounts.ORPHAN_SECONDS = -1_000_000  # everybody who could still be at it is dead
+    accounts.ORPHAN_SECONDS = -1_000_000  # every process that could still be at it is dead
     try:
         keep_house(account._store)
     finally:

@@ -55,7 +55,7 @@ class Job:
     writer: str = ""
     """Write through a writer process, which finds its handlers here."""
     lies: bool = False
-    """Say `a` before it is true. Whoever checks must find out."""
+    """Say `a` before it is true. The check must find out."""
 
 
 def say(line: str) -> None:
@@ -105,7 +105,7 @@ def work(target: Target, job: Job, owner: str) -> None:
 
 
 def read_back(target: Target, random: Random, owner: str, number: int, state: State) -> None:
-    """Whoever was acknowledged reads it."""
+    """Every acknowledged writer reads it."""
     key, id = f"{owner}-{random.randrange(KEYS_PER_OWNER)}", random.choice(IDS)
     try:
         found = without_system(target.items.read_item(id, key))

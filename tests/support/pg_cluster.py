@@ -198,7 +198,7 @@ def _as_user() -> dict[str, Any]:
 
 
 def address(servers: Sequence[PgServer], **parameters: str) -> str:
-    """All of them; whoever accepts writes is the one."""
+    """All of them; the one that accepts writes is it."""
     hosts = ",".join(f"127.0.0.1:{one.port}" for one in servers)
     given = {"target_session_attrs": "read-write", **parameters}
     return f"postgresql://postgres@{hosts}/postgres?" + "&".join(

@@ -78,7 +78,7 @@ def in_threads(work: Callable[[int], None]) -> None:
 
 
 def increment(database: Database, count: int) -> int:
-    """Patches of one item that everybody patches."""
+    """Patches of one item that all processes patch."""
     items = database.container(ITEMS)
     operations = [{"op": "incr", "path": "/value", "value": 1}]
 

@@ -40,7 +40,7 @@ def test_what_is_held_counts_until_it_is_released() -> None:
         budget.hold(101)
 
 
-def test_whoever_left_is_not_worked_for() -> None:
+def test_a_client_that_left_is_not_worked_for() -> None:
     budget = unbounded()
     budget.cancel()
     with pytest.raises(Abandoned):

@@ -1,5 +1,5 @@
 """Without these, the documents would drift away from the program: dead links, bounds and key kinds
-nobody can look up, and traces of one machine in what everybody reads.
+no user can look up, and traces of one machine in public pages.
 """
 
 import re

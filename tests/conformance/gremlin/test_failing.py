@@ -121,7 +121,7 @@ def test_a_lenient_server_serves_them() -> None:
 
 
 def test_throttling_arrives_as_clients_read_it() -> None:
-    """400 RU/s of one physical partition; a clock that stands still never gives more."""
+    """400 RU/s of one physical partition; a stopped clock never gives more."""
     with endpoint(enforce="on", container={"throughput": 400}) as made:
         client = made.client()
         error = None

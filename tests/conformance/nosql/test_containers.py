@@ -55,7 +55,7 @@ def test_a_container_can_be_replaced(database: DatabaseProxy) -> None:
 
 
 def test_a_container_made_again_under_its_name(database: DatabaseProxy) -> None:
-    """A client that knows the old one is told, and finds the new one by itself."""
+    """A client that knows the old one gets an error, and finds the new one by itself."""
     database.create_container("c", PartitionKey("/pk")).create_item({"id": "1", "pk": "a"})
     known = database.get_container_client("c")
     known.read_item("1", "a")

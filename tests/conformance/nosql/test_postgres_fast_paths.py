@@ -98,7 +98,7 @@ def test_queries_are_answered_as_the_first_one_was(server: ServerProcess) -> Non
     client.close()
 
 
-def test_creates_of_many_clients_are_all_there_and_conflicts_are_told(
+def test_creates_of_many_clients_are_all_there_and_conflicts_are_reported(
     server: ServerProcess,
 ) -> None:
     def work(at: int) -> list[int]:
@@ -121,7 +121,7 @@ def test_creates_of_many_clients_are_all_there_and_conflicts_are_told(
             assert found == [409, 200] * 20
 
 
-def test_connections_that_an_administrator_ends_are_noticed_by_nobody(
+def test_connections_that_an_administrator_ends_are_noticed_by_no_client(
     client: SignedClient,
 ) -> None:
     for number in range(30):

@@ -1,7 +1,7 @@
 """A replay against reality: one trace, sent with the official SDK to a real server with small
 budgets, and replayed. Without this a replay could be a good story about another database.
 
-The clock of the server stands still except when the trace moves it, so that the outcome does not
+The clock of the server is stopped except when the trace moves it, so that the outcome does not
 depend on the machine; the SDK, its retries, the wire, the processes and the budgets are real.
 """
 

@@ -1,7 +1,7 @@
 """One story, told by the official SDK against `armillary serve`, as it would go in the cloud:
 
     400 RU/s are too few: 429 with the right time to wait, and the SDK's own retries get through
-    20,000 RU/s need more partitions: they split while everybody goes on, and nobody hears of it
+    20,000 RU/s need more partitions: they split while all clients go on, and none notices
     one key takes it all: its partition is full, refuses and is named, while the others idle
 
 A physical partition serves 2,500 RU/s here instead of 10,000, so there are eight.
@@ -156,7 +156,7 @@ def grow_up(server: ServerProcess, folder: Path, crowds: list[Crowd], client: Co
     crowd.check()
     slow = len(crowd.written)
 
-    # Enough for everybody. The ranges split under the load of the same programs.
+    # Enough for all. The ranges split under the load of the same programs.
     container.replace_throughput(20_000)
     until(lambda: len(list(container.read_feed_ranges(force_refresh=True))) == 8)
     until(lambda: container.get_throughput().offer_throughput == 20_000)

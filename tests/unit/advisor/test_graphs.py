@@ -128,7 +128,7 @@ def test_graphson_lines(tmp_path: Path) -> None:
     assert any("1 rows could not be read" in note for note in found.notes)
 
 
-def test_a_graph_without_any_property_is_told() -> None:
+def test_a_graph_without_any_property_is_reported() -> None:
     data = GraphData()
     data.add_vertex("a", {}, 10)
     with pytest.raises(BadInput, match="No property of the vertices"):

@@ -112,7 +112,7 @@ def test_a_trace_under_another_key_spreads(trace: Path) -> None:
     assert "All assertions hold." in ask(*words, "--max-key-share", "1%")
 
 
-def test_a_key_that_no_operation_knows_is_told(trace: Path) -> None:
+def test_a_key_that_no_operation_knows_is_reported(trace: Path) -> None:
     words = ["--trace", trace, "--throughput", "400", "--key", "/tenat", "--max-fanout", 1]
     assert "knows /tenat" in ask(*words, code=2)
 

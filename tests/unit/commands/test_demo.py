@@ -28,7 +28,7 @@ def test_it_runs_on_a_server_of_its_own_and_the_bad_key_is_worse() -> None:
 
 
 def played(seconds: float, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """The whole demonstration on the server's clock, which stands still but for the pace."""
+    """The whole demonstration on the server's clock, which is stopped but for the pace."""
     with start_server(enforce=True, options=OPTIONS) as server, Remote(server.endpoint) as remote:
         passed = 0.0
 
@@ -76,7 +76,7 @@ def test_the_terminal_alone_is_enough() -> None:
     assert "/deviceId" in done.stdout
 
 
-def test_a_server_that_does_not_answer_is_told() -> None:
+def test_a_server_that_does_not_answer_is_reported() -> None:
     done = RUN.invoke(app, ["demo", "http://127.0.0.1:9", "--no-browser"])
     assert done.exit_code == 1
     assert "does not answer" in done.stderr

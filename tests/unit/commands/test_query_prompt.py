@@ -57,7 +57,7 @@ def test_what_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
 
 
-def test_the_end_of_the_input_and_an_interrupt_are_told(
+def test_the_end_of_the_input_and_an_interrupt_are_reported(
     container: Container, tmp_path: Path
 ) -> None:
     with pytest.raises(EOFError):

@@ -104,7 +104,7 @@ def test_what_is_wrong_is_one_line_without_noise(data: str) -> None:
     assert "Aborted" in call("containers", "delete", "shop", "x", *to, code=1)
 
 
-def test_the_key_of_the_environment_is_used_and_a_wrong_one_told(
+def test_the_key_of_the_environment_is_used_and_a_wrong_one_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = ServerProcess(tmp_path / "data", real=True)

@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_written_is_read_only(tmp_path: Path) -> None:
         tmp_path.chmod(0o755)
 
 
-def test_a_migration_waits_for_nobody_it_refuses_while_others_are_in(tmp_path: Path) -> None:
+def test_a_migration_does_not_wait_it_refuses_while_others_are_in(tmp_path: Path) -> None:
     with opening(tmp_path, "lmdb") as first:
         pass
     migrations = {FORMAT: lambda folder: (folder / "migrated").write_text("yes")}

@@ -65,7 +65,7 @@ def test_while_one_group_runs_the_next_gathers_in_order_of_submit() -> None:
 
 
 class Boarding(Recorder):
-    """Takes in whoever comes while it runs, except data of "no"."""
+    """Commands that come while it runs join the group, except data of "no"."""
 
     groups_of: Groups
 
@@ -96,7 +96,7 @@ def test_who_comes_while_a_group_runs_boards_it_until_it_is_full() -> None:
     groups.close()
 
 
-def test_nobody_boards_past_one_who_may_not() -> None:
+def test_no_command_joins_past_one_that_may_not() -> None:
     recorder, groups = boarding(patience=0.0)
     futures = [recorder.hold(groups)]
     futures += [groups.submit(0, Command("n", text)) for text in ("a", "no", "b")]

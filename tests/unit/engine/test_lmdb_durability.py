@@ -105,7 +105,7 @@ def test_under_full_every_acknowledgement_comes_after_its_sync(shim: Path, tmp_p
     assert done.returncode == 0, done.stderr
     parts = trace(tmp_path / "log")
     assert len(parts) == 2 * WRITES
-    # Two commands are told after one commit; the second then finds nothing new before it.
+    # Two commands are answered after one commit; the second then finds nothing new before it.
     commits = [events for events in parts if events]
     assert len(commits) >= WRITES
     assert parts[0]
@@ -143,7 +143,7 @@ def test_a_failed_meta_page_is_never_acknowledged_and_ends_the_process(
     done = run_writes(shim, tmp_path / "data", FAULT_META=str(turn))
     assert done.returncode == EXIT_PANIC, (done.stdout, done.stderr)
     assert "this process ends" in done.stderr
-    # The process may end before its other threads have told everybody; nobody was told wrongly.
+    # The process may end before its other threads have answered all; no answer was wrong.
     assert turn - 1 <= len(told(done, "acknowledged")) < 2 * WRITES
     assert all("WriteUncertain" in line for line in done.stdout.splitlines() if "failed" in line)
     engine = open_lmdb()

@@ -179,7 +179,7 @@ LONG = [(b"k%05d" % n, bytes(5_000)) for n in range(300)]
 def test_a_large_space_is_dropped_in_pieces_and_others_write_between_them(
     open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one go everybody would wait for it: 0.1 s for a gigabyte of long values."""
+    """In one go all writers would wait for it: 0.1 s for a gigabyte of long values."""
     monkeypatch.setattr(lmdb_spaces, "PURGE_ROWS", 50)
     monkeypatch.setattr(lmdb_spaces, "DROP_PAGES", 100)
     engine = open_lmdb()

@@ -101,7 +101,9 @@ def test_a_refusal_before_the_first_write_does_not_run_the_group_again(open_lmdb
     assert calls == {"a": 1, "b": 1}, "what a refused command wrote is undone in memory"
 
 
-def test_the_steps_come_in_order_and_nobody_is_told_before_the_commit(open_lmdb: OpenLmdb) -> None:
+def test_the_steps_come_in_order_and_no_caller_is_answered_before_the_commit(
+    open_lmdb: OpenLmdb,
+) -> None:
     engine = open_lmdb()
     engine.create_space(1, first_rows())
     told: list[tuple[str, bool]] = []
@@ -229,7 +231,7 @@ engine.close()
 
 
 def test_two_writing_processes_take_turns(open_lmdb: OpenLmdb, tmp_path: Path) -> None:
-    """LMDB's own lock goes to whoever is running: one of two busy writers then has it several times
+    """LMDB's own lock goes to who runs: one of two busy writers then has it several times
     in a row, and the other waits.
     """
     environment = open_lmdb()._environment
@@ -328,7 +330,7 @@ class Broken:
         return self._begin(db)
 
 
-def test_a_panic_ends_the_process_after_everybody_was_told(open_lmdb: OpenLmdb) -> None:
+def test_a_panic_ends_the_process_after_every_caller_was_answered(open_lmdb: OpenLmdb) -> None:
     ended: list[BaseException] = []
     engine = open_lmdb(panic=ended.append)
     engine.create_space(1, first_rows())

@@ -165,7 +165,7 @@ def _put(writer: Writer, data: Any) -> bytes | None:
     return writer.get(b"\x01b")
 
 
-def test_a_refused_command_is_undone_alone_and_nobody_is_told_before_the_commit() -> None:
+def test_a_refused_command_is_undone_alone_and_no_caller_is_answered_before_the_commit() -> None:
     (refused, first), (kept, second) = _job(_put_then_refuse), _job(_put)
     unknown = Job(1, Command("nobody knows", None), Future())
     writer = _over({})

@@ -196,7 +196,7 @@ def test_a_wrong_statement_is_our_bug_and_looks_like_one(engine: PostgresEngine)
     assert not isinstance(caught.value, DbError)
 
 
-def test_nobody_is_told_before_the_commit_returned(engine: PostgresEngine) -> None:
+def test_no_caller_is_answered_before_the_commit_returned(engine: PostgresEngine) -> None:
     seen: list[tuple[str, bool, bytes]] = []
     submitted = threading.Event()
 

@@ -181,7 +181,7 @@ def test_a_connection_that_ends_before_the_commit_loses_nothing(engine: Postgres
         with listening(end):
             return await write(engine, "add", "add")
 
-    # The commit is the first to notice, so nobody knows what became of it...
+    # The commit is the first to notice, so its outcome is unknown...
     first, second = on_loop(engine, work)
     assert ended
     assert isinstance(first, WriteUncertain), first

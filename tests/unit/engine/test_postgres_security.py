@@ -45,7 +45,7 @@ def _url(server: PgServer, user: str, more: str = "") -> str:
 
 @pytest.fixture
 def strict(server: PgServer) -> Iterator[PgServer]:
-    """Asks everybody but the tests themselves for a password."""
+    """Asks all but the tests themselves for a password."""
     hba = server.folder / "pg_hba.conf"
     before = hba.read_text()
     hba.write_text("host all app 127.0.0.1/32 scram-sha-256\n" + before)

@@ -1,4 +1,4 @@
-"""Several servers on one PostgreSQL: nobody loses an update, nobody reads out of order."""
+"""Several servers on one PostgreSQL: no update is lost, no read is out of order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropping a big space: gone at once, deleted in pieces, finished by whoever opens next."""
+"""Dropping a big space: gone at once, deleted in pieces, finished at the next opening."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_drop_leaves_nothing_of_its_space_and_everything_of_others(
     assert (_rows_left(engine, 1), _rows_left(engine, 2)) == (0, 101)
 
 
-def test_a_buried_space_is_gone_for_everybody_before_its_rows_are(engine: PostgresEngine) -> None:
+def test_a_buried_space_is_gone_for_all_before_its_rows_are(engine: PostgresEngine) -> None:
     _bury(engine, 1)
     assert _rows_left(engine, 1) == 101, "100 rows and the tombstone"
     assert engine.spaces() == [2]

@@ -177,7 +177,7 @@ def test_a_standby_alone_is_not_written_to(make: Make) -> None:
 
 
 def test_two_servers_share_a_database_with_few_connections(make: Make) -> None:
-    """Each makes do with those it has; nobody waits for ever."""
+    """Each makes do with those it has; none waits for ever."""
     server = make("a", max_connections="20", superuser_reserved_connections="0")
     url = fresh_url(server.url)
     engines = [open_postgres(COUNTING, url) for _ in range(2)]

@@ -60,7 +60,7 @@ def test_each_threshold_holds_up_to_its_value_and_no_further(name: str) -> None:
     assert below.as_json()["assertion"] == name
 
 
-def test_a_container_nobody_used_measures_nothing() -> None:
+def test_an_unused_container_measures_nothing() -> None:
     partition = dict.fromkeys(USAGE["partitions"][0], 0) | {"id": "0", "dearest_operation": ""}
     measures = measures_of({**USAGE, "partitions": [partition], "keys": [], "queries": []})
     assert measures.requests == 0

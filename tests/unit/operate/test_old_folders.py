@@ -85,7 +85,7 @@ def test_a_snapshot_of_format_1_is_restored_and_stays_as_it_is(old: Path, tmp_pa
 
 
 def test_an_older_version_can_t_be_beside_a_newer_one(old: Path) -> None:
-    """Whoever has it open in format 1 would not see what is in runs."""
+    """A process that has it open in format 1 would not see what is in runs."""
     with opening(old, "lmdb", keep_format=True) as first:
         pass
     with pytest.raises(Unavailable, match="another process"), opening(old, "lmdb"):

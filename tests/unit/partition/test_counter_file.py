@@ -39,7 +39,7 @@ def files(folder: Path, suffix: str = ".bin") -> list[Path]:
     return sorted((folder / COUNTERS_NAME).glob(f"*{suffix}"))
 
 
-def test_a_folder_nobody_counted_in_is_empty(tmp_path: Path) -> None:
+def test_a_folder_without_counters_is_empty(tmp_path: Path) -> None:
     assert read_statistics(tmp_path, T0) == {}
 
 

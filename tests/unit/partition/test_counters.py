@@ -211,7 +211,7 @@ def test_on_a_full_disk_requests_are_served_uncounted_and_counted_when_there_is_
     assert look(recorder, T0)[1].requests == {("read", 200): 1}
 
 
-def test_sketches_are_bounded_and_everybody_gets_another_chance() -> None:
+def test_sketches_are_bounded_and_every_key_gets_another_chance() -> None:
     recorder = Recorder()
     for partition in range(COUNTER_SKETCHES_MAX + 5):
         record(recorder, T0, partition=partition)

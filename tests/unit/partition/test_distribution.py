@@ -50,7 +50,7 @@ def test_a_share_no_split_can_serve_is_refused(ru: float) -> None:
         redistribute(equal(6000, [0]), {0: ru}, next_ordinal=1)
 
 
-def test_a_share_for_nobody_is_refused() -> None:
+def test_a_share_for_no_range_is_refused() -> None:
     with pytest.raises(BadInput, match="id 9"):
         redistribute(equal(6000, [0]), {9: 100}, next_ordinal=1)
 

@@ -27,7 +27,7 @@ def test_the_holder_keeps_its_epoch_when_it_asks_again() -> None:
     assert acquire(Lease("a", 3, T0 + 1), "a", T0, MS) == Lease("a", 3, T0 + MS)
 
 
-def test_renewing_works_late_as_long_as_nobody_took_it() -> None:
+def test_renewing_works_late_as_long_as_it_was_not_taken() -> None:
     lease = Lease("a", 3, T0)
     assert renew(lease, "a", 3, T0 + 60_000, MS) == Lease("a", 3, T0 + 60_000 + MS)
     taken = acquire(lease, "b", T0 + 60_000, MS)

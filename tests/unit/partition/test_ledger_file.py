@@ -73,7 +73,7 @@ def test_a_ledger_of_another_version_is_refused_and_left_alone(path: Path) -> No
     [b"something else entirely", b"ARML", HEADER.pack(b"ARMLEDGR", 1, 16_384) + bytes(4096)],
     ids=["foreign", "cut in its head", "cut"],
 )
-def test_a_damaged_ledger_is_made_anew_beside_whoever_has_the_old_one(
+def test_a_damaged_ledger_is_made_anew_alongside_processes_that_have_the_old_one(
     path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path.write_bytes(content)
@@ -103,7 +103,7 @@ def test_the_budget_goes_on_in_the_next_process(path: Path) -> None:
     second.close()
 
 
-def test_a_file_opened_twice_is_closed_once_nobody_has_it(path: Path) -> None:
+def test_a_file_opened_twice_is_closed_once_it_is_unused(path: Path) -> None:
     """Closing any handle of a file drops all its `fcntl` locks, so there must be only one."""
     one, two = FileLedger(path), FileLedger(path)
     assert one._file is two._file
@@ -153,7 +153,7 @@ def test_the_quietest_budget_makes_room(path: Path) -> None:
     ledger.charge(Allowance(1000, 400.0), 50.0, T0 + 61_000)
     owners = {file.owner(SLOT_BYTES * (1 + i)) for i in range(file.slots)}
     assert owners == set(range(LEDGER_PROBES_MAX)) - {5} | {1000}
-    # Whoever lost its place comes back afresh, wherever its process thought it lived.
+    # A budget that lost its place comes back afresh, wherever its process thought it lived.
     returned = Allowance(5, 400.0)
     ledger.charge(returned, 50.0, T0 + 61_000)
     assert ledger.state(returned, T0 + 61_000).balance == 350.0

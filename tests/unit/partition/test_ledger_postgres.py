@@ -177,7 +177,7 @@ def test_budgets_in_use_have_a_slice_of_the_next_second_before_anybody_asks(
         until(lambda held=held: held.second == T0 // 1000 + 1 and held.left > 0.0)  # type: ignore[misc]
 
 
-def test_a_budget_that_nobody_uses_is_left_to_others(ledger: PostgresLedger) -> None:
+def test_an_unused_budget_is_left_to_others(ledger: PostgresLedger) -> None:
     assert ledger.admit(SMALL, T0) is None
     ledger._slices.renew_used(T0 + 2_000, ledger._take_all)
     held = ledger.held(SMALL, T0)

@@ -49,7 +49,7 @@ def test_pages_may_load_nothing_from_elsewhere_nor_be_framed() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_it_ends_when_nobody_is_there_and_not_before() -> None:
+def test_it_ends_without_visitors_and_not_before() -> None:
     state = SimpleNamespace(connections={"a tab"})
     server = SimpleNamespace(should_exit=False, server_state=state)
 

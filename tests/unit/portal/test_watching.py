@@ -1,4 +1,4 @@
-"""What pages are told. Without these tests a page could miss a split, show a wrong minute, or ask
+"""What pages get. Without these tests a page could miss a split, show a wrong minute, or ask
 an idle server over and over."""
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def test_output(value: Any, expected: bytes) -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, [-math.inf], {"a": [math.nan]}])
 def test_numbers_without_json_form_are_refused(value: Any) -> None:
-    """orjson would write null, and nobody would notice the wrong answer."""
+    """orjson would write null, a wrong answer without a sign."""
     with pytest.raises(NotRepresentable):
         output(value)
 

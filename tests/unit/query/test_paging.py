@@ -109,7 +109,7 @@ QUERIES = [
 
 @pytest.mark.parametrize("size", [1, 7])
 @pytest.mark.parametrize("query", QUERIES)
-def test_items_that_nobody_touches_come_once(filled: Container, query: str, size: int) -> None:
+def test_untouched_items_come_once(filled: Container, query: str, size: int) -> None:
     """Splits, a merge, creates, replaces and deletes of other items between the pages."""
     before = list(filled.query(query))
 

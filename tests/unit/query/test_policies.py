@@ -162,7 +162,7 @@ def test_weights_may_be_a_parameter() -> None:
         ("RANK FullTextScore(c.text, 'a') DESC", "in the ORDER BY RANK clause is not allowed."),
     ],
 )
-def test_nobody_asks_for_the_least_alike(order: str, message: str) -> None:
+def test_the_least_alike_can_not_be_asked_for(order: str, message: str) -> None:
     with pytest.raises(BadQuery) as caught:
         bound_query(f"SELECT TOP 1 * FROM c ORDER BY {order}")
     assert message in caught.value.message

@@ -1,4 +1,4 @@
-"""Splits and merges as they are told. Without it one could go by unseen, or be told wrongly."""
+"""Splits and merges as they are reported. Without it one could go by unseen, or be wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without these, a slow, greedy or broken client could take the server from everybody else."""
+"""Without these, a slow, greedy or broken client could take the server from all others."""
 
 import logging
 import socket
@@ -284,7 +284,7 @@ def test_more_work_than_allowed_is_refused_with_503(start: Start) -> None:
 
 
 def test_a_body_that_comes_in_has_room_though_others_stall(start: Start) -> None:
-    """Everyone may begin a body: those that stall must not be a way to refuse everybody else's."""
+    """Any client may begin a body: those that stall must not be a way to refuse all others."""
     server = start(receiving_bytes=1_000_000)
     receiving = server.hub.pool.receiving
     body = b"x" * 400_000
@@ -446,7 +446,7 @@ def test_ready_says_no_while_stopping(start: Start) -> None:
 # --- templates ----------------------------------------------------------------------------------
 
 
-def test_a_request_like_one_before_goes_the_short_way(start: Start) -> None:
+def test_a_request_like_one_before_takes_the_fast_path(start: Start) -> None:
     server = start()
     with server.connect() as client:
         answers = Answers(client)
@@ -459,7 +459,7 @@ def test_a_request_like_one_before_goes_the_short_way(start: Start) -> None:
     assert server.service.fast.said == [b"again"]
 
 
-def test_only_whole_and_single_requests_go_the_short_way(start: Start) -> None:
+def test_only_whole_and_single_requests_take_the_fast_path(start: Start) -> None:
     """Cut, joined, or while another is under way: the order of answers is the parser's business."""
     server = start()
     one, two = get("/quick/a", "Say: one"), get("/quick/b", "Say: two")
@@ -494,7 +494,7 @@ def test_what_was_refused_is_no_example(start: Start) -> None:
             assert answers.get().status == 403
 
 
-def test_a_bug_of_the_short_way_is_a_500(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_of_a_fast_path_is_a_500(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     server = start()
     with server.connect() as client:
         answers = Answers(client)

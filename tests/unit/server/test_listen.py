@@ -1,5 +1,5 @@
 """Without these, a busy port could go unnoticed, HTTPS could need a port of its own, and a client
-that says nothing, or one byte a second, could hold up everybody else."""
+that says nothing, or one byte a second, could block all others."""
 
 import socket
 import ssl
@@ -85,7 +85,7 @@ def test_https_on_the_same_port_under_every_name(
             assert len(answers.get().body) == 3_000_000
 
 
-def test_nobody_waits_for_a_tls_hello_of_one_byte_at_a_time(
+def test_no_client_waits_for_a_tls_hello_of_one_byte_at_a_time(
     start: Start, certificate: Path
 ) -> None:
     server = start(handshake_s=600)

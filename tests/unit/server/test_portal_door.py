@@ -106,7 +106,7 @@ def test_only_its_own_paths_are_the_portals() -> None:
         assert not is_portal(target)
 
 
-def test_the_token_stays_and_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_the_token_stays_and_no_other_user_may_read_it(tmp_path: Path) -> None:
     data = tmp_path / "new" / "data"
     token = keep_token(data)
     assert len(token) >= 32

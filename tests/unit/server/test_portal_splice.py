@@ -187,7 +187,7 @@ def test_it_ends_with_its_server(opened: Open) -> None:
     visitor.close()
 
 
-def test_nobody_is_started_without_a_visitor(opened: Open) -> None:
+def test_no_process_is_started_without_a_visitor(opened: Open) -> None:
     keeper, server = opened()
     stranger = Visitor(keeper, server)
     cookie, stranger.cookie = stranger.cookie, "none=1"

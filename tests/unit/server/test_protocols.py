@@ -194,7 +194,7 @@ def test_tls_is_known_by_more_than_its_first_byte(first: bytes, secure: bool | N
     assert is_tls(first) is secure
 
 
-def test_a_taken_port_that_nobody_chose_switches_its_protocol_off(tmp_path: Path) -> None:
+def test_a_taken_port_that_was_not_chosen_switches_its_protocol_off(tmp_path: Path) -> None:
     taken = bind("127.0.0.1", 0)
     port = int(taken[0].getsockname()[1])
     echo = ProtocolSpec("table", "stream", ECHO.factory, "Table")

@@ -39,7 +39,7 @@ def test_a_known_read_without_budget_is_a_429_and_counted_once() -> None:
         assert client.ask("POST", "/dbs/d/colls", {"id": "c", "partitionKey": key}).status == 201
         small = {"id": "small", "pk": "k"}
         assert client.ask("POST", "/dbs/d/colls/c/docs", small, KEY).status == 201
-        for _ in range(8):  # the connection learns what such requests look like
+        for _ in range(8):  # the connection gets a template of such requests
             assert client.ask("GET", f"/{ITEM}", None, KEY).status == 200
             assert client.ask("POST", "/dbs/d/colls/c/docs", TEXT, QUERY).status == 200
         large = {"id": "large", "pk": "k", "text": "x" * 1_500_000}  # a debt of many seconds

@@ -167,14 +167,14 @@ def test_workers_share_port_and_data_and_a_dead_one_is_replaced(serve: Serve) ->
     assert len(server.ask("/list").json()) == 60
     victim = min(first)
     os.kill(int(victim), signal.SIGKILL)
-    # Nobody may wait for a dead worker's socket: it is gone with its last connections.
+    # No client may wait for a dead worker's socket: it is gone with its last connections.
     until(True, lambda: victim not in (pids_after_a_death(server) or {victim}))
     until(2, lambda: len(pids(server)))
     assert len(server.ask("/list").json()) == 60
     with server.connect() as client:
         client.sendall(get("/quick"))
         Answers(client).get()
-        os.killpg(server.process.pid, signal.SIGTERM)  # as a service manager does: to everybody
+        os.killpg(server.process.pid, signal.SIGTERM)  # as a service manager does: to every process
         code, out, errors = server.end()
     assert (code, out) == (0, "")
     assert errors == f"ERROR worker {'01'.index(errors[13])} died (-9)\n"
@@ -194,7 +194,7 @@ def test_workers_share_an_inherited_socket_where_the_kernel_does_not_balance(ser
 
 
 @LINUX
-def test_ten_thousand_idle_connections_hold_up_nobody_and_leave_nothing(serve: Serve) -> None:
+def test_ten_thousand_idle_connections_block_no_client_and_leave_nothing(serve: Serve) -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

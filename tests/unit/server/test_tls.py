@@ -33,7 +33,7 @@ def test_it_is_for_every_name_and_lasts_ten_years(tmp_path: Path) -> None:
     assert made.not_valid_before_utc.timestamp() < time.time()
 
 
-def test_it_can_sign_for_nobody_else(tmp_path: Path) -> None:
+def test_it_can_sign_for_no_other(tmp_path: Path) -> None:
     """People are told to trust it: with the rights of an authority, the key in the data folder
     could make a certificate for any site."""
     made = read(tls.ensure(tmp_path, NAMES))
@@ -69,7 +69,7 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> ssl.
     return None
 
 
-def test_an_authority_of_an_earlier_version_is_replaced_and_that_is_told(
+def test_an_authority_of_an_earlier_version_is_replaced_and_that_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = tls.ensure(tmp_path, NAMES)

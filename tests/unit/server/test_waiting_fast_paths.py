@@ -1,5 +1,5 @@
-"""A fast path that waits for the writer: answers stay in order, bounds hold, and whatever ends the
-long way does. Without these, a client could get the answer to another request, or none."""
+"""A fast path that waits for the writer: answers stay in order, bounds hold, and what ends on
+the general path does. Without these, a client could get the answer to another request, or none."""
 
 import logging
 import socket
@@ -124,7 +124,7 @@ def test_a_server_that_stops_waits_for_it_and_says_goodbye(start: Start) -> None
         assert answer.headers["connection"] == "close"
 
 
-def test_more_than_may_wait_goes_the_long_way_which_refuses_it(start: Start) -> None:
+def test_more_than_may_wait_takes_the_general_path_which_refuses_it(start: Start) -> None:
     server = start(waiting=1)
     with server.connect() as one, server.connect() as two:
         answers, others = learned(server, one), learned(server, two)

@@ -130,7 +130,7 @@ CALLS: dict[str, Any] = {
 def test_a_handle_follows_a_container_made_again_with_another_hash(
     memory: World, name: str, versions: tuple[int, int]
 ) -> None:
-    """A key hashed by the old definition would put the item where nobody finds it."""
+    """A key hashed by the old definition would put the item where it is never found."""
     old, new = ({"paths": ["/pk"], "kind": "Hash", "version": one} for one in versions)
     handle = memory.container(key=old)
     handle.create_item(item("1", "old"))

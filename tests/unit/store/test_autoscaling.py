@@ -78,7 +78,7 @@ def test_an_hour_is_billed_at_its_highest_and_idle_ones_are_not_written(world: W
     assert container.read_autoscale().hour == 400
 
 
-def test_an_hour_nobody_looked_at_is_billed_in_the_next(world: World) -> None:
+def test_an_hour_that_was_not_looked_at_is_billed_in_the_next(world: World) -> None:
     container = world.container(autoscale_max=1_000)
     hour = world.clock.now_ms() // 1000 // HOUR
     world.clock.advance(HOUR - 100)

@@ -78,7 +78,7 @@ def test_an_idle_account_writes_nothing(clocked: World) -> None:
     assert catalog_version(account) == before
 
 
-def test_a_full_partition_that_cant_split_is_not_tried_again_while_nobody_writes() -> None:
+def test_a_full_partition_that_cant_split_is_not_tried_again_without_writes() -> None:
     with open_world(":memory:", partition_bytes=20_000) as world:
         container = world.container()
         for n in range(40):

@@ -1,5 +1,5 @@
 """A container with more physical partitions than it needs gets fewer. Without these a merge would
-be asked for and not happen, or happen against the will of whoever asks for more throughput.
+be asked for and not happen, or happen against a request for more throughput.
 """
 
 from __future__ import annotations

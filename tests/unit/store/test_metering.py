@@ -107,7 +107,7 @@ def test_requests_about_metadata_are_counted_on_a_data_folder_too(tmp_path: Path
 
 
 @pytest.mark.parametrize("ru", [400, 2_000, 4_000])
-def test_the_short_way_of_reads_admits_and_charges_like_the_long_one(
+def test_the_fast_path_of_reads_admits_and_charges_like_the_general_one(
     ru: int, tmp_path: Path
 ) -> None:
     """Whether a budget is shared directly or in slices: the same refusals in the same places, and

@@ -48,7 +48,7 @@ def test_a_thousand_pieces_leave_them_as_they_were(seconds: float) -> None:
 
 
 def test_a_small_piece_has_few_rows_however_short_they_are() -> None:
-    """Beside a busy reader a row may cost the writer 50 µs: thousands of them stop everybody."""
+    """Alongside a busy reader a row may cost the writer 50 µs: thousands block all writers."""
     one = Range(1, 7, b"", b"\xff", 1, ())
     filling = Filling([one], [one])
     keys = [b"\x51%06d" % n for n in range(9_000)]

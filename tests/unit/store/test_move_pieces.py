@@ -82,7 +82,7 @@ def test_writers_that_are_quicker_than_the_copy_do_not_hold_it_up(
 
 def test_replaying_catches_up_with_constant_writing(memory: World) -> None:
     """Two full groups of changes arrive between any two pieces, over and over: what is left still
-    shrinks, round by round, and nobody is stopped for more than the last of it."""
+    shrinks, round by round, and writers are blocked for the last of it only."""
     arriving = 2 * GROUP_COMMANDS_MAX
     assert arriving < MOVE_REPLAY_ITEMS_MAX, "the largest piece is more than what arrives meanwhile"
     container = memory.container()
@@ -171,7 +171,7 @@ def test_a_split_that_sorts_in_files_is_whole(
 
 def test_items_that_change_hands_while_they_are_copied(memory: World) -> None:
     """An id and a unique key pass from one item to another between two pieces: both are copied, and
-    whoever took them last has them."""
+    the last that took them has them."""
     container = memory.container(unique_keys=[["/n"]])
     fill(container, 600)
     move = moves.begin_split(store_of(container), 0)

@@ -74,7 +74,7 @@ def churn(container: Container, random: Random, number: int) -> None:
 
 
 def test_the_feed_goes_on_across_splits_and_merges(world: World) -> None:
-    """Whoever follows it knows every item as it is now, and never sees an older one after it."""
+    """A follower knows every item as it is now, and never sees an older one after it."""
     container = world.container()
     random = Random(9)
     latest: dict[str, int] = {}

@@ -67,7 +67,7 @@ def test_a_miss_says_what_is_wrong() -> None:
         container.read_item("1", "\ud800")
 
 
-def test_after_a_split_the_long_way_finds_the_new_range() -> None:
+def test_after_a_split_the_general_path_finds_the_new_range() -> None:
     container = _container()
     container.read_item("1", "a")
     other = armillary.Container(container._store)

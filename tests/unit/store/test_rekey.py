@@ -118,7 +118,7 @@ def test_duplicates_are_reported_and_the_first_stays(memory: World) -> None:
     assert len(everything(target)) == 4
 
 
-def test_a_key_that_fits_nobody_is_given_up_early(memory: World) -> None:
+def test_a_key_that_fits_no_item_is_given_up_early(memory: World) -> None:
     source = memory.container()
     count = REKEY_LEFT_MAX + 50
     source.bulk(("create", ({"id": "1", "pk": f"k{n}"},)) for n in range(count))

@@ -72,7 +72,7 @@ def test_unmarked(cosmos_container):
     assert "test_years_later" in said
 
 
-def test_wrong_marks_are_told(tmp_path: Path) -> None:
+def test_wrong_marks_are_reported(tmp_path: Path) -> None:
     said = suite(
         tmp_path,
         HEAD
@@ -99,7 +99,7 @@ def test_misspelt(cosmos_container): pass
     assert "no container ordres" in said
 
 
-def test_a_test_that_does_nothing_is_told(tmp_path: Path) -> None:
+def test_a_test_that_does_nothing_is_reported(tmp_path: Path) -> None:
     said = suite(
         tmp_path,
         HEAD

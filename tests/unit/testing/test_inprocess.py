@@ -185,7 +185,7 @@ def test_a_hierarchical_key_in_one_line() -> None:
         assert cosmos.container().read_item("1", ["t", "u"])["user"] == "u"
 
 
-def test_a_container_that_nobody_declared() -> None:
+def test_a_container_that_was_not_declared() -> None:
     with Cosmos() as cosmos, pytest.raises(BadInput, match="containers="):
         cosmos.container()
 

@@ -24,7 +24,7 @@ _lock = threading.Lock()
 
 
 class Pending(Future[Any]):
-    """It is on its way: nobody can call it back."""
+    """It is on its way and can't be called back."""
 
     def __init__(self) -> None:
         self._made: threading.Condition | None = None

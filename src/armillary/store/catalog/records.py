@@ -9,7 +9,7 @@
 
 A container record is one row, so a change of its ranges is one compare-and-set. A space is listed
 under `space` before it is made and until a record owns it; after a crash, what is still listed
-there is dropped (`orphans`). Records are JSON: small, few, and read by people. Nobody needs to
+there is dropped (`orphans`). Records are JSON: small, few, and read by people. There is no need to
 invalidate a cache of them: the fence in each space tells the holder of an old one.
 """
 
@@ -243,7 +243,7 @@ def list_containers(reader: Reader, database: str) -> list[ContainerRecord]:
 
 
 def orphans(reader: Reader, before_s: int) -> list[int]:
-    """Spaces that no container owns and that nobody can be about to use any more."""
+    """Spaces that no container owns and that can't be about to be used any more."""
     return [
         U32.unpack_from(key, 1)[0]
         for key, row in reader.scan(SPACE, after(SPACE))
@@ -328,7 +328,7 @@ def _delete_database(tx: Writer, name: str) -> list[int]:
 def _reserve_spaces(
     tx: Writer, data: tuple[str, str, int, int, Sequence[int] | None]
 ) -> tuple[Sequence[int], str]:
-    """`count` new spaces, listed as nobody's until a record owns them; and a rid."""
+    """`count` new spaces, listed as orphans until a record owns them; and a rid."""
     database, name, count, now_s, chosen = data
     owner = find_database(tx, database)
     if owner is None:
@@ -345,7 +345,7 @@ def _reserve_spaces(
 def new_spaces(
     tx: Writer, count: int, now_s: int, chosen: Sequence[int] | None = None
 ) -> Sequence[int]:
-    """`count` fresh spaces, listed as nobody's until a record owns them. `chosen`: out of those
+    """`count` fresh spaces, listed as orphans until a record owns them. `chosen`: out of those
     that `pass_spaces` gave."""
     spaces = _fresh(tx, count) if chosen is None else chosen
     for space in spaces:
@@ -360,7 +360,7 @@ def _fresh(tx: Writer, count: int) -> list[int]:
 
 
 def _pass_spaces(tx: Writer, count: int) -> int:
-    """The first of so many numbers that nobody else gets. Those that are not used are lost."""
+    """The first of so many numbers that no other gets. Those that are not used are lost."""
     return _fresh(tx, count)[0]
 
 
@@ -447,7 +447,7 @@ def _remove_container(tx: Writer, owner: DatabaseRecord, record: ContainerRecord
 
 def doom_spaces(tx: Writer, spaces: Iterable[int]) -> None:
     for space in spaces:
-        tx.put(space_key(space), U32.pack(0))  # nobody's since the beginning of time: drop it
+        tx.put(space_key(space), U32.pack(0))  # an orphan since the beginning of time: drop it
 
 
 def _forget_spaces(tx: Writer, spaces: list[int]) -> None:

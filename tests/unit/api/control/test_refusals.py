@@ -101,7 +101,7 @@ def test_old_and_early_signatures_are_refused(open_api: Api, case: Case, shift_s
 
 
 @pytest.mark.parametrize(
-    # The account document is for everybody who has a token or a key.
+    # The account document is for every holder of a token or a key.
     "case",
     [one for one in CASES if one.target != "/"],
     ids=lambda one: one.id,

@@ -1,5 +1,5 @@
 """The controls of a real server, with one worker and with two. Without these tests what one worker
-is told could stay with it, and the description could say what no server does."""
+hears could stay with it, and the description could say what no server does."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_ranking_is_planned_as_a_hybrid_search(api: Api) -> None:
     assert "queryInfo" not in plan
 
 
-def test_what_nobody_can_merge_is_no_1004(wide: Api) -> None:
+def test_what_no_client_can_merge_is_no_1004(wide: Api) -> None:
     response = ask(wide, "SELECT VALUE MIN(c.n) + 1 FROM c")
     assert response.status == 400
     assert "x-ms-substatus" not in response.headers

@@ -52,7 +52,7 @@ SENTENCES: Final = (
 
 
 def test_every_code_is_tested_with_its_place() -> None:
-    """Without this, a new code could be reported at a place that nobody has looked at."""
+    """Without this, a new code could be reported at a place that was not looked at."""
     places: dict[str | int, set[bool]] = defaultdict(set)
     for case in load("sql_errors.jsonl"):
         for code in case["codes"]:

@@ -189,7 +189,7 @@ DEEPEST = {
 def test_the_deepest_query_can_be_printed_and_leaves_room_on_the_stack(
     nested: tuple[str, str, str],
 ) -> None:
-    """A sixth of Python's stack is left for whoever calls; else deep text could still crash."""
+    """A sixth of Python's stack is left for the caller; else deep text could still crash."""
     text = deepest(*nested)
     usual = sys.getrecursionlimit()
     frame, used = sys._getframe(), 0

@@ -85,7 +85,7 @@ def template_of(request: Request) -> Template | None:
             return None
         parts.append(part)
     again = encode(request.command)
-    if again != request.raw:  # written in a way that the decoder accepts and nobody writes
+    if again != request.raw:  # written in a way that the decoder accepts and no driver writes
         return None
     length = re.escape(again[:4]) if is_fixed else ANY_LENGTH
     pattern = b"".join([re.escape(NO_FLAGS), length, *parts, rb"\x00"])

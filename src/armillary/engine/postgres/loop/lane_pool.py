@@ -50,7 +50,7 @@ class LanePool:
         opened: Heard,
         lost: Heard,
     ) -> None:
-        """`sizes`: how many lanes of each kind there may be. `may_close`: nobody is using it."""
+        """`sizes`: how many lanes of each kind there may be. `may_close`: it is not in use."""
         self.open: dict[str, list[Lane]] = {kind: [] for kind in sizes}
         self._loop = loop
         self._pool = pool
@@ -154,7 +154,7 @@ class LanePool:
                     lane.close(psycopg.OperationalError("the database is out of reach"))
 
     def _look(self) -> None:
-        """Every second: what hangs is cut, and what nobody needs is closed."""
+        """Every second: what hangs is cut, and what is idle is closed."""
         if self.closed:
             return
         now_s = monotonic()

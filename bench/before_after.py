@@ -1,0 +1,126 @@
+"""Two commits over every benchmark that both have, in one table.
+
+    python -m bench.before_after OLD NEW                  store, query, split, start; three rounds
+    python -m bench.before_after OLD NEW store start --rounds 1
+
+Each commit is checked out; then each benchmark runs in the one and the other, in an order that
+changes from round to round. A row is the median of each commit and their ratio: above
+1 is worse, for rates as for costs; `worse` marks more than 5 %. `bench/compare.py` has the
+same for single requests over HTTP, by processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from bench.compare import checked_out, imported_from
+
+COMMANDS = {
+    "store": ["bench.store", "--quick", "--reads"],
+    "query": ["bench.query", "--quick", "--no-npm"],
+    "split": ["bench.split", "40"],
+    "start": ["bench.start"],
+}
+ROUNDS = 3
+WORSE = 1.05
+RATES = frozenset({"/s"})
+#: A line of `bench/report.py`: what, number, unit.
+LINE = re.compile(r"(\S.{20,58}?) +([\d,]+(?:\.\d+)?) (/s|ms|MB|s)\b")
+#: Of what bench/split.py prints.
+SPLIT = (
+    ("split: reads while quiet", re.compile(r"^quiet .*reads +([\d,]+)/s"), "/s"),
+    ("split: writes while quiet", re.compile(r"^quiet .*writes +([\d,]+)/s"), "/s"),
+    ("split: reads meanwhile", re.compile(r"^split .*reads +([\d,]+)/s"), "/s"),
+    ("split: writes meanwhile", re.compile(r"^split .*writes +([\d,]+)/s"), "/s"),
+    ("split: longest stop of a writer", re.compile(r"^split .*longest stop +(\d+) ms"), "ms"),
+    ("split: point read in process, CPU", re.compile(r"unmetered ([\d.]+) µs"), "us"),
+)
+
+
+class Number(NamedTuple):
+    what: str
+    value: float
+    unit: str
+
+
+def numbers(name: str, printed: str) -> Iterator[Number]:
+    for line in printed.splitlines():
+        if name == "split":
+            for what, pattern, unit in SPLIT:
+                if (found := pattern.search(line)) is not None:
+                    yield Number(what, float(found[1].replace(",", "")), unit)
+        elif (found := LINE.match(line)) is not None and not _is_another(found[1]):
+            what = f"{name}: {found[1].strip()}"
+            yield Number(what, float(found[2].replace(",", "")), found[3])
+
+
+def _is_another(what: str) -> bool:
+    """A database that ours is compared with is the same for both commits."""
+    return ": " in what and not what.rstrip().endswith(": ours")
+
+
+def ran(name: str, tree: Path) -> list[Number]:
+    with imported_from(tree):
+        done = subprocess.run(
+            [sys.executable, "-m", *COMMANDS[name]], cwd=tree, capture_output=True, text=True
+        )
+    if done.returncode:
+        raise SystemExit(f"{name} in {tree.name}: {done.stderr[-2000:]}")
+    return list(numbers(name, done.stdout))
+
+
+def rows(seen: dict[str, dict[str, list[Number]]]) -> Iterator[str]:
+    for what, sides in seen.items():
+        if len(sides) < 2:
+            continue
+        unit = sides["old"][0].unit
+        old, new = (median(one.value for one in sides[side]) for side in ("old", "new"))
+        if not old or not new:
+            continue
+        ratio = old / new if unit in RATES else new / old
+        mark = "worse" if ratio > WORSE else ""
+        yield f"| {what} | {old:,.6g} {unit} | {new:,.6g} {unit} | {ratio:.2f} | {mark} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("names", nargs="*", default=list(COMMANDS))
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(COMMANDS):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(COMMANDS)}")
+    moment = time.strftime("%Y-%m-%d %H:%M")
+    print(f"python -m bench.before_after {' '.join(sys.argv[1:])}", flush=True)
+    print(f"{moment}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before", flush=True)
+    seen: dict[str, dict[str, list[Number]]] = defaultdict(lambda: defaultdict(list))
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="armillary-before-")))
+        trees = {
+            side: stack.enter_context(checked_out(commit, place / side))
+            for side, commit in (("old", given.old), ("new", given.new))
+        }
+        for name in given.names:
+            for turn in range(given.rounds):
+                for side in ("old", "new") if turn % 2 == 0 else ("new", "old"):
+                    for number in ran(name, trees[side]):
+                        seen[number.what][side].append(number)
+    print(f"\n| what | {given.old} | {given.new} | ratio | |\n|---|---|---|---|---|")
+    print("\n".join(rows(seen)))
+
+
+if __name__ == "__main__":
+    main()
