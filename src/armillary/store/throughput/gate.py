@@ -48,7 +48,7 @@ class Gate:
         return priced
 
     def passed_unread(self, all_done: list[Done]) -> float:
-        """The same when nobody looks at what each of them did: what all of them cost."""
+        """The same where only the sum is wanted: what all of them cost."""
         ru = sum(map(self._cost, all_done))
         self.charge(ru)
         return ru

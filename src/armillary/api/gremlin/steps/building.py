@@ -238,7 +238,7 @@ def with_conditions(steps: list[Step]) -> list[Step]:
 
 def with_documents(steps: Sequence[Step], at_end: bool = True) -> None:
     """Steps to vertices know whether the documents of those are going to be looked at: by what
-    follows, or (`at_end`) by whoever gets the results."""
+    follows, or (`at_end`) by the receiver of the results."""
     for at, step in enumerate(steps):
         wanted = _are_looked_at(steps[at + 1 :], at_end)
         if isinstance(step, Arriving):
