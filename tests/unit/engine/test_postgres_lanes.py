@@ -4,8 +4,11 @@ doubts, whatever happens to the connection."""
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -263,6 +266,33 @@ def test_a_fence_that_was_taken_by_another_is_noticed_in_the_write(engine: Postg
 
     assert on_loop(engine, work) == [6]
     assert moved
+
+
+def test_a_question_leaves_nothing_to_the_garbage_collector(engine: PostgresEngine) -> None:
+    async def work() -> list[Any]:
+        gone = []
+        for _ in range(5):
+            answered = asyncio.Event()
+            future = engine.read_via_soon(7, b"\x50a", b"\x60")
+            assert future is not None
+            # As a connection does: what is called has the future.
+            future.add_done_callback(partial(_note, answered, future))
+            gone.append(weakref.ref(future))
+            del future
+            await answered.wait()
+            await asyncio.sleep(0)
+        return [one() for one in gone]
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert on_loop(engine, work) == [None] * 5
+    finally:
+        gc.enable()
+
+
+def _note(answered: asyncio.Event, waited: Any, future: Any) -> None:
+    answered.set()
 
 
 def test_arrays_are_what_the_server_reads() -> None:

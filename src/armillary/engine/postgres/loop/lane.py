@@ -133,7 +133,10 @@ class LoopFuture(Future[Any]):
     def _end(self) -> None:
         assert not self._ended
         self._ended = True
-        for call in self._calls:
+        # Who waits holds this future: kept, each request would be a cycle that only the garbage
+        # collector ends, and it would run all the time.
+        calls, self._calls = self._calls, []
+        for call in calls:
             try:
                 call(self)
             except Exception:  # as the usual one does
