@@ -1,7 +1,7 @@
 """Run the public suite of an SDK outside the repository, and keep its counts in bench/results/.
 
     python -m tools.run_suites python                  azure-cosmos of PyPI, marker cosmosEmulator
-    python -m tools.run_suites go                      azcosmos of the Go proxy
+    python -m tools.run_suites go [--from DIR]         azcosmos of the Go proxy, or of a checkout
     python -m tools.run_suites javascript --from DIR   a checkout of azure-sdk-for-js
     python -m tools.run_suites rust --from DIR         a checkout of azure-sdk-for-rust
 
@@ -33,7 +33,6 @@ from tools.suite_causes import cause_of
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "bench" / "results"
-BY_NAME: Final = ("python", "go")
 #: What the pipelines of the SDKs start the emulator with, in our settings.
 SETTINGS: Final = {
     "ARMILLARY_THROUGHPUT_ENFORCE": "report",
@@ -109,13 +108,12 @@ def of_junit(report: Xml.Element, version: str) -> Outcome:
     return Outcome(version, passed, tuple(failed), skipped)
 
 
-def go(folder: Path, _source: Path | None) -> Outcome:
-    module = "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
-    found = json.loads(_out(folder, "go", "mod", "download", "-json", f"{module}@latest"))
-    place = folder / "azcosmos"
-    shutil.copytree(found["Dir"], place, copy_function=shutil.copy)
-    for path in (place, *place.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
+def go(folder: Path, source: Path | None) -> Outcome:
+    if source is not None:
+        place, commit = _of_checkout(folder, source, "sdk/data/azcosmos")
+        version = f"azcosmos at {commit}"
+    else:
+        place, version = _of_go_proxy(folder)
     _do(place, "go", "test", "-c", "-o", "suite", ".")
     settings = {"ARMILLARY_API_CONSISTENCY": "Strong"}
     names = "|".join(
@@ -126,7 +124,20 @@ def go(folder: Path, _source: Path | None) -> Outcome:
     text = _beside_servers(
         place, {"EMULATOR": "true", **settings}, "./suite", "-test.v", "-test.run", names
     )
-    return of_go(text, f"azcosmos {found['Version']}", settings)
+    return of_go(text, version, settings)
+
+
+def _of_go_proxy(folder: Path) -> tuple[Path, str]:
+    """In the version that our own tests with the Go SDK use."""
+    module = "github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+    pinned = (ROOT / "tests" / "conformance" / "nosql" / "go" / "go.mod").read_text("utf-8")
+    version = re.findall(rf"{module} (\S+)", pinned)[0]
+    found = json.loads(_out(folder, "go", "mod", "download", "-json", f"{module}@{version}"))
+    place = folder / "azcosmos"
+    shutil.copytree(found["Dir"], place, copy_function=shutil.copy)
+    for path in (place, *place.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return place, f"azcosmos {version}"
 
 
 def of_go(text: str, version: str, settings: dict[str, str]) -> Outcome:
@@ -202,6 +213,7 @@ SUITES: Final[dict[str, Callable[[Path, Path | None], Outcome]]] = {
 
 
 def run(name: str, results: Path, source: Path | None = None) -> Path:
+    """`source`: a checkout; without one the suite is fetched by its name."""
     with tempfile.TemporaryDirectory(prefix="suite-") as folder:
         outcome = SUITES[name](Path(folder), source)
     now = datetime.now(UTC)
