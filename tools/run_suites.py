@@ -218,14 +218,13 @@ def run(name: str, results: Path, source: Path | None = None) -> Path:
         outcome = SUITES[name](Path(folder), source)
     now = datetime.now(UTC)
     file = results / f"sdk-{name}-{now:%Y-%m-%d}.txt"
-    file.write_text(
-        report_of(name, outcome, now, _out(ROOT, "git", "rev-parse", "--short", "HEAD"))
-    )
+    commit = _out(ROOT, "git", "rev-parse", "--short", "HEAD")
+    given = "" if source is None else " --from CHECKOUT"
+    file.write_text(report_of(name, outcome, now, commit, given), "utf-8")
     return file
 
 
-def report_of(name: str, outcome: Outcome, now: datetime, commit: str) -> str:
-    given = " --from CHECKOUT" if name not in BY_NAME else ""
+def report_of(name: str, outcome: Outcome, now: datetime, commit: str, given: str = "") -> str:
     settings = " ".join(dict.fromkeys((*said(SETTINGS), *outcome.settings)))
     lines = [
         f"{outcome.version}, its tests, run from outside this repository.",
