@@ -13,6 +13,7 @@ from typing import Any
 from armillary.engine.runs.blocks import Block
 from armillary.limits import BLOCK_CACHE_BYTES
 
+LOOKS_KEPT = 1_000  # runs of which it is counted how often they were looked at
 #: Python objects of a decoded block against its bytes on disk.
 EXPANSION = 4
 
@@ -35,6 +36,7 @@ class BlockCache:
         self._bytes_max = bytes_max // 2 // EXPANSION
         self._young: dict[bytes, Any] = {}
         self._old: dict[bytes, Any] = {}
+        self._looks: dict[bytes, int] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -57,6 +59,14 @@ class BlockCache:
             if found is not None:
                 self.put_whole(name, found)
         return found
+
+    def is_wanted(self, name: bytes, looks: int) -> bool:
+        """Whether this was asked about a run at least so many times before."""
+        before = self._looks.get(name, 0)
+        if len(self._looks) >= LOOKS_KEPT:
+            self._looks = {}
+        self._looks[name] = before + 1
+        return before >= looks
 
     def put_whole(self, name: bytes, whole: Whole) -> None:
         self._put(name, whole, whole.stored_bytes)

@@ -232,7 +232,8 @@ class RunReader:
     # --- one run -----------------------------------------------------------------------------
 
     def _whole(self, run: Run, low: bytes, high: bytes) -> Whole | None:
-        """All entries of a small run, by kind; None: look block by block.
+        """All entries of a small run, by kind; None: look block by block, as for a run that has not
+        been looked at as often as it has blocks: it may be merged before it pays.
 
         Only of a run that is no part of a merge, because an input loses its blocks. One that was
         kept before it became an input has more than counts; the caller looks from `low` on."""
@@ -241,7 +242,7 @@ class RunReader:
             return None
         name = run.nonce + _BLOCKS.pack(run.blocks)
         known = cache.get_whole(name)
-        if known is None and not low and high == END:
+        if known is None and not low and high == END and cache.is_wanted(name, run.blocks):
             area, prefix = self.area, run_prefix(run.number)
             where = area.first_from(prefix, prefix)
             blocks, stored = [], 0
