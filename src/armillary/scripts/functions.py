@@ -6,6 +6,7 @@ because an index left no rows, starts nothing.
 
 from __future__ import annotations
 
+import marshal
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -111,7 +112,7 @@ class _Functions:
     def _opened(self) -> Child:
         child = self._stack.enter_context(self._runtime.function_pool.lease())
         texts = [(one.id, one.body["body"]) for one in self._scripts]
-        answer = self._asked(child, b"F", orjson.dumps(texts))
+        answer = self._asked(child, b"F", marshal.dumps(texts))
         if answer.kind == "B":
             name, text = orjson.loads(answer.text)
             raise compile_failure(name, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import signal
 import sys
@@ -25,7 +26,7 @@ FOREVER = "function (wanted) { while (wanted); return 7; }"
 @pytest.fixture
 def child() -> Iterator[Child]:
     made = Child(Bounds(seconds=600.0))
-    made.ask(b"F", orjson.dumps([("f", FOREVER)]), time.monotonic() + 60)
+    made.ask(b"F", marshal.dumps([("f", FOREVER)]), time.monotonic() + 60)
     yield made
     made.close()
 

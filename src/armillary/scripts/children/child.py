@@ -1,9 +1,9 @@
 """The process that runs JavaScript. Started by file, it imports nothing of ours and reads frames.
 
-    'H' hello     library, bounds             ──▶ 'P' ready
+    'H' hello     library, bounds (marshal)   ──▶ 'P' ready
     'S' start     settings, text, arguments   ──▶ 'P' what the script wants next, or 'D' its end
     'R' results   of its operations           ──▶ 'P' or 'D' …
-    'F' functions their texts                 ──▶ 'P' ready, or what is wrong
+    'F' functions their texts (marshal)       ──▶ 'P' ready, or what is wrong
     'C' calls     a block of rows             ──▶ 'P' results
     'X' end       of a run that did not come to 'D'
 
@@ -12,20 +12,27 @@ the largest memory so far before its text. 'T' says that time ran out, 'M' that 
 the text does not compile. After 'D' and 'X' the context goes, and another is made while nothing
 waits for it. The engine never calls Python, so a script reaches this process only by the texts it
 returns. What it may use is bounded here by the engine, and by the parent's clock.
+
+Every import is paid by whoever waits for a first call, and by everything else on the machine when
+one child after another has to be replaced. `json` and `typing` would take twice as long as all the
+rest, so the parent, which is the same Python, sends its own values as `marshal` has them.
 """
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import struct
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from _json import encode_basestring_ascii as quoted
 from time import monotonic, process_time
-from typing import Any
 
 import _quickjs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 HEAD = struct.Struct(">IB")
 USED = struct.Struct(">dI")
@@ -94,8 +101,10 @@ class Memory:
     def __init__(self) -> None:
         self._first_kb = self._peak_kb()
         self._file: int | None = None
-        with suppress(OSError):  # opened while files may be opened; Linux only
+        try:  # while files may be opened; Linux only
             self._file = os.open("/proc/self/statm", os.O_RDONLY)
+        except OSError:
+            return
 
     def rss_kb(self) -> int:
         if self._file is not None:
@@ -133,8 +142,10 @@ def give_up_rights(address_space_bytes: int) -> None:
             continue
         hard = resource.getrlimit(kind)[1]
         low = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        with suppress(OSError, ValueError):
+        try:
             resource.setrlimit(kind, (low, low))
+        except (OSError, ValueError):
+            continue
 
 
 class Machine:
@@ -192,12 +203,12 @@ class Machine:
     def load(self, data: bytes) -> tuple[str, str]:
         self._drive = self._made(self._context.eval(self._functions), self._errors)
         entries = []
-        for number, (name, text) in enumerate(json.loads(data)):
+        for number, (name, text) in enumerate(marshal.loads(data)):
             wrong = self._compile(ENTRY + str(number), text)
             if wrong is not None:
-                return "B", json.dumps([name, wrong])
-            entries.append({"name": name, "entry": ENTRY + str(number)})
-        return "P", self._text("load", json.dumps(entries))
+                return "B", f"[{quoted(name)},{quoted(wrong)}]"
+            entries.append(f'{{"name":{quoted(name)},"entry":"{ENTRY}{number}"}}')
+        return "P", self._text("load", f"[{','.join(entries)}]")
 
     def calls(self, data: bytes) -> tuple[str, str]:
         return "P", self._text("call", data.decode())
@@ -272,7 +283,7 @@ def serve(machine: Machine, memory: Memory, frames: Frames) -> None:
 def main() -> None:
     frames = Frames()
     _, data = frames.read()
-    hello = json.loads(data)
+    hello = marshal.loads(data)
     memory = Memory()
     give_up_rights(hello["address_space_bytes"])
     machine = Machine(hello["sources"], hello["bounds"])
@@ -281,6 +292,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with suppress(Ended, OSError, KeyboardInterrupt):
+    try:
         main()
-    os._exit(0)
+    finally:
+        os._exit(0)

@@ -11,6 +11,7 @@ the system does not let it have the old one back, it is replaced when the run ha
 from __future__ import annotations
 
 import importlib.util
+import marshal
 import os
 import select
 import socket
@@ -23,8 +24,6 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
-
-import orjson
 
 from armillary import limits
 from armillary.errors import Unavailable
@@ -115,7 +114,7 @@ class Child:
             },
         }
         try:
-            self.ask(b"H", orjson.dumps(hello), time.monotonic() + limits.SCRIPT_START_SECONDS)
+            self.ask(b"H", marshal.dumps(hello), time.monotonic() + limits.SCRIPT_START_SECONDS)
         except ChildGone:
             raise Unavailable("The process that runs scripts did not start.") from None
         self._is_fresh, self._is_slowed = True, False
