@@ -149,8 +149,10 @@ def page(
     """`then`: where the browser goes on at once; it keeps showing this until that has an answer."""
     onward = f'<meta http-equiv="refresh" content="0;url={escape(then)}">' if then else ""
     body = (
-        f"<!doctype html><html lang=en><meta charset=utf-8>{onward}<title>{escape(title)} · "
-        f"Armillary</title><style>{STYLE}</style><h1>{escape(title)}</h1>{text}</html>"
+        # Without an icon of its own a browser asks the NoSQL API for one, and is refused.
+        f"<!doctype html><html lang=en><meta charset=utf-8>{onward}<link rel=icon href='data:,'>"
+        f"<title>{escape(title)} · Armillary</title><style>{STYLE}</style>"
+        f"<h1>{escape(title)}</h1>{text}</html>"
     )
     own = {"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store"}
     return Response(status, own | (headers or {}), body.encode())
