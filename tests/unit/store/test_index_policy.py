@@ -93,6 +93,12 @@ def test_mode_none_indexes_nothing() -> None:
         }
 
 
+def test_what_is_indexed_is_indexed_automatically() -> None:
+    """The service gives `true` back for `false` (the Rust SDK's container_crud_simple)."""
+    for mode in ({}, {"indexingMode": "consistent"}, {"indexingMode": "lazy"}):
+        assert parse_policy({"automatic": False} | mode).to_json() == DEFAULT
+
+
 def test_lazy_is_consistent() -> None:
     assert parse_policy({"indexingMode": "lazy"}).to_json() == DEFAULT
 

@@ -118,13 +118,11 @@ def _parse_mode(given: dict[str, JSON]) -> tuple[Mode, bool]:
         raise BadInput(f"The indexing mode {text!r} is invalid; allowed are 'consistent', 'none'.")
     mode: Mode = "none" if text.lower() == "none" else "consistent"
     automatic = given.get("automatic")
-    if automatic is None:
-        automatic = mode == "consistent"
-    if not isinstance(automatic, bool):
+    if automatic is not None and not isinstance(automatic, bool):
         raise BadInput("'automatic' of the indexing policy must be true or false.")
     if mode == "none" and automatic:
         raise BadInput("The indexing mode 'none' needs 'automatic' to be false.")
-    return mode, automatic
+    return mode, mode == "consistent"  # the service gives `true` back for `false`
 
 
 def _refuse_paths_without_index(given: dict[str, JSON]) -> None:
