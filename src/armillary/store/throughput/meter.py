@@ -201,6 +201,8 @@ class Meter:
         self, state: ContainerState, owner: Range, operation: str = "read", *, note: bool = True
     ) -> Ticket:
         now_ms = self._now_ms()
+        if self._enforce == "off":
+            return now_ms, self._stopwatch(), _UNLIMITED
         known = self._allowances.get(owner.space)
         if known is not None:
             second, version, allowance, held = known
@@ -248,7 +250,7 @@ class Meter:
         space = owner.space
         if (
             known is None
-            or self._allowances.get(space) is not known
+            or (known is not _UNLIMITED and self._allowances.get(space) is not known)
             or now_ms - self._flushed_ms >= FLUSH_MS
         ):
             self.charge(state, owner, key, ru, "read", 200, ticket)

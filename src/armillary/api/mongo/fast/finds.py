@@ -157,12 +157,13 @@ class Finds:
         self._known: list[Find] = []
         self._faults = service.gateway.shared.cells
         self._is_on = service.gateway.settings.quick_reads
+        self._needs_login = service.settings.require_login
 
     def answer(self, data: bytes) -> bytes | None:
         """The reply to a message that is like one before. None: nothing has happened."""
         if not self._known or self._faults[FAULTS] or not is_message(data):
             return None
-        if self._client.may_write is None and self._service.settings.require_login:
+        if self._client.may_write is None and self._needs_login:
             return None
         for at, one in enumerate(self._known):
             reply = one.answer(self._client, data, self._replies)
