@@ -139,6 +139,8 @@ def test_updates(pair: Pair, found: list[Document], update: Document) -> None:
     for document in found:
         query = {"_id": document["_id"]}
         ours, theirs = pair.run({"update": "c", "updates": [{"q": query, "u": update}]})
+        if _code(ours) == 40 and "$rename" in update:
+            return  # both names of a rename are paths that it updates, which FerretDB overlooks
         if not settled(ours, theirs, (document, update)):
             return
         (one,), (other,) = map(batch, pair.run({"find": "c", "filter": query}))
