@@ -62,6 +62,8 @@ class Taken:
     given: int = 0
     """Rows given of the item `rid`; 0 when it is done with."""
     at_end: bool = True
+    timed_out: bool = False
+    """It stopped because of the time, not because the page is full."""
 
 
 def take_rows(
@@ -79,6 +81,7 @@ def take_rows(
         is_due = looks % ITEMS_BETWEEN_LOOKS == 0 or program.took_long
         if is_due and room.clock() > room.deadline:
             taken.at_end = False
+            taken.timed_out = True
             return taken
         number = 0
         old = given if found == rid else 0

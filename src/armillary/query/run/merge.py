@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from armillary.errors import BadInput
+from armillary.limits import QUERY_SNAPSHOT_SECONDS
 from armillary.query.access.aggregates import answer, shortcut
 from armillary.query.access.ordered import Fetched, fetch_ordered
 from armillary.query.access.values import fold_values
@@ -68,11 +69,13 @@ def merge_rows(
         piece, rid, given = waiting.popleft()
         if not rid and source.is_first(piece):
             metrics.ranges += 1
+        # A page may take longer than a snapshot may live: it goes on in another one.
         left = replace(
             room,
             items=room.items - len(page.rows),
             bytes=room.bytes - page.size_bytes,
             skip=room.skip - page.skipped,
+            deadline=min(room.deadline, room.clock() + QUERY_SNAPSHOT_SECONDS),
         )
 
         def work(view: View, rid: bytes = rid, given: int = given, left: Room = left) -> Taken:
@@ -93,6 +96,8 @@ def merge_rows(
         if not taken.at_end:
             waiting.appendleft((piece, taken.rid, taken.given))
         is_full = len(page.rows) >= room.items or room.clock() > room.deadline
+        if taken.timed_out and not is_full:
+            continue
         if waiting and room.one_range and not is_full:
             # A thousand keys of one physical partition are a thousand pieces and one page.
             is_full = not source.are_together(piece, waiting[0][0])

@@ -58,7 +58,9 @@ def scan_rows(
         if loop is None or not _take_batch(view, program, loop, batch, room, taken, metrics):
             take_rows(_feed(view, program, batch), program, room, taken, metrics)
         if taken.at_end and room.clock() > room.deadline:
+            taken.rid, taken.given = batch[-1][0][1:], 0  # also where none of it was visible
             taken.at_end = False
+            taken.timed_out = True
         if not taken.at_end:
             break
     return taken
