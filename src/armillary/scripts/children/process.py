@@ -33,6 +33,7 @@ HEAD: Final = struct.Struct(">IB")
 USED: Final = struct.Struct(">dI")
 ENDED: Final = ord("D")
 RECEIVE_BYTES: Final = 1 << 16
+NICENESS_MAX: Final = 19
 CPUCLOCK_SCHED: Final = 2  # of Linux: with a process's number, the clock of its CPU time
 KEPT_VARIABLES: Final = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 
@@ -195,7 +196,8 @@ class Child:
     def _slow_down(self) -> None:
         self._is_slowed = True
         with suppress(AttributeError, OSError):  # not on every system
-            os.setpriority(os.PRIO_PROCESS, self.pid, limits.SCRIPT_LONG_NICENESS)
+            niceness = os.getpriority(os.PRIO_PROCESS, 0) + limits.SCRIPT_LONG_NICENESS
+            os.setpriority(os.PRIO_PROCESS, self.pid, min(niceness, NICENESS_MAX))
 
     def recover(self) -> None:
         """After a run: give it the priority back that it had, where that is allowed."""
