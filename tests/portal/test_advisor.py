@@ -1,5 +1,5 @@
 """The advisor page in a real browser: what it judges is what the container holds, and what the
-command complains about is shown."""
+command refuses is shown."""
 
 from __future__ import annotations
 

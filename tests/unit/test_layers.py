@@ -47,11 +47,11 @@ def violations(root: Path) -> list[str]:
     return [
         f"{path.relative_to(root)}:{line}: {problem}"
         for path in sorted(root.rglob("*.py"))
-        for line, problem in _complaints(path, root)
+        for line, problem in _violations(path, root)
     ]
 
 
-def _complaints(path: Path, root: Path) -> Iterator[tuple[int, str]]:
+def _violations(path: Path, root: Path) -> Iterator[tuple[int, str]]:
     parts = path.relative_to(root).with_suffix("").parts
     here = parts[0]
     if here not in RANK:

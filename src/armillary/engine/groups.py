@@ -7,7 +7,7 @@ No group waits to be full: the first command of an idle queue runs at once, alon
 the commit itself is the pause in which its successors gather. So an idle engine has the latency of
 one wake-up and a busy one the throughput of large groups, with no timer to tune.
 
-`run` may `board` those that came while it worked, so that clients who were answered a moment ago
+`run` may ask who has `joined` while it worked, so that clients who were answered a moment ago
 are back before the commit begins, and one commit serves all of them instead of every other one. If
 the group before had several callers and not as many have come since, it waits for them a little: a
 quarter at most of what that group took, and at most 5 ms. One caller alone never waits; after
@@ -35,8 +35,8 @@ from armillary.engine.base import Command
 from armillary.errors import Unavailable
 from armillary.limits import GROUP_COMMANDS_MAX, QUEUE_COMMANDS_MAX
 
-PATIENCE = 0.25  # of the time that the group before took…
-PATIENCE_SECONDS_MAX = 0.005  # …and no more: it may have been a piece of a split
+COMMIT_DELAY = 0.25  # of the time that the group before took…
+COMMIT_DELAY_SECONDS_MAX = 0.005  # …and no more: it may have been a piece of a split
 IDLE_SECONDS = 0.1  # without a command, before work that can wait is done
 ONE_LINE = -1  # the name of the only line when spaces are mixed; no space has this number
 
@@ -75,8 +75,8 @@ class Groups:
         per_space: bool = False,
         group_max: int = GROUP_COMMANDS_MAX,
         queue_max: int = QUEUE_COMMANDS_MAX,
-        patience: float = PATIENCE,
-        patience_max_s: float = PATIENCE_SECONDS_MAX,
+        commit_delay: float = COMMIT_DELAY,
+        commit_delay_max_s: float = COMMIT_DELAY_SECONDS_MAX,
         name: str = "writer",
         idle: Callable[[], bool] | None = None,
         idle_after_s: float = IDLE_SECONDS,
@@ -88,8 +88,8 @@ class Groups:
         self._per_space = per_space
         self._group_max = group_max
         self._queue_max = queue_max
-        self._patience = patience
-        self._patience_max_s = patience_max_s
+        self._commit_delay = commit_delay
+        self._commit_delay_max_s = commit_delay_max_s
         self._idle = idle
         self._idle_after_s = idle_after_s
         self._rested = idle is None  # whether `idle` has nothing to do
@@ -101,12 +101,12 @@ class Groups:
         self._ready: deque[int] = deque()
         self._waiting = 0
         self._closing = False
-        # For `board`, which knows one thread only:
+        # For `joined`, which knows one thread only:
         self._running: list[Job] = []
         self._answered = 0  # callers of the group before
         self._came = 0  # since then
-        self._patience_s = 0.0  # until when to wait for the others
-        self._boarding = False
+        self._commit_delay_s = 0.0  # until when to wait for the others
+        self._joining = False
         self._threads = [
             threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True)
             for number in range(threads)
@@ -170,10 +170,10 @@ class Groups:
         jobs.append(job)
         self._waiting += 1
         self._came += 1
-        if self._boarding:
+        if self._joining:
             self._work.notify()
 
-    def board(self, may: Callable[[Job], bool]) -> list[Job]:
+    def joined(self, may: Callable[[Job], bool]) -> list[Job]:
         """Those at the head of the only line that may still join the group that is running, as many
         as fit. For `run` to call; it settles them with the others."""
         assert not self._per_space
@@ -190,13 +190,13 @@ class Groups:
         return taken
 
     def _wait_for_others(self, jobs: deque[Job]) -> None:
-        self._boarding = True
+        self._joining = True
         while not jobs and not self._closing and self._came < self._answered > 1:
-            left_s = self._patience_s - monotonic()
+            left_s = self._commit_delay_s - monotonic()
             if left_s <= 0:
                 break
             self._work.wait(left_s)
-        self._boarding = False
+        self._joining = False
 
     def close(self) -> None:
         """Run what is queued, then stop. Idempotent; from any thread but the writers' own."""
@@ -226,8 +226,8 @@ class Groups:
             settle(group, AssertionError("the engine did not settle this command"))
         self._ended_s = ended_s = monotonic()
         self._answered = len(group)
-        patience_s = (ended_s - began_s) * self._patience
-        self._patience_s = ended_s + min(patience_s, self._patience_max_s)
+        commit_delay_s = (ended_s - began_s) * self._commit_delay
+        self._commit_delay_s = ended_s + min(commit_delay_s, self._commit_delay_max_s)
         self._finish(line)
 
     def _run_idle(self) -> None:

@@ -64,7 +64,7 @@ def test_while_one_group_runs_the_next_gathers_in_order_of_submit() -> None:
     groups.close()
 
 
-class Boarding(Recorder):
+class Joining(Recorder):
     """Commands that come while it runs join the group, except data of "no"."""
 
     groups_of: Groups
@@ -73,20 +73,20 @@ class Boarding(Recorder):
         self.groups.append(jobs)
         self.entered.set()
         assert self.gate.wait(60)
-        while joined := self.groups_of.board(lambda job: job.command.data != "no"):
+        while joined := self.groups_of.joined(lambda job: job.command.data != "no"):
             jobs += joined
         for job in jobs:
             job.future.set_result(len(self.groups))
 
 
-def boarding(**options: Any) -> tuple[Boarding, Groups]:
-    recorder = Boarding()
+def joining(**options: Any) -> tuple[Joining, Groups]:
+    recorder = Joining()
     recorder.groups_of = Groups(recorder.run, **options)
     return recorder, recorder.groups_of
 
 
 def test_who_comes_while_a_group_runs_boards_it_until_it_is_full() -> None:
-    recorder, groups = boarding(group_max=8, patience=0.0)
+    recorder, groups = joining(group_max=8, commit_delay=0.0)
     futures = [recorder.hold(groups)]
     futures += [groups.submit(0, Command("n", number)) for number in range(10)]
     recorder.gate.set()
@@ -97,7 +97,7 @@ def test_who_comes_while_a_group_runs_boards_it_until_it_is_full() -> None:
 
 
 def test_no_command_joins_past_one_that_may_not() -> None:
-    recorder, groups = boarding(patience=0.0)
+    recorder, groups = joining(commit_delay=0.0)
     futures = [recorder.hold(groups)]
     futures += [groups.submit(0, Command("n", text)) for text in ("a", "no", "b")]
     recorder.gate.set()
@@ -109,8 +109,8 @@ def test_no_command_joins_past_one_that_may_not() -> None:
     groups.close()
 
 
-def test_one_who_cancelled_in_time_does_not_board() -> None:
-    recorder, groups = boarding(patience=0.0)
+def test_one_who_cancelled_in_time_does_not_join() -> None:
+    recorder, groups = joining(commit_delay=0.0)
     first = recorder.hold(groups)
     second, third = groups.submit(0, COMMAND), groups.submit(0, COMMAND)
     assert second.cancel()
@@ -122,12 +122,12 @@ def test_one_who_cancelled_in_time_does_not_board() -> None:
 
 def test_a_group_waits_for_callers_that_were_answered_a_moment_ago() -> None:
     """Two callers, each back as soon as it is answered, share every commit."""
-    recorder, groups = boarding(patience=1e9, patience_max_s=1e9)
+    recorder, groups = joining(commit_delay=1e9, commit_delay_max_s=1e9)
     futures = [recorder.hold(groups), groups.submit(0, COMMAND)]
     recorder.gate.set()
     wait(futures, 60)
     first = groups.submit(0, COMMAND)
-    until(lambda: groups._boarding)
+    until(lambda: groups._joining)
     second = groups.submit(0, COMMAND)
     wait([first, second], 60)
     assert [len(group) for group in recorder.groups] == [2, 2]
@@ -135,7 +135,7 @@ def test_a_group_waits_for_callers_that_were_answered_a_moment_ago() -> None:
 
 
 def test_one_caller_alone_never_waits_for_others() -> None:
-    recorder, groups = boarding(patience=1e9, patience_max_s=1e9)
+    recorder, groups = joining(commit_delay=1e9, commit_delay_max_s=1e9)
     for _ in range(3):
         groups.submit(0, COMMAND).result(60)
     assert [len(group) for group in recorder.groups] == [1, 1, 1]
@@ -202,12 +202,12 @@ def test_work_that_can_wait_is_done_after_commands_of_their_own_callers() -> Non
 
 
 def test_closing_ends_the_wait_for_others() -> None:
-    recorder, groups = boarding(patience=1e9, patience_max_s=1e9)
+    recorder, groups = joining(commit_delay=1e9, commit_delay_max_s=1e9)
     futures = [recorder.hold(groups), groups.submit(0, COMMAND)]
     recorder.gate.set()
     wait(futures, 60)
     last = groups.submit(0, COMMAND)
-    until(lambda: groups._boarding)
+    until(lambda: groups._joining)
     groups.close()
     assert last.result(60) == 2
 

@@ -1,4 +1,4 @@
-"""`advise` as the portal runs it: what it says arrives, and what it complains about too."""
+"""`advise` as the portal runs it: what it says arrives, and what it refuses too."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_answer_and_the_report_arrive(tmp_path: Path) -> None:
     ("code", "says"),
     [(BAD, "no such path /x"), ("raise SystemExit(3)", "without a word"), ("print(5, 6)", "JSON")],
 )
-def test_a_complaint_is_told_in_its_own_words(tmp_path: Path, code: str, says: str) -> None:
+def test_a_refusal_is_shown_in_its_own_words(tmp_path: Path, code: str, says: str) -> None:
     with pytest.raises(NoAdvice, match=says):
         run(code, tmp_path / "x.jsonl")
 

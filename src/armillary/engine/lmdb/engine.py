@@ -376,7 +376,7 @@ class LmdbEngine(LmdbStore):
                 group = []
             self._run_own(own_work, job)
         if group:
-            self._commit.run(group, self._board)
+            self._commit.run(group, self._joined)
 
     def _merge_when_idle(self) -> bool:
         """A piece of merging runs. Whether there is more; not while an old snapshot (a backup)
@@ -392,10 +392,10 @@ class LmdbEngine(LmdbStore):
             due.discard(space)  # its next commit goes on with it, and says what is wrong
         return bool(due)
 
-    def _board(self) -> list[Job]:
+    def _joined(self) -> list[Job]:
         """Of the next group, those that need nothing but the transaction."""
         places = self._spaces.places
-        return self._groups.board(
+        return self._groups.joined(
             lambda job: job.command.name not in OWN_WORK and job.space in places
         )
 
