@@ -102,6 +102,13 @@ def test_a_miss_in_a_range_without_writes_adds_nothing_to_a_session(api: Api) ->
     assert tokens == {None, written}
 
 
+def test_a_miss_in_the_only_range_has_its_token(api: Api) -> None:
+    """The Rust SDK's response_metadata_on_missing_read."""
+    missed = api.ask("GET", "/dbs/d/colls/c/docs/none", headers=pk("a"))
+    assert (missed.status, missed.headers["lsn"]) == (404, "0")
+    assert missed.headers["x-ms-session-token"] == "0:-1#0"
+
+
 def test_a_hierarchical_key_with_a_missing_level_as_the_python_sdk_sends_it(api: Api) -> None:
     body = {
         "id": "h",
