@@ -42,6 +42,8 @@ LONG_FILES = (
     "crash/test_server_kills.py",
     "crash/test_scripts_bank.py",
     "unit/scripts/test_hostile.py",
+    "unit/api/gremlin/test_bounds.py",
+    "storm/test_attack.py",
     "conformance/nosql/test_js.py",
     "portal/test_partitions_page.py",
     "portal/test_query.py",

@@ -213,8 +213,8 @@ class GremlinSettings:
     strict: bool = True
     """Refuse what the service refuses: GraphSON 3, GraphBinary, steps that it lacks. Without it
     they are served as far as they are built."""
-    memory: int = 512 * limits.MB
-    """Bytes that one traversal may keep for sorting, grouping and collecting."""
+    memory: int = 128 * limits.MB
+    """Bytes that one traversal may keep for sorting, grouping, collecting and going round."""
     seconds: int = limits.GREMLIN_SECONDS_MAX
     """How long one traversal may take."""
 

@@ -108,6 +108,9 @@ QUERY_ELEMENTS_MAX = 1_000_000  # of arrays that FROM and JOIN go through for on
 QUERY_STEPS_FREE = 200  # for each item and one more: ordinary joins and functions cost no more
 QUERY_SECONDS_MAX = 20.0  # of one request: past it the query ends with an error
 QUERY_BYTES_MAX = 64 * MB  # kept by one query: arrays, groups, sorted rows
+CONDITION_STEPS_MAX = 100_000  # of the conditions of patches in one request: they run beside writes
+CONDITION_SECONDS_MAX = 1.0  # the same
+CONDITION_BYTES_MAX = 8 * MB  # the same
 QUERY_PAGE_SECONDS = 5.0  # after which a page ends with what it has
 QUERY_SNAPSHOT_SECONDS = 1.0  # of one read transaction; a page may need several
 
@@ -207,6 +210,7 @@ MOVE_BEAT_MS = 1_000  # how often a runner says that it is alive
 FORMER_RANGES_REMEMBERED = 256  # whose consumption goes on in the statistics of their descendants
 MOVES_REMEMBERED = 30  # splits and merges that are over, in the record of a container
 FORMER_RANGE_SECONDS_MAX = 3_600  # a range that was split or merged may be asked for so long
+MOVE_NO_ROOM_MS = 600_000  # until a split for which the disk had no room is tried again
 MOVE_SILENT_MS = 5_000  # a move whose runner was silent for this long may be taken over
 REKEY_PAGE_ITEMS = 100  # items brought to another key between two notes of how far it is
 REKEY_LEFT_MAX = 1_000  # items that find no place under the new key; with more, the key is wrong

@@ -17,9 +17,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.histories import linear, sessions
+from tests.support.histories import linear, porcupine, sessions
 from tests.support.histories.record import save
 from tests.support.histories.run import Run
+from tests.support.results import commit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
 
@@ -28,7 +29,7 @@ SOAK_OPERATIONS = int(os.environ.get("ARMILLARY_HISTORY_OPERATIONS", "100000"))
 KILL_EVERY = 2_500
 
 
-def judge(folder: Path, operations: int, kills: int) -> list[str]:
+def judge(folder: Path, operations: int, kills: int, *, asks_porcupine: bool = False) -> list[str]:
     seed = int(os.environ.get("ARMILLARY_CRASH_SEED") or time.time_ns() % 2**31)
     print(f"\nARMILLARY_CRASH_SEED={seed}")
     run = Run(folder, seed, operations=operations, kills=kills)
@@ -42,7 +43,11 @@ def judge(folder: Path, operations: int, kills: int) -> list[str]:
     linearizable, guaranteed = linear.check(history), sessions.check(history)
     counted = ", ".join(f"{count} {what}" for what, count in sorted(run.counts.items()))
     lines = [f"seed {seed}: {counted}", str(linearizable), str(guaranteed)]
+    opinion = porcupine.judged(history, folder.parent) if asks_porcupine else None
+    if asks_porcupine:
+        lines.append(str(opinion or "Porcupine: no Go here, or no module"))
     print("\n".join(lines))
+    assert opinion is None or not opinion.illegal, opinion
     assert not linearizable.violations, "\n".join(map(str, linearizable.violations[:3]))
     assert not guaranteed.violations, guaranteed.violations[:5]
     assert linearizable.operations >= operations
@@ -59,11 +64,13 @@ def test_a_short_history_is_linearizable(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(2 * 3600)
 def test_a_hundred_thousand_operations_are_linearizable(tmp_path: Path) -> None:
-    lines = judge(tmp_path / "data", SOAK_OPERATIONS, SOAK_OPERATIONS // KILL_EVERY)
+    kills = SOAK_OPERATIONS // KILL_EVERY
+    lines = judge(tmp_path / "data", SOAK_OPERATIONS, kills, asks_porcupine=True)
     path = RESULTS / f"histories-{time.strftime('%Y-%m-%d')}.txt"
     head = (
-        f"make soak: tests/crash/test_histories.py, {time.strftime('%Y-%m-%d')}, two workers, "
-        f"{os.cpu_count()} cores, Python {platform.python_version()}"
+        f"pytest -m soak tests/crash/test_histories.py, {time.strftime('%Y-%m-%d %H:%M')}, "
+        f"commit {commit()}, two workers, {os.cpu_count()} cores, "
+        f"load {os.getloadavg()[0]:.1f} after, Python {platform.python_version()}"
     )
     with path.open("a", encoding="utf-8") as file:
         file.write("\n".join([head, *lines]) + "\n\n")

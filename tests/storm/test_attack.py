@@ -4,7 +4,7 @@ keep memory, stop other clients, or keep the server from ending.
 
 Some thousands in `make test`; a million in `make soak`, with a victim that is timed beside hostile
 and beside valid requests of the same rate, written to bench/results/attack-<date>.txt.
-`ARMILLARY_FUZZ_SEED` repeats a run, `ARMILLARY_FUZZ_SHARE` shortens it.
+`ARMILLARY_FUZZ_SEED` repeats a run, `ARMILLARY_FUZZ_SHARE` and `ARMILLARY_FUZZ_SECONDS` shorten it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.attack.run import Outcome, Siege
+from tests.support.results import commit
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="reads /proc, sends SIGTERM")
 
@@ -26,7 +27,8 @@ REQUESTS = int(1_000_000 * SHARE)
 WARM = 0.3  # of a run: caches fill up to their bounds
 GROWTH_MB_MAX = 50.0
 END_SECONDS_MAX = 5.0
-VICTIM_REQUESTS = int(40_000 * SHARE)
+SECONDS = float(os.environ.get("ARMILLARY_FUZZ_SECONDS", "7200"))
+VICTIM_REQUESTS = int(10_000 * min(1.0, 4 * SHARE))
 VICTIM_RATE = 250.0
 """Hostile and valid requests a second that the victim is timed beside."""
 
@@ -64,14 +66,14 @@ def test_thousands_of_hostile_requests_find_no_defect(tmp_path: Path) -> None:
 def test_a_million_hostile_requests(tmp_path: Path) -> None:
     chosen = seed()
     lines = [
-        f"make soak: tests/storm/test_attack.py, {time.strftime('%Y-%m-%d')}, seed {chosen}, "
-        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before, "
-        f"Python {platform.python_version()}"
+        f"pytest -m soak tests/storm/test_attack.py, {time.strftime('%Y-%m-%d %H:%M')}, "
+        f"commit {commit()}, seed {chosen}, {os.cpu_count()} cores, "
+        f"load {os.getloadavg()[0]:.1f} before, Python {platform.python_version()}"
     ]
     siege = Siege(tmp_path / "data")
     try:
         samples: list[tuple[float, float]] = []
-        outcome = siege.attack(REQUESTS, chosen, samples=samples)
+        outcome = siege.attack(REQUESTS, chosen, samples=samples, seconds=SECONDS)
         lines += outcome.lines()
         warm = [mb for at, mb in samples if at > outcome.seconds * WARM]
         lines.append(f"memory {warm[0]:.0f} MB after {WARM:.0%}, at most {max(warm):.0f} MB")
@@ -91,6 +93,7 @@ def test_a_million_hostile_requests(tmp_path: Path) -> None:
         lines.append(f"p99 beside hostile / beside valid: {ratio:.2f} (goal 3)")
         code, seconds = siege.end_amid(chosen + 2)
         lines.append(f"SIGTERM amid the attack: exit code {code} after {seconds:.1f} s")
+        lines.append(f"load {os.getloadavg()[0]:.1f} after")
     finally:
         siege.close()
         print("\n".join(lines))

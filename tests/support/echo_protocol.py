@@ -1,17 +1,19 @@
 """A small stream protocol: each line that comes goes back. `slow` is answered in a thread, `quit`
-ends the connection, `bug` is one."""
+ends the connection, `bug` is one; `wait` is answered when any client has said `go`."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
-from armillary.api.core.streams import Answer, Event, Hangup, Peer, Quick, Send, Work
+from armillary.api.core.streams import Answer, Event, Hangup, Later, Peer, Quick, Send, Work
 
 
 class EchoSession:
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, gone_on: threading.Event) -> None:
         self._peer = peer
+        self._gone_on = gone_on
         self._rest = b""
 
     @property
@@ -34,7 +36,16 @@ class EchoSession:
             for _ in range(200):
                 send(b"x" * 65_536)
 
+        def wait(send: Send) -> None:
+            if not self._gone_on.is_set():
+                raise Later(0.005)
+            send(b"went on\n")
+
         match line.split(b" ")[0]:
+            case b"wait":
+                return Work(wait)
+            case b"go":
+                self._gone_on.set()
             case b"slow":
                 return Work(slowly, len(line))
             case b"large":
@@ -56,8 +67,11 @@ class EchoSession:
 
 
 class EchoStreams:
+    def __init__(self) -> None:
+        self._gone_on = threading.Event()
+
     def open(self, peer: Peer) -> EchoSession:
-        return EchoSession(peer)
+        return EchoSession(peer, self._gone_on)
 
     def close(self) -> None: ...
 

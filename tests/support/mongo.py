@@ -24,6 +24,7 @@ from armillary.engine.base import Engine
 from armillary.engine.memory import MemoryEngine
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.commands import HANDLERS
+from armillary.testing.streams import run_to_end
 
 PEER = Peer(False, None, "127.0.0.1:10255")
 
@@ -56,7 +57,7 @@ def run_event(event: Event, send: Any) -> bool:
         send(event.data)
     elif isinstance(event, Work):
         with suppress(ClientGone):
-            event.run(send)
+            run_to_end(event, send)
     elif isinstance(event, Hangup):
         send(event.data)
         return False

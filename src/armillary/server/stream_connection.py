@@ -25,6 +25,7 @@ from armillary.api.core.streams import (
     ClientGone,
     Event,
     Hangup,
+    Later,
     Peer,
     Quick,
     Session,
@@ -208,6 +209,10 @@ class StreamConnection(asyncio.Protocol):
             work.run(self._send)
         except ClientGone:
             pass
+        except Later as later:
+            with suppress(RuntimeError):
+                self._pool.loop.call_soon_threadsafe(self._put_off, work, later.seconds)
+            return
         except Exception:
             log.exception("a bug: a request of %s", type(self._session).__name__)
             failed = True
@@ -221,6 +226,15 @@ class StreamConnection(asyncio.Protocol):
         if failed:
             self._hang_up()
         self._pump()
+
+    def _put_off(self, work: Work, seconds: float) -> None:
+        """It is still what this client waits for, and nothing else of it runs meanwhile."""
+        self._pool.end_wait(work.size)
+        self._pool.loop.call_later(seconds, self._go_on, work)
+
+    def _go_on(self, work: Work) -> None:
+        if self._transport is not None:
+            self._begin(work)
 
     def _told(self, event: Begun, future: Any) -> None:
         """In the thread that knows it first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -14,8 +15,10 @@ from armillary.api.core.streams import (
     Begun,
     ClientGone,
     Hangup,
+    Later,
     Peer,
     Quick,
+    Send,
     StreamService,
     Work,
 )
@@ -65,6 +68,17 @@ def _settled(event: Quick | Begun) -> Answer | Work:
     return event.otherwise if data is None else Answer(data)
 
 
+def run_to_end(work: Work, send: Send) -> None:
+    """Also when it asks to be called again."""
+    while True:
+        try:
+            work.run(send)
+        except Later as later:
+            time.sleep(later.seconds)
+        else:
+            return
+
+
 async def _client(
     streams: StreamService,
     pool: ThreadPoolExecutor,
@@ -84,7 +98,7 @@ async def _client(
 
     def run(work: Work) -> None:
         with suppress(ClientGone):
-            work.run(send)
+            run_to_end(work, send)
 
     async def work() -> None:
         while True:

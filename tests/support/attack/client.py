@@ -6,16 +6,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
 from tests.support.attack import gremlin, mongo, nosql, table
 from tests.support.attack.http import ask_many, send_frames
-from tests.support.attack.tally import Pace, Tally
+from tests.support.attack.tally import Again, Pace, Tally
 
 RENEW_SECONDS = 20.0
-CONNECTIONS = 4
+CONNECTIONS = 6
 
 Attack = Callable[[dict[str, Any], Pace, Tally, Random], Coroutine[Any, Any, None]]
 
@@ -25,6 +26,7 @@ async def _nosql(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random
     await asyncio.to_thread(world.renew)
     kind = nosql.Valid if asked["valid"] else nosql.Damaged
     made = kind(world, random)
+    again = made.make if asked["valid"] else Again(random, made.make)
 
     async def renewing() -> None:
         while True:
@@ -32,9 +34,7 @@ async def _nosql(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random
             await asyncio.to_thread(world.renew)
 
     keeper = asyncio.create_task(renewing())
-    asking = (
-        ask_many(asked["port"], pace, tally, made.make, world.keep) for _ in range(CONNECTIONS)
-    )
+    asking = (ask_many(asked["port"], pace, tally, again, world.keep) for _ in range(CONNECTIONS))
     await asyncio.gather(*asking)
     keeper.cancel()
 
@@ -49,9 +49,8 @@ async def _scripts(asked: dict[str, Any], pace: Pace, tally: Tally, random: Rand
 async def _table(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
     kind = table.Valid if asked["valid"] else table.Damaged
     made = kind(asked["port"], random)
-    await asyncio.gather(
-        *(ask_many(asked["port"], pace, tally, made.make) for _ in range(CONNECTIONS))
-    )
+    again = made.make if asked["valid"] else Again(random, made.make)
+    await asyncio.gather(*(ask_many(asked["port"], pace, tally, again) for _ in range(CONNECTIONS)))
 
 
 async def _frames(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
@@ -91,9 +90,9 @@ ATTACKS: dict[str, Attack] = {
 def main() -> None:
     asked = {"valid": False, "rate": None, "seed": 1} | json.loads(sys.argv[1])
     tally = Tally()
-    pace = Pace(asked["rate"], asked["count"])
+    pace = Pace(asked["rate"], asked["count"], asked["seconds"])
     asyncio.run(ATTACKS[asked["protocol"]](asked, pace, tally, Random(asked["seed"])))
-    print(json.dumps(tally.as_json()))
+    print(json.dumps(tally.as_json() | {"cpu_s": time.process_time()}))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests.support.attack.tally import Pace, Tally
 from tests.support.fuzz_frames import pieces, stream
 
 ANSWER_SECONDS = 90.0
-DEPTH = 4
+DEPTH = 8
 """Requests sent at once."""
 STATUS = re.compile(rb"^HTTP/1\.1 (\d{3}) ", re.MULTILINE)
 GONE = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
@@ -45,30 +45,37 @@ async def ask_many(
     make: Callable[[], bytes],
     heard: Callable[[Heard], None] = lambda one: None,
 ) -> None:
-    """Until the pace says that all were sent."""
-    while count := await pace.take(DEPTH):
-        sent = [make() for _ in range(count)]
+    """Until the pace says that all were sent. A connection that the server closes is opened again
+    for the requests that it did not come to: what is counted was answered, or was the one at which
+    the connection ended."""
+    waiting: list[bytes] = []
+    while waiting := waiting or [make() for _ in range(await pace.take(DEPTH))]:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
         except OSError:
             await asyncio.sleep(0.05)
             continue
+        is_closing = False
         try:
-            while sent:
-                writer.write(b"".join(sent))
-                tally.sent += len(sent)
-                for one in sent:
-                    head = one.startswith(b"HEAD ")
+            while waiting:
+                writer.write(b"".join(waiting))
+                while waiting:
+                    head = waiting[0].startswith(b"HEAD ")
                     async with asyncio.timeout(ANSWER_SECONDS):
                         answer = await read_answer(reader, head=head)
+                    one = waiting.pop(0)
+                    tally.sent += 1
                     tally.note(str(answer.status), one, defect=answer.status == 500)
                     heard(answer)
-                count = await pace.take(DEPTH)
-                sent = [make() for _ in range(count)]
+                    is_closing = answer.headers.get("connection", "").lower() == "close"
+                waiting = [make() for _ in range(await pace.take(DEPTH))]
         except TimeoutError:
-            tally.note_silent(one)
+            tally.sent += 1
+            tally.note_silent(waiting.pop(0))
         except GONE:
-            tally.note("closed")
+            if not is_closing:
+                tally.sent += 1
+                tally.note("closed", waiting.pop(0))
         finally:
             writer.close()
 

@@ -65,10 +65,22 @@ COMMANDS: Final[tuple[dict[str, Any], ...]] = (
 VALID: Final = (COMMANDS[0], COMMANDS[1], COMMANDS[5], COMMANDS[10], COMMANDS[12])
 
 
+PING_ID: Final = 2**31 - 1
+
+
+def message(command: dict[str, Any], number: int) -> bytes:
+    body = b"\0\0\0\0\0" + BSON.encode(command)
+    return HEADER.pack(HEADER.size + len(body), number, 0, OP_MSG) + body
+
+
+PING: Final = message({"ping": 1, "$db": "admin"}, PING_ID)
+"""Behind a damaged frame, so that one that is not answered need not be waited for."""
+
+
 class Commands:
     def __init__(self, random: Random, *, valid: bool = False) -> None:
         self._random = random
-        self._valid = valid
+        self.valid = valid
         self._number = 0
 
     def login(self) -> bytes:
@@ -81,10 +93,11 @@ class Commands:
         change = {"q": {"_id": 1}, "u": ITEM, "upsert": True}
         return self.message({"update": "c", "updates": [change], "$db": "d_mongo"})
 
-    def make(self) -> bytes:
+    def make(self) -> tuple[bytes, bool]:
+        """A frame, and whether it is whole."""
         random = self._random
-        if self._valid:
-            return self.message(random.choice(VALID) | {"$db": "d_mongo"})
+        if self.valid:
+            return self.message(random.choice(VALID) | {"$db": "d_mongo"}), True
         command: Any = random.choice(COMMANDS) | {"$db": "d_mongo"}
         for _ in range(random.choice((0, 1, 1, 1, 2, 3))):
             command = self._changed(command)
@@ -93,13 +106,12 @@ class Commands:
         except (BSONError, OverflowError, UnicodeError, TypeError, ValueError):
             data = self.message({"ping": 1, "$db": "d"})
         if random.random() < 0.15:
-            data = self._cut(data)
-        return data
+            return self._cut(data), False
+        return data, True
 
     def message(self, command: dict[str, Any]) -> bytes:
         self._number += 1
-        body = b"\0\0\0\0\0" + BSON.encode(command)
-        return HEADER.pack(HEADER.size + len(body), self._number, 0, OP_MSG) + body
+        return message(command, self._number)
 
     def _changed(self, whole: Any) -> Any:
         """A value put somewhere, also of kinds that JSON has not; names of commands stay first."""
@@ -139,33 +151,55 @@ async def run(port: int, pace: Pace, tally: Tally, commands: Commands, random: R
             await asyncio.sleep(0.05)
             continue
         try:
-            if commands._valid or random.random() < 0.9:  # the others never log in
-                writer.write(commands.login())
-                await _reply(reader)
-                writer.write(commands.seed())
-                await _reply(reader)
+            if commands.valid or random.random() < 0.9:  # the others never log in
+                writer.write(commands.login() + commands.seed())
+                await _answers(reader, 2)
             for _ in range(PER_CONNECTION):
-                sent = commands.make()
-                writer.write(sent)
+                sent, is_whole = commands.make()
+                writer.write(sent if is_whole else sent + PING)
+                if _length(sent) != len(sent):
+                    writer.write_eof()  # both would wait for the rest
                 tally.sent += 1
-                code = await _reply(reader)
+                code = await (_answers(reader) if is_whole else _answers_until_ping(reader))
                 tally.note(f"code {code}", sent, defect=code == INTERNAL_ERROR)
                 if not await pace.take():
                     return
+                if _length(sent) != len(sent):
+                    break
         except TimeoutError:
-            tally.note("no answer")  # damaged lengths make us both wait
+            tally.note_silent(sent)
         except GONE:
             tally.note("closed")
         finally:
             writer.close()
 
 
-async def _reply(reader: asyncio.StreamReader) -> int:
-    async with asyncio.timeout(3.0):
-        head = await reader.readexactly(HEADER.size)
-    length, _, _, opcode = HEADER.unpack(head)
+def _length(frame: bytes) -> int:
+    return int.from_bytes(frame[:4], "little", signed=True)
+
+
+async def _answers(reader: asyncio.StreamReader, count: int = 1) -> int:
+    """The code of the last."""
     async with asyncio.timeout(ANSWER_SECONDS):
-        body = await reader.readexactly(length - HEADER.size)
-    if opcode != OP_MSG:
-        return 0
-    return int(BSON(body[5:]).decode().get("code", 0))
+        for _ in range(count):
+            _, code = await _reply(reader)
+    return code
+
+
+async def _answers_until_ping(reader: asyncio.StreamReader) -> int:
+    """The code of what was answered before the ping, if anything was."""
+    code = 0
+    async with asyncio.timeout(ANSWER_SECONDS):
+        while True:
+            to, found = await _reply(reader)
+            if to == PING_ID:
+                return code
+            code = code or found
+
+
+async def _reply(reader: asyncio.StreamReader) -> tuple[int, int]:
+    """What it answers, and its code."""
+    length, _, to, opcode = HEADER.unpack(await reader.readexactly(HEADER.size))
+    body = await reader.readexactly(length - HEADER.size)
+    code = BSON(body[5:]).decode().get("code", 0) if opcode == OP_MSG else 0
+    return to, int(code)

@@ -51,6 +51,8 @@ RANGES_MAX = 6
 CONNECTION_OPERATIONS = 150
 LOST = (OSError, http.client.HTTPException)
 UNKNOWN = (408, 410, 429, 449, 503)
+UNKNOWN_PAUSE_SECONDS = 0.05
+"""So that a kill leaves a few operations of a key open, and not dozens."""
 KIND_SHARES = ((READ, 45), (WRITE, 20), (SWAP, 15), (CREATE, 10), (DELETE, 10))
 KINDS = [kind for kind, share in KIND_SHARES for _ in range(share)]
 ETAG, ITEM_LSN = "etag", "x-ms-item-lsn"
@@ -134,6 +136,8 @@ class Run:
                 client = SignedClient(self._port)
                 continue
             self._answered(call, kind, reply)
+            if reply.status in UNKNOWN:
+                time.sleep(UNKNOWN_PAUSE_SECONDS)
             if kind != DELETE and reply.status in (200, 201):
                 etags[key] = (reply.json()["v"], reply.headers[ETAG])
             asked += 1

@@ -114,6 +114,21 @@ def test_lines_go_back_in_order_whatever_answers_them(start: Start) -> None:
         assert say(b"one\nslow a b\nquick\ntwo\n", 6) == b"one\nslow\na\nb\nquick\ntwo\n"
 
 
+def test_who_waits_for_something_holds_no_thread(start: Start) -> None:
+    """Clients of change streams wait for minutes, and there may be more of them than threads."""
+    running = start(threads=1)
+    waiting = [running.connect() for _ in range(5)]
+    for one in waiting:
+        one.sendall(b"wait\n")
+    with talking(running.connect()) as say:
+        assert say(b"slow x\n", 2) == b"slow\nx\n"
+        waiting.pop().close()
+        assert say(b"slow y\ngo\n", 3) == b"slow\ny\ngo\n"
+    for one in waiting:
+        with talking(one) as say:
+            assert say(b"then\n", 2) == b"went on\nthen\n"
+
+
 def test_a_protocol_is_loaded_by_its_first_client(start: Start) -> None:
     running = start()
     assert running.loaded == []

@@ -43,7 +43,7 @@ def query(call: ControlCall) -> Response:
         partition_key=coerce(body["partition_key"]) if "partition_key" in body else None,
         continuation=token,
         max_items=size,
-        budget=query_budget(),
+        budget=call.request.budget or query_budget(),
     )
     metrics = page.metrics
     index: JSON = {

@@ -64,6 +64,11 @@ class Controls(Service):
             log.exception("a bug: %s %s", request.method, request.target)
             return mistake()
 
+    def lane(self, request: Request) -> str | None:
+        """Queries of the portal, by their container."""
+        path = request.target.partition("?")[0].rstrip("/")
+        return path if request.method == "POST" and path.endswith("/query") else None
+
     def run_later(self, move: Move) -> None:
         """Should this process die, the housekeeper of another goes on with it."""
         self._moves.submit(self._run, move)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
+from armillary.budget import Budget
 from armillary.clock import new_random
 from armillary.errors import BadInput, NotSupported
 from armillary.limits import ITEM_DEPTH_MAX
@@ -18,7 +19,6 @@ from armillary.query.expr.nested import make_rows
 from armillary.query.expr.output import output
 from armillary.query.expr.queries import BoundQuery
 from armillary.query.functions import Context
-from armillary.query.run.bounds import query_budget
 from armillary.query.sql import ast
 from armillary.query.sql.binder import bind
 from armillary.query.sql.parser import parse, parse_condition
@@ -55,7 +55,9 @@ def parse_query_body(body: JSON) -> QueryText:
     return QueryText(body["query"], parameters)
 
 
-def run_query(body: JSON, documents: Iterable[dict[str, JSON]], now_ms: int) -> list[JSON]:
+def run_query(
+    body: JSON, documents: Iterable[dict[str, JSON]], now_ms: int, budget: Budget
+) -> list[JSON]:
     """The results over rows in the order given. `now_ms` is what the functions of time tell."""
     text, parameters = parse_query_body(body)
     bound = bind(parse(text))
@@ -65,26 +67,26 @@ def run_query(body: JSON, documents: Iterable[dict[str, JSON]], now_ms: int) -> 
     found = list(documents)
     if query.order_by is not None:
         for item in reversed(query.order_by.items):
-            value = _of_document(item.expr, bound, parameters, now_ms)
+            value = _of_document(item.expr, bound, _scope(parameters, now_ms, budget))
             found = sorted(
                 found,
                 key=lambda one, value=value: order_key(value(one)),  # type: ignore[misc]
                 reverse=item.descending,
             )
-    scope = _scope(parameters, now_ms)
+    scope = _scope(parameters, now_ms, budget)
     slot = scope.frame.slot()
     rows = make_rows(bound, scope, slot)
     results: list[JSON] = []
     for document in found:
         scope.frame.begin_item()
-        scope.frame.budget.spend()
+        budget.spend()
         row = scope.frame.row()
         row[slot] = document
         results.extend(output(value) for value in rows(row))
     return _cut(query, results, parameters)
 
 
-def condition_of(text: JSON, now_ms: int) -> Predicate:
+def condition_of(text: JSON, now_ms: int, budget: Budget) -> Predicate:
     """The condition of a patch: `from c where c.n = 1`. Only true is true."""
     if not isinstance(text, str):
         raise BadInput("The condition of a patch must be a string.")
@@ -92,18 +94,23 @@ def condition_of(text: JSON, now_ms: int) -> Predicate:
     bound = bind(query)
     if query.where is None:
         return lambda item: True
-    holds = _of_document(query.where, bound, {}, now_ms)
-    return lambda item: holds(item) is True
+    holds = _of_document(query.where, bound, _scope({}, now_ms, budget))
+
+    def is_met(item: dict[str, JSON]) -> bool:
+        budget.check()
+        return holds(item) is True
+
+    return is_met
 
 
 def _of_document(
-    expr: ast.Expr, bound: BoundQuery, parameters: Mapping[str, JSON], now_ms: int
+    expr: ast.Expr, bound: BoundQuery, whole: Scope
 ) -> Callable[[dict[str, JSON]], JSON]:
     """The value of an expression whose one name is the whole document."""
     alias = bound.container
     if alias is None or len(bound.sources) != 1:
         raise NotSupported("The FROM clause here must be one name.")
-    scope, slot = _scope(parameters, now_ms).named(alias)
+    scope, slot = whole.named(alias)
     value = make_expression(expr, scope_with(scope, bound))
 
     def of(document: dict[str, JSON]) -> JSON:
@@ -133,9 +140,9 @@ def scope_with(scope: Scope, bound: BoundQuery) -> Scope:
     return Scope(scope.frame, scope.parameters, scope.context, scope.names, bound)
 
 
-def _scope(parameters: Mapping[str, JSON], now_ms: int) -> Scope:
+def _scope(parameters: Mapping[str, JSON], now_ms: int, budget: Budget) -> Scope:
     context = Context(now_ms * TICKS_PER_MS, new_random().random)
-    return Scope(Frame(budget=query_budget()), parameters, context)
+    return Scope(Frame(budget=budget), parameters, context)
 
 
 def _cut(query: ast.Query, results: list[JSON], parameters: Mapping[str, JSON]) -> list[JSON]:

@@ -26,6 +26,15 @@ class ClientGone(Exception):
     """The client has left. Let it pass through `Work.run`."""
 
 
+class Later(Exception):
+    """There is nothing to say yet: call `Work.run` again in so many seconds. Meanwhile it holds no
+    thread."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
 class Answer(NamedTuple):
     """Bytes that are known already."""
 
@@ -34,7 +43,7 @@ class Answer(NamedTuple):
 
 class Work(NamedTuple):
     """A request that may take long or wait: the server calls `run` in a worker thread. It sends its
-    answers itself, and raises nothing but `ClientGone`."""
+    answers itself, and raises nothing but `ClientGone` and `Later`."""
 
     run: Callable[[Send], None]
     size: int = 0

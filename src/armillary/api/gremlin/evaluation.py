@@ -6,6 +6,7 @@ text, bindings ─▶ parse ─▶ build ─▶ run ─▶ batches of results
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -19,6 +20,7 @@ from armillary.api.gremlin.steps.moves import ElementsStep
 from armillary.api.gremlin.steps.side_effects import InjectStep
 from armillary.api.gremlin.steps.writes import AddEdgeStep, AddVertexStep
 from armillary.budget import Budget
+from armillary.limits import GREMLIN_BATCH_TRAVERSERS
 
 
 def compile_script(
@@ -51,10 +53,14 @@ def new_run(
 
 
 def results(program: Program, run: Run) -> Iterator[list[Any]]:
-    """Batches of results, as the traversal makes them."""
+    """Batches of results, as the traversal makes them. One that counts for millions comes in
+    pieces."""
     first, *rest = program.steps
     for batch in run_all(rest, _first(first, run), run):
-        yield [one.object for one in batch for _ in range(one.bulk)]
+        objects = (one.object for one in batch for _ in range(one.bulk))
+        while piece := list(islice(objects, GREMLIN_BATCH_TRAVERSERS)):
+            run.budget.spend(len(piece))
+            yield piece
 
 
 def _first(step: Any, run: Run) -> Iterator[list[Traverser]]:

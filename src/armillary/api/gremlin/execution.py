@@ -29,6 +29,7 @@ from armillary.api.gremlin.graph.reads import KeyPlaces
 from armillary.api.gremlin.graph.store import StoreGraph
 from armillary.api.gremlin.length import is_short
 from armillary.api.gremlin.login import Login
+from armillary.api.gremlin.machine.values import weigh
 from armillary.api.gremlin.profile import Profile
 from armillary.api.gremlin.steps.building import Program, walk
 from armillary.api.gremlin.steps.filters import HasStep
@@ -179,6 +180,7 @@ class Execution:
             return
         system = run.system
         for batch in results(program, run):
+            weigh(batch, self.budget)
             yield [to_json(value, system) for value in batch]
 
     def _store(self) -> ContainerStore:

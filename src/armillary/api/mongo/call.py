@@ -32,6 +32,7 @@ from armillary.encoding.bson.values import (
     number_of,
     type_name,
 )
+from armillary.limits import MONGO_MEMORY_BYTES_MAX
 
 if TYPE_CHECKING:
     from armillary.api.mongo.data.transactions import Transaction
@@ -98,8 +99,20 @@ class Client:
     conversation: Conversation | None = None
     statistics: tuple[str, float, float] | None = None
     application: str = ""
-    budget: Budget | None = None
     gone: bool = False
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One command from its first run to its answer. It may be put off (`Later`) and run again."""
+
+    budget: Budget = field(default_factory=lambda: Budget(bytes_max=MONGO_MEMORY_BYTES_MAX))
+    began: float | None = None
+    """When it first ran; waiting for a thread is not its time."""
+    throttled: int = 0
+    """How often it was refused for its charge, and put off."""
+    position: str | None = None
+    """How far it has looked in vain, of a change stream."""
 
 
 @dataclass(slots=True)
@@ -108,12 +121,16 @@ class Call:
     client: Client
     request: Request
     spec: Command
-    budget: Budget
+    attempt: Attempt
     charge_ru: float = 0.0
     transaction: Transaction | None = None
     _language: Language | None = field(default=None, init=False)
 
     # --- arguments ---
+
+    @property
+    def budget(self) -> Budget:
+        return self.attempt.budget
 
     @property
     def command(self) -> Document:

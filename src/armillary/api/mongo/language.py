@@ -26,6 +26,47 @@ class Missing:
 MISSING: Final = Missing()
 
 
+def rough_bytes(value: Any) -> int:
+    """With all that stands in it."""
+    if isinstance(value, str | bytes):
+        return 48 + len(value)
+    if isinstance(value, dict):
+        return 64 + sum(len(name) + 56 + rough_bytes(one) for name, one in value.items())
+    if isinstance(value, list):
+        return 64 + sum(map(rough_bytes, value))
+    return 32
+
+
+class Scratch:
+    """What the evaluation of one document has made so far and may still hold, on the budget of the
+    command. A loop goes back to what was held before each of its steps, and holds what it keeps of
+    the step."""
+
+    __slots__ = ("_document", "budget", "held")
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._document: Any = None
+        self.held = 0
+
+    def begin(self, document: Any) -> None:
+        """Nothing is left of the one before, if it is another."""
+        if document is not self._document:
+            self._document = document
+            self.back_to(0)
+
+    def spend(self, steps: int) -> None:
+        self.budget.spend(steps)
+
+    def hold(self, size: int) -> None:
+        self.held += size
+        self.budget.hold(size)
+
+    def back_to(self, held: int) -> None:
+        self.budget.release(self.held - held)
+        self.held = held
+
+
 @dataclass(frozen=True, slots=True)
 class Language:
     now: DatetimeMS = field(default_factory=lambda: DatetimeMS(0))
@@ -38,6 +79,10 @@ class Language:
     new_id: Callable[[], Any] = lambda: None
     fold: Callable[[Any], Any] | None = None
     """Of a collation; None: strings compare by their bytes."""
+    scratch: Scratch = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scratch", Scratch(self.budget))
 
 
 PLAIN: Final = Language()

@@ -23,9 +23,9 @@ from bson.timestamp import Timestamp
 
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
-from armillary.api.core.streams import Peer, Session, StreamService
+from armillary.api.core.streams import Later, Peer, Session, StreamService
 from armillary.api.errors import log_damage
-from armillary.api.mongo.call import Call, Client
+from armillary.api.mongo.call import Attempt, Call, Client
 from armillary.api.mongo.commands.table import COMMANDS, UNSUPPORTED
 from armillary.api.mongo.data.collections import Collections
 from armillary.api.mongo.errors import TRANSIENT, MongoError, mongo_error
@@ -38,7 +38,7 @@ from armillary.budget import Budget
 from armillary.config import Settings as ServerSettings
 from armillary.encoding.bson.values import Document, encode, is_number, number_of
 from armillary.errors import DbError, Throttled
-from armillary.limits import MONGO_MEMORY_BYTES_MAX, MONGO_OPERATION_SECONDS
+from armillary.limits import MONGO_OPERATION_SECONDS
 
 log = logging.getLogger("armillary.mongo")
 
@@ -86,14 +86,18 @@ class Service:
 
     # --- one command ---
 
-    def run(self, client: Client, request: Request) -> Document:
-        """The reply, errors included. Never raises for what a client sent."""
-        started = time.perf_counter()
+    def run(self, client: Client, request: Request, attempt: Attempt) -> Document:
+        """The reply, errors included. Raises nothing for what a client sent but `Later`."""
+        if attempt.began is None:
+            attempt.began = time.monotonic()
+            attempt.budget.deadline = attempt.began + _seconds(request.command)
         call: Call | None = None
         name = request.name
         try:
-            call = self._call(client, request)
+            call = self._call(client, request, attempt)
             reply = self._answer(call)
+        except Later:
+            raise
         except MongoError as error:
             reply = error.reply()
         except DbError as error:
@@ -104,7 +108,7 @@ class Service:
         except Exception:
             log.exception("mongo command %s failed", name)
             reply = MongoError(1, "An internal error occurred; the server's log has it.").reply()
-        elapsed_ms = (time.perf_counter() - started) * 1000
+        elapsed_ms = (time.monotonic() - attempt.began) * 1000
         charge_ru = 0.0 if call is None else call.charge_ru
         if call is not None and name != "getLastRequestStatistics" and call.spec.counts:
             client.statistics = (name, charge_ru, elapsed_ms)
@@ -135,7 +139,7 @@ class Service:
         self.times()
         return self._time_elements
 
-    def _call(self, client: Client, request: Request) -> Call:
+    def _call(self, client: Client, request: Request, attempt: Attempt) -> Call:
         name = request.name
         spec = COMMANDS.get(name)
         if request.legacy and name not in ("ismaster", "isMaster", "hello"):
@@ -152,12 +156,7 @@ class Service:
             raise MongoError(13, f"command {name} requires authentication")
         if not request.database:
             raise MongoError(40414, f"BSON field '{name}.$db' is missing but a required field")
-        budget = Budget(
-            deadline=time.monotonic() + _seconds(request.command),
-            bytes_max=MONGO_MEMORY_BYTES_MAX,
-        )
-        client.budget = budget
-        return Call(self, client, request, spec, budget)
+        return Call(self, client, request, spec, attempt)
 
     def _answer(self, call: Call) -> Document:
         spec = call.spec
@@ -169,14 +168,15 @@ class Service:
         call.enter_transaction()
         if spec.operation is not None:
             strike(self.gateway.shared, spec.operation, call.container_names)
-        for _ in range(THROTTLED_ROUNDS):
-            try:
-                return spec.run(call)
-            except Throttled as error:
-                if not self.settings.retry_throttled:
-                    raise
-                time.sleep(min(1.0, error.facts.get("retry_after_ms", 10) / 1000))
-        return spec.run(call)
+        try:
+            return spec.run(call)
+        except Throttled as error:
+            again = self.settings.retry_throttled and not call.in_transaction
+            if not again or call.attempt.throttled >= THROTTLED_ROUNDS:
+                raise
+            call.attempt.throttled += 1
+            wait_ms = error.facts.get("retry_after_ms", 10)
+            raise Later(min(1.0, wait_ms / 1000)) from error
 
     def _abort(self, call: Call, reply: Document) -> None:
         """An error ends a transaction; most clients then begin it again."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from armillary.api.core.streams import Answer, Event, Hangup, Peer, Quick, Send, Work
-from armillary.api.mongo.call import Client
+from armillary.api.core.streams import Answer, ClientGone, Event, Hangup, Peer, Quick, Send, Work
+from armillary.api.mongo.call import Attempt, Client
 from armillary.api.mongo.commands.table import INLINE
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.fast.finds import Finds
 from armillary.api.mongo.fast.inserts import insert_event
+from armillary.api.mongo.length import lane_of
 from armillary.api.mongo.wire.frames import Frame, FrameReader, ProtocolError, pack
 from armillary.api.mongo.wire.messages import Request, parse, reply_bytes
+from armillary.budget import Budget
 from armillary.errors import BadInput
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ class MongoSession:
         self._replies = itertools.count(1)
         self._finds = Finds(service, self._client, self._replies)
         self._ended = False
+        self._budgets: set[Budget] = set()
+        """Of commands that wait or run."""
 
     @property
     def busy(self) -> bool:
@@ -61,8 +66,8 @@ class MongoSession:
     def close(self) -> None:
         self._ended = True
         self._client.gone = True
-        if self._client.budget is not None:
-            self._client.budget.cancel()
+        for budget in tuple(self._budgets):
+            budget.cancel()
 
     def _hang_up(self) -> Hangup:
         self._ended = True
@@ -78,18 +83,27 @@ class MongoSession:
             reply = MongoError(22, error.message).reply()
             return Answer(reply_bytes(broken, reply, next(self._replies)))
         if request.name in INLINE and request.wants_reply:
-            return Answer(self._reply(request))
-        work = Work(lambda send: self._run(request, send), len(frame.body))
+            return Answer(self._reply(request, Attempt()))
+        attempt = Attempt()
+        run = partial(self._run, request, attempt)
+        work = Work(run, len(frame.body), lane_of(request), attempt.budget)
         if request.name == "find" and self._finds.learn(request):
             data = pack(frame.request_id, 0, frame.opcode, frame.body)
             return Quick(lambda: self._finds.answer(data), work)
-        return insert_event(self._service, self._client, request, work, self._replies) or work
+        event = insert_event(self._service, self._client, request, work, self._replies)
+        if event is None:
+            self._budgets.add(attempt.budget)
+        return event or work
 
-    def _run(self, request: Request, send: Send) -> None:
-        data = self._reply(request)
+    def _run(self, request: Request, attempt: Attempt, send: Send) -> None:
+        self._budgets.add(attempt.budget)
+        if self._client.gone:
+            raise ClientGone
+        data = self._reply(request, attempt)
+        self._budgets.discard(attempt.budget)
         if request.wants_reply:
             send(data)
 
-    def _reply(self, request: Request) -> bytes:
-        reply = self._service.run(self._client, request)
+    def _reply(self, request: Request, attempt: Attempt) -> bytes:
+        reply = self._service.run(self._client, request, attempt)
         return reply_bytes(request, reply, next(self._replies))

@@ -117,6 +117,8 @@ class AccountStore:
         self.wait = wait
         self.unsplittable: dict[int, int] = {}
         """Spaces that are full of one key, and their bytes when that was seen."""
+        self.no_room: dict[int, int] = {}
+        """Spaces of partitions for whose split the disk had no room, and when to try again."""
         self._random = random
         self._lease_ms = lease_ms
         self._rounds = itertools.count(1)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import orjson
 
 from armillary.encoding.documents import unpack_header
-from armillary.engine.base import Handler, Writer
+from armillary.engine.base import Handler, Writer, always
 from armillary.errors import Fenced, Stale
 from armillary.store.feed.log import log_put, log_remove
 from armillary.store.index.plan_cache import entries_of, plan_of
@@ -252,8 +252,8 @@ def finish(tx: Writer, data: tuple[Context, Final]) -> None:
 HANDLERS: dict[str, Handler] = {
     "move.claim": Handler(claim),
     "move.freeze": Handler(freeze),
-    "move.release": Handler(release),
+    "move.release": Handler(release, frees=always),
     "move.load": Handler(load),
     "move.install": Handler(install),
-    "move.finish": Handler(finish),
+    "move.finish": Handler(finish, frees=always),
 }

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from armillary.engine.base import Handler, Writer
+from armillary.engine.base import Handler, Writer, always
 from armillary.errors import BadInput, Locked, NotFound, Stale
 from armillary.limits import FORMER_RANGES_REMEMBERED, MOVES_REMEMBERED
 from armillary.store.catalog.records import (
@@ -180,8 +180,9 @@ def find_move(record: ContainerRecord, epoch: int) -> MoveRecord:
 
 HANDLERS: dict[str, Handler] = {
     "catalog.begin_move": Handler(begin),
-    "catalog.take_over_move": Handler(take_over),
-    "catalog.beat_move": Handler(beat),
-    "catalog.switch_move": Handler(switch),
-    "catalog.cancel_move": Handler(cancel),
+    # A move that meets a full disk is given up, or ended if it has its copy: both give room back.
+    "catalog.take_over_move": Handler(take_over, frees=always),
+    "catalog.beat_move": Handler(beat, frees=always),
+    "catalog.switch_move": Handler(switch, frees=always),
+    "catalog.cancel_move": Handler(cancel, frees=always),
 }

@@ -35,7 +35,7 @@ from armillary import steps
 from armillary.encoding.documents import unpack_header
 from armillary.encoding.hashing import epk_key_bound
 from armillary.engine.base import CATALOG_SPACE, Command, Row, SpaceGone
-from armillary.errors import Conflict, NotFound, NotSplittable, Stale
+from armillary.errors import Conflict, NotFound, NotSplittable, Stale, StorageFull
 from armillary.limits import (
     MOVE_BEAT_MS,
     MOVE_FREEZE_LSNS,
@@ -177,21 +177,26 @@ class Move:
         """To its end. `beside` is called after each step, to keep a lease; a lease that is lost
         does not end the move: it has an epoch of its own, and a beat that tells others to wait.
         `is_off` is asked while it can still be given up; then this is False, and all is as
-        before."""
+        before. So it is when the disk has no room for a second copy, which is raised."""
         while self.next != DONE:
             if self.next in EARLY and is_off():
                 self.cancel()
                 return False
-            self.step()
+            try:
+                self.step()
+            except StorageFull:
+                if self.next != "drop":
+                    self.cancel()
+                raise
             beside()
             if self.rest_ms:
                 time.sleep(self.rest_ms / 1000)
         return True
 
     def cancel(self) -> None:
-        """Give the move up before its parents are frozen. They are changed first: should we die
-        between the two, the move is taken over and ends, instead of leaving parents that keep
-        every change."""
+        """Give the move up before its switch. The parents are changed first: should we die between
+        the two, the move is taken over and ends, instead of leaving parents that keep every
+        change."""
         for parent in self.parents:
             data = (self.state.container, parent.ordinal, self.epoch)
             self._run(parent.space, "move.release", data)

@@ -16,11 +16,13 @@ does, or is not yet given up for dead, is looked at again a little later.
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from armillary.engine.base import SpaceGone
-from armillary.errors import DbError, Locked, NotFound, NotSplittable, Stale
-from armillary.limits import MOVE_SILENT_MS
+from armillary.errors import DbError, Locked, NotFound, NotSplittable, Stale, StorageFull
+from armillary.limits import MOVE_NO_ROOM_MS, MOVE_SILENT_MS
 from armillary.partition.budgets.ledger import Ledger
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ContainerRecord
@@ -115,6 +117,7 @@ def keep_house(
     """One look at every container, or at these; with a `watch`, at those that it knows to need one.
     True when something was left to others, or to a later look. The first failure is raised when all
     have been looked at."""
+    failure: DbError | None = None
     with account.round() as leases:
         if only is None:
             account.clean_up(leases.gate("spaces"))
@@ -122,11 +125,10 @@ def keep_house(
             for owner in account.list_databases():
                 records += _containers(account, owner.id)
                 with suppress(NotFound, Stale):  # deleted since it was listed; billed by another
-                    bill_database(account, owner, leases)
+                    failure = _refusal(partial(bill_database, account, owner, leases)) or failure
             only = {(record.database, record.id) for record in records}
             if watch is not None:
                 only = watch.due(records)
-        failure: DbError | None = None
         left = leases.left
         for database, name in sorted(only):
             leases.left = False
@@ -157,21 +159,41 @@ def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
 
 
 def keep_container(account: AccountStore, store: ContainerStore, leases: Round) -> None:
-    take_over(store, leases)
+    """A full disk stops what needs room, and not what gives it back: expired items go although a
+    partition can't be split. That it is full is raised at the end."""
+    full = _refusal(partial(take_over, store, leases))
+    tasks: tuple[Callable[[], object], ...] = (
+        partial(scale, account, store, leases),
+        partial(split_full, account, store, leases),
+        partial(sweep, store, leases.gate("expiry")),
+        partial(trim_log, store, leases.gate("log")),
+        partial(reindex, store, leases.gate("index")),
+        partial(bill_container, store, leases),
+    )
     if is_frozen(store):
         leases.left = True  # its runner may be dead, which shows later
-        return
+        tasks = ()
+    for task in tasks:
+        full = _refusal(task) or full
+    if full is not None:
+        raise full
+
+
+def _refusal(task: Callable[[], object]) -> StorageFull | None:
+    try:
+        task()
+    except StorageFull as full:
+        return full
+    return None
+
+
+def scale(account: AccountStore, store: ContainerStore, leases: Round) -> None:
     may = leases.gate("scaling")
     try:
         run_merges(store, may=may)
         run_scaling(store, may=may, of=account.limits)
     except Locked:
         leases.left = True
-    split_full(account, store, leases)
-    sweep(store, leases.gate("expiry"))
-    trim_log(store, leases.gate("log"))
-    reindex(store, leases.gate("index"))
-    bill_container(store, leases)
 
 
 def take_over(store: ContainerStore, leases: Round) -> None:
@@ -199,7 +221,9 @@ def is_frozen(store: ContainerStore) -> bool:
 
 def split_full(account: AccountStore, store: ContainerStore, leases: Round) -> None:
     """Halve every physical partition that is over the size limit, again while a half still is. One
-    that another runner has in hand is left for a later look."""
+    that another runner has in hand is left for a later look; one for which there was no room for a
+    much later one, because until it is given up its copy takes the room of others."""
+    now_ms = store.engine.now_ms()
     sizes = stored_bytes(store)
     raise_for_storage(store, sum(sizes.values()), leases.gate("scaling"), of=account.limits)
     if store.state.is_fixed:
@@ -212,6 +236,7 @@ def split_full(account: AccountStore, store: ContainerStore, leases: Round) -> N
             if size_bytes >= account.limits.bytes
             and ordinal not in passed
             and account.unsplittable.get(_space(store, ordinal)) != size_bytes
+            and account.no_room.get(_space(store, ordinal), 0) <= now_ms
         ]
         if not full:
             return
@@ -223,6 +248,9 @@ def split_full(account: AccountStore, store: ContainerStore, leases: Round) -> N
             except NotSplittable:
                 passed.add(ordinal)
                 account.unsplittable[_space(store, ordinal)] = sizes[ordinal]
+            except StorageFull:
+                account.no_room[_space(store, ordinal)] = now_ms + MOVE_NO_ROOM_MS
+                raise
             except Locked:
                 passed.add(ordinal)
                 leases.left = True

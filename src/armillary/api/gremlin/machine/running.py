@@ -22,6 +22,7 @@ from armillary.api.gremlin.machine.traverser import Traverser
 from armillary.budget import Budget
 from armillary.limits import GREMLIN_BATCH_TRAVERSERS
 
+REFERENCE_BYTES = 8
 TRAVERSER_BYTES = 250
 """What one that is kept counts for in the budget: itself, its part of the trail, its object."""
 
@@ -48,6 +49,17 @@ class Run:
     note: Callable[[Step, int, float], None] | None = None
     """For executionProfile: a step, how many results, and the seconds it took."""
     clock: Callable[[], float] | None = None
+
+    def expect(self, traversers: int) -> None:
+        """A step is about to make so many at once: raise before it does, if they are too many. They
+        are held while they go on (`Chain.push`)."""
+        self.budget.hold(TRAVERSER_BYTES * traversers)
+        self.budget.release(TRAVERSER_BYTES * traversers)
+
+    def keep_copies(self, traversers: Sequence[Traverser]) -> None:
+        """Before the object of each is kept as often as it counts for."""
+        copies = sum(one.bulk for one in traversers)
+        self.budget.hold(TRAVERSER_BYTES * len(traversers) + REFERENCE_BYTES * copies)
 
 
 class Stage:
@@ -168,10 +180,13 @@ class Chain:
         run, stages = self._run, self._stages
         while traversers and at < len(stages):
             if len(traversers) > GREMLIN_BATCH_TRAVERSERS:
+                held = TRAVERSER_BYTES * len(traversers)
+                run.budget.hold(held)
                 for low in range(0, len(traversers), GREMLIN_BATCH_TRAVERSERS):
                     yield from self.push(traversers[low : low + GREMLIN_BATCH_TRAVERSERS], at)
                     if self.full:
-                        return
+                        break
+                run.budget.release(held)
                 return
             run.budget.spend(len(traversers))
             if run.note is None:
@@ -221,10 +236,10 @@ def values_of(steps: Sequence[Step], objects: Sequence[Any], run: Run) -> list[l
     """The same for plain values, and values out."""
     tracked = run.tracked
     starts = [Traverser(one, (None, one, ()) if tracked else None) for one in objects]
-    return [
-        [result.object for result in found for _ in range(result.bulk)]
-        for found in run_each(steps, starts, run)
-    ]
+    results = run_each(steps, starts, run)
+    for found in results:
+        run.expect(sum(one.bulk for one in found))
+    return [[result.object for result in found for _ in range(result.bulk)] for found in results]
 
 
 def run_all(

@@ -11,6 +11,9 @@ from typing import Any, Final
 
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.graph.elements import Edge, Property, Vertex, VertexProperty
+from armillary.budget import Budget
+
+VALUE_BYTES: Final = 8  # at least, of one in a list that is written down
 
 
 class Path:
@@ -82,6 +85,35 @@ class Tree(Map):
     """The result of tree(): each value is the Tree below its key."""
 
     __slots__ = ()
+
+
+def weigh(results: list[Any], budget: Budget) -> None:
+    """Whether results may be written down: a list may hold one long text a million times."""
+    size = 0
+    waiting: list[Any] = [results]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            size += len(one)
+        elif isinstance(one, Path):
+            waiting.append(one.objects)
+        elif isinstance(one, Entry):
+            waiting += (one.key, one.value)
+        elif isinstance(one, list | tuple | set | Map):
+            size += VALUE_BYTES * len(one)
+            budget.spend(len(one))
+            _check_fits(size, budget)
+            if isinstance(one, Map):
+                for pair in one.items():
+                    waiting += pair
+            else:
+                waiting += one
+    _check_fits(size, budget)
+
+
+def _check_fits(size: int, budget: Budget) -> None:
+    budget.hold(size)
+    budget.release(size)
 
 
 def hash_key(value: Any) -> Hashable:

@@ -103,12 +103,13 @@ class Groups:
                 self._kept[at] = self._kept.get(at, 0) + one.bulk
         elif self._value.is_plain:
             values = self._value.needed(traversers, run)
+            run.keep_copies(traversers)
             for one, key, value in zip(traversers, keys, values, strict=True):
                 self._kept.setdefault(self._at(key), []).extend([value] * one.bulk)
-            run.budget.hold(TRAVERSER_BYTES * len(values))
         elif self._reduces:
             self._feed(traversers, keys, run)
         else:
+            run.expect(sum(one.bulk for one in traversers))
             results = run_each(self._value.steps, each(traversers), run)
             many = [key for one, key in zip(traversers, keys, strict=True) for _ in range(one.bulk)]
             for key, found in zip(many, results, strict=True):

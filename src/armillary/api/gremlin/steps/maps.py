@@ -159,7 +159,12 @@ class UnfoldStep(Step):
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         tracked = run.tracked
+        run.expect(sum(map(_size, traversers)))
         return [one.at(part, tracked) for one in traversers for part in _parts(one.object)]
+
+
+def _size(one: Traverser) -> int:
+    return len(one.object) if isinstance(one.object, list | tuple | set | Map) else 1
 
 
 def _parts(object: Any) -> Iterable[Any]:

@@ -44,6 +44,7 @@ class ElementsStep(Step):
         for page in self.pages(run):
             run.budget.spend(len(page))
             found += page
+            run.expect(len(found) * len(traversers))
         return [one.at(element, tracked) for one in traversers for element in found]
 
 

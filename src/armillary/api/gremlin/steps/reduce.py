@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.language.nodes import Enum
-from armillary.api.gremlin.machine.running import TRAVERSER_BYTES, Run, Stage, Step
+from armillary.api.gremlin.machine.running import Run, Stage, Step
 from armillary.api.gremlin.machine.traverser import Traverser, start
 from armillary.api.gremlin.machine.values import Map, Path, comparable, is_number, type_name
 from armillary.api.gremlin.steps.base import MISSING, Args, LocalStep, Spec
@@ -107,9 +107,9 @@ class _Folding(Stage):
         self._kept: list[Any] = []
 
     def feed(self, traversers: list[Traverser]) -> list[Traverser]:
+        self._run.keep_copies(traversers)
         for one in traversers:
             self._kept.extend([one.object] * one.bulk)
-        self._run.budget.hold(TRAVERSER_BYTES * len(traversers))
         return []
 
     def end(self) -> list[Traverser]:

@@ -10,7 +10,15 @@ from collections.abc import Iterable
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.language.nodes import Chain as ChainNode
 from armillary.api.gremlin.machine.predicates import P
-from armillary.api.gremlin.machine.running import Chain, LooksAt, Run, Stage, Step, run_each
+from armillary.api.gremlin.machine.running import (
+    TRAVERSER_BYTES,
+    Chain,
+    LooksAt,
+    Run,
+    Stage,
+    Step,
+    run_each,
+)
 from armillary.api.gremlin.machine.traverser import Traverser, merged
 from armillary.api.gremlin.steps.base import Args, Spec, Steps
 from armillary.api.gremlin.steps.branch import has_state
@@ -127,7 +135,7 @@ class _Looping(Stage):
         chain = Chain(step.body, run)
         done: list[Traverser] = []
         level = [_loops(one, (*one.loops, 0)) for one in traversers]
-        rounds = 0
+        rounds = held = of_done = 0
         while level:
             if step.until_first:
                 level = self._exit(level, done)
@@ -140,14 +148,27 @@ class _Looping(Stage):
             rounds += 1
             run.budget.check()
             body = chain if stateful else Chain(step.body, run)
-            level = body.feed(level)
+            before, held = held, 0
+            going, level = level, []
+            for batch in body.push(going):
+                size = TRAVERSER_BYTES * len(batch)
+                run.budget.hold(size)
+                held += size
+                level += batch
+            run.budget.release(before)
             if stateful:
                 level += [_loops(one, one.loops or (rounds - 1,)) for one in chain.end()]
             level = merged([_loops(one, (*one.loops[:-1], one.loops[-1] + 1)) for one in level])
+            left = min(held, TRAVERSER_BYTES * len(level))
+            run.budget.release(held - left)
+            held = left
             if not step.until_first:
                 level = self._exit(level, done)
             if not step.emit_first:
                 self._emit(level, done)
+            run.budget.hold(TRAVERSER_BYTES * (len(done) - of_done))
+            of_done = len(done)
+        run.budget.release(held + TRAVERSER_BYTES * of_done)
         return done
 
     def _exit(self, level: list[Traverser], done: list[Traverser]) -> list[Traverser]:

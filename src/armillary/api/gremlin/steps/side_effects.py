@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.language.nodes import Chain, Enum
-from armillary.api.gremlin.machine.running import TRAVERSER_BYTES, Run, Stage, Step, run_each
+from armillary.api.gremlin.machine.running import Run, Stage, Step, run_each
 from armillary.api.gremlin.machine.traverser import Traverser, each, start
 from armillary.api.gremlin.machine.values import Map
 from armillary.api.gremlin.steps.base import Args, Modulated, Spec, Steps, cycled
@@ -47,9 +47,9 @@ class StoreStep(Modulated):
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         kept = _list(run, self.key)
         values = cycled(self.bys, 0).needed(traversers, run)
+        run.keep_copies(traversers)
         for one, value in zip(traversers, values, strict=True):
             kept.extend([value] * one.bulk)
-        run.budget.hold(TRAVERSER_BYTES * len(values))
         return traversers
 
 

@@ -11,20 +11,10 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.compiled import compile_expression
 from armillary.api.mongo.expressions.operators import Expression
 from armillary.api.mongo.expressions.values import whole
-from armillary.api.mongo.language import MISSING, Language
+from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.encoding.bson.values import sort_key, type_name
 
 ROW_BYTES = 64  # what a group or a kept reference is counted as, beside its values
-
-
-def rough_bytes(value: Any) -> int:
-    if isinstance(value, str | bytes):
-        return 48 + len(value)
-    if isinstance(value, dict):
-        return 64 + sum(len(name) + 56 + rough_bytes(one) for name, one in value.items())
-    if isinstance(value, list):
-        return 64 + sum(map(rough_bytes, value))
-    return 32
 
 
 class Fields:

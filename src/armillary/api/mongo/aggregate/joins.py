@@ -9,10 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from armillary.api.mongo.aggregate.documents import put
-from armillary.api.mongo.aggregate.grouping import rough_bytes
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.compiled import compile_expression
-from armillary.api.mongo.language import MISSING, Language
+from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.match.geo import EARTH_METRES, Near, plain
 from armillary.api.mongo.match.paths import candidates
@@ -62,8 +61,11 @@ def lookup(argument: Any, language: Language, world: World, compile_: Callable[.
                 variables = {"ROOT": row, "CURRENT": row}
                 values = {name: part(row, variables) for name, part in let.items()}
                 inner = compile_(pipeline, _with(language, values), world, inside="$lookup")
-                found = list(inner(found))
-            yield put(row, target, 0, list(found))
+                found, size = _results(inner(found), language)
+                yield put(row, target, 0, found)
+                language.budget.release(size)
+            else:
+                yield put(row, target, 0, list(found))
 
     return run
 
@@ -77,6 +79,18 @@ def _held(rows: Any, language: Language) -> Iterator[dict[str, Any]]:
         language.budget.spend()
         language.budget.hold(rough_bytes(row))
         yield row
+
+
+def _results(rows: Any, language: Language) -> tuple[list[dict[str, Any]], int]:
+    """All rows of a pipeline inside another, held, and their bytes. What its stages have held is
+    gone with them."""
+    budget = language.budget
+    before = budget.bytes
+    found = list(_held(rows, language))
+    budget.release(budget.bytes - before)
+    size = sum(map(rough_bytes, found))
+    budget.hold(size)
+    return found, size
 
 
 def _index(rows: list[dict[str, Any]], field: str) -> dict[Any, list[tuple[int, dict[str, Any]]]]:
@@ -115,7 +129,7 @@ def facet(argument: Any, language: Language, world: World, compile_: Callable[..
 
     def run(rows: Any) -> Iterator[dict[str, Any]]:
         kept = list(_held(rows, language))
-        yield {name: list(part(kept)) for name, part in made.items()}
+        yield {name: _results(part(kept), language)[0] for name, part in made.items()}
 
     return run
 

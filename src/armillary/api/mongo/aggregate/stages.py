@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
-from itertools import count as counter
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from armillary.api.mongo.aggregate import documents, grouping
 from armillary.api.mongo.aggregate.documents import put
-from armillary.api.mongo.aggregate.grouping import rough_bytes
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.compiled import check_path
 from armillary.api.mongo.expressions.values import get_path, whole
-from armillary.api.mongo.language import MISSING, Language
+from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.sorting import parse_sort, sort_function
+from armillary.budget import Budget
 from armillary.encoding.bson.values import type_name
+from armillary.limits import MB
 
 Rows: TypeAlias = Iterable[dict[str, Any]]
 Stage: TypeAlias = Callable[[Rows], Iterator[dict[str, Any]]]
+Entry: TypeAlias = tuple[Any, int, dict[str, Any]]
+"""Key, number, row."""
+PRUNE_BYTES: Final = 16 * MB
 
 
 def _mapped(name: str) -> Callable[[Any, Language], Stage]:
@@ -93,9 +96,8 @@ def sort(argument: Any, language: Language, most: int | None = None) -> Stage:
 
     def run(rows: Rows) -> Iterator[dict[str, Any]]:
         if most is not None and most <= 10_000:
-            numbered = zip(map(_spent(budget), rows), counter(), strict=False)
-            best = nsmallest(most, numbered, key=lambda one: (key(one[0]), one[1]))
-            yield from (row for row, _ in best)
+            entries = ((key(row), at, row) for at, row in enumerate(rows))
+            yield from _smallest(most, entries, budget)
             return
         kept = []
         for row in rows:
@@ -108,12 +110,26 @@ def sort(argument: Any, language: Language, most: int | None = None) -> Stage:
     return run
 
 
-def _spent(budget: Any) -> Callable[[Any], Any]:
-    def one(row: Any) -> Any:
+def _smallest(most: int, entries: Iterable[Entry], budget: Budget) -> Iterator[dict[str, Any]]:
+    """The rows with the smallest keys; not many more than those are held."""
+    kept: list[Entry] = []
+    held, prune_at = 0, PRUNE_BYTES
+    for entry in entries:
         budget.spend()
-        return row
+        size = rough_bytes(entry[2])
+        budget.hold(size)
+        held += size
+        kept.append(entry)
+        if len(kept) > most and (held > prune_at or len(kept) > 2 * most + 1000):
+            kept = nsmallest(most, kept, key=_rank)
+            left = sum(rough_bytes(row) for _, _, row in kept)
+            budget.release(held - left)
+            held, prune_at = left, max(PRUNE_BYTES, 2 * left)
+    yield from (row for _, _, row in nsmallest(most, kept, key=_rank))
 
-    return one
+
+def _rank(entry: Entry) -> tuple[Any, int]:
+    return entry[:2]
 
 
 def unwind(argument: Any, language: Language) -> Stage:
@@ -233,13 +249,8 @@ def sample(argument: Any, language: Language) -> Stage:
         raise MongoError(28747, "size argument to $sample must be a positive integer")
 
     def run(rows: Rows) -> Iterator[dict[str, Any]]:
-        kept: list[tuple[float, int, dict[str, Any]]] = []
-        for at, row in enumerate(rows):
-            language.budget.spend()
-            kept.append((language.random(), at, row))
-            if len(kept) > 2 * size + 1000:
-                kept = nsmallest(size, kept)
-        yield from (row for _, _, row in nsmallest(size, kept))
+        entries = ((language.random(), at, row) for at, row in enumerate(rows))
+        yield from _smallest(size, entries, language.budget)
 
     return run
 

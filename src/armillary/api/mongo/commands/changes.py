@@ -17,6 +17,7 @@ from bson.datetime_ms import DatetimeMS
 from bson.int64 import Int64
 from bson.timestamp import Timestamp
 
+from armillary.api.core.streams import Later
 from armillary.api.mongo.aggregate.pipeline import compile_pipeline
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.data import cursors
@@ -26,7 +27,7 @@ from armillary.api.mongo.errors import MongoError, bad_value
 from armillary.encoding.bson.stored import RECORD, from_item
 from armillary.encoding.bson.values import Document, encode, is_number, number_of
 from armillary.errors import BadInput
-from armillary.limits import MONGO_REPLY_BYTES_MAX
+from armillary.limits import MONGO_OPERATION_SECONDS, MONGO_REPLY_BYTES_MAX
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.store.feed.reading import FeedEntry
 from armillary.store.items import paging
@@ -246,23 +247,26 @@ def _event(
 
 
 def more_changes(call: Call, number: int, cursor: CursorState, size: int) -> Document:
-    """Waits for changes, not longer than the client said; a stream never ends by itself."""
+    """Waits for changes, not longer than the client said, and not in a thread; a stream never ends
+    by itself."""
     wait_ms = call.command.get("maxTimeMS", AWAIT_MS)
     if not is_number(wait_ms):
         wait_ms = AWAIT_MS
-    deadline = time.monotonic() + min(60.0, float(number_of(wait_ms)) / 1000)
+    attempt, now = call.attempt, time.monotonic()
+    assert attempt.began is not None
+    is_over = now - attempt.began >= min(60.0, float(number_of(wait_ms)) / 1000)
+    attempt.budget.deadline = now + MONGO_OPERATION_SECONDS  # waiting is not work
     database, _, name = cursor.namespace.partition(".")
-    size = min(size, 1000)
-    while True:
-        collection = call.service.collections.current(database, name)
-        if collection is None or collection.store.state.record.rid != cursor.state["rid"]:
-            cursors.remove(call.service.engine, [number])
-            raise MongoError(26, f"ns does not exist: {cursor.namespace}")
-        before = cursor.state["position"]
-        batch = _look(call, collection, cursor, size)
-        if batch or time.monotonic() >= deadline or call.client.gone or call.service.closing:
-            break
-        time.sleep(STEP_SECONDS)
+    collection = call.service.collections.current(database, name)
+    if collection is None or collection.store.state.record.rid != cursor.state["rid"]:
+        cursors.remove(call.service.engine, [number])
+        raise MongoError(26, f"ns does not exist: {cursor.namespace}")
+    before = cursor.state["position"]
+    cursor.state["position"] = attempt.position or before
+    batch = _look(call, collection, cursor, min(size, 1000))
+    if not (batch or is_over or call.service.closing):
+        attempt.position = cursor.state["position"]
+        raise Later(STEP_SECONDS)
     if cursor.state["position"] != before or batch:
         cursors.update(call.service.engine, number, cursor, [])
     elif cursors.load(call.service.engine, number) is None:  # killed meanwhile

@@ -20,7 +20,7 @@ from armillary.api.mongo.data.entries import counted, values_of
 from armillary.api.mongo.data.hints import bounds_of
 from armillary.api.mongo.data.reads import PAGE_ITEMS, Target, read_page, target_of
 from armillary.api.mongo.errors import MongoError, bad_value, wrong_type
-from armillary.api.mongo.language import MISSING, Language
+from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.match.geo import near_of
 from armillary.api.mongo.match.operators import Filter
@@ -322,6 +322,10 @@ def distinct(call: Call) -> Document:
                 continue
             for leaf in leaves(row.document, parts):
                 for one in leaf if isinstance(leaf, list) else [leaf]:
-                    if one is not MISSING:
-                        values.setdefault(sort_key(one if fold is None else fold(one)), one)
+                    if one is MISSING:
+                        continue
+                    rank = sort_key(one if fold is None else fold(one))
+                    if rank not in values:
+                        call.budget.hold(2 * rough_bytes(one))
+                        values[rank] = one
     return {"values": [values[one] for one in sorted(values)]}

@@ -5,10 +5,30 @@ from __future__ import annotations
 from typing import Any, Final
 
 from armillary.api.mongo.errors import MongoError
-from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple, named
-from armillary.api.mongo.expressions.values import INT, get_path, is_nothing, is_true, number, whole
-from armillary.api.mongo.language import MISSING
+from armillary.api.mongo.expressions.operators import (
+    ELEMENT_BYTES,
+    REFERENCE_BYTES,
+    Expression,
+    Inner,
+    Operator,
+    Simple,
+    elements_bytes,
+    named,
+    steps_of,
+)
+from armillary.api.mongo.expressions.values import (
+    INT,
+    get_path,
+    is_nothing,
+    is_true,
+    number,
+    to_double,
+    whole,
+)
+from armillary.api.mongo.language import MISSING, rough_bytes
 from armillary.encoding.bson.values import is_number, sort_key, type_name
+
+RANGE_MAX: Final = 1_000_000
 
 
 def _array(name: str, value: Any, code: int) -> list[Any]:
@@ -77,6 +97,23 @@ def _concat(*values: Any) -> Any:
     return made
 
 
+def _references_bytes(*values: Any) -> int:
+    return sum(REFERENCE_BYTES * len(one) for one in values if type(one) is list)
+
+
+def _pairs_bytes(value: Any) -> int:
+    return 4 * ELEMENT_BYTES * len(value) if isinstance(value, dict) else 0
+
+
+def _added(before: Any, value: Any) -> int | None:
+    """Bytes of the elements that an array has more than before, at its end or its beginning. None:
+    it has to be weighed as a whole."""
+    if not (isinstance(before, list) and isinstance(value, list)) or len(value) <= len(before):
+        return None
+    more = len(value) - len(before)
+    return max(rough_bytes(value[-more:]), rough_bytes(value[:more]))
+
+
 def _filter(name: str, argument: Any, inner: Inner) -> Expression:
     if not isinstance(argument, dict):
         raise MongoError(28646, "$filter only supports an object as its argument")
@@ -90,6 +127,7 @@ def _filter(name: str, argument: Any, inner: Inner) -> Expression:
     source = inner(argument["input"])
     holds = inner(argument["cond"], frozenset({variable}))
     limit = inner(argument["limit"]) if "limit" in argument else None
+    scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
         value = source(document, variables)
@@ -97,7 +135,12 @@ def _filter(name: str, argument: Any, inner: Inner) -> Expression:
             return None
         if not isinstance(value, list):
             raise MongoError(28651, f"input to $filter must be an array not {type_name(value)}")
-        found = [one for one in value if is_true(holds(document, {**variables, variable: one}))]
+        found, held = [], scratch.held
+        for one in value:
+            scratch.spend(1)
+            if is_true(holds(document, {**variables, variable: one})):
+                found.append(one)
+            scratch.back_to(held)
         if limit is not None:
             most = limit(document, variables)
             if not is_nothing(most):
@@ -119,6 +162,7 @@ def _map(name: str, argument: Any, inner: Inner) -> Expression:
     variable = argument.get("as", "this")
     source = inner(argument["input"])
     each = inner(argument["in"], frozenset({variable}))
+    scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
         value = source(document, variables)
@@ -126,8 +170,15 @@ def _map(name: str, argument: Any, inner: Inner) -> Expression:
             return None
         if not isinstance(value, list):
             raise MongoError(16883, f"input to $map must be an array not {type_name(value)}")
-        found = (each(document, {**variables, variable: one}) for one in value)
-        return [None if one is MISSING else one for one in found]
+        found: list[Any] = []
+        for one in value:
+            held = scratch.held
+            made = each(document, {**variables, variable: one})
+            found.append(None if made is MISSING else made)
+            scratch.spend(1)
+            scratch.back_to(held)
+            scratch.hold(rough_bytes(made))
+        return found
 
     return run
 
@@ -146,6 +197,7 @@ def _reduce(name: str, argument: Any, inner: Inner) -> Expression:
     if "in" not in argument:
         raise MongoError(40079, "Missing 'in' parameter to $reduce")
     each = inner(argument["in"], frozenset({"value", "this"}))
+    scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
         items = parts["input"](document, variables)
@@ -156,8 +208,14 @@ def _reduce(name: str, argument: Any, inner: Inner) -> Expression:
                 40080, f"$reduce requires that 'input' be an array, found: {type_name(items)}"
             )
         value = parts["initialValue"](document, variables)
+        held, kept = scratch.held, rough_bytes(value)
         for one in items:
-            value = each(document, {**variables, "value": value, "this": one})
+            before, value = value, each(document, {**variables, "value": value, "this": one})
+            scratch.spend(steps_of(value))
+            added = _added(before, value)
+            kept = rough_bytes(value) if added is None else kept + added
+            scratch.back_to(held)
+            scratch.hold(kept)
         return value
 
     return run
@@ -200,9 +258,16 @@ def _range(start: Any, end: Any, step: Any = 1) -> Any:
     )
     if by == 0:
         raise MongoError(34449, "$range requires a non-zero step value")
-    if abs((high - low) // by) > 1_000_000:
+    if abs((high - low) // by) > RANGE_MAX:
         raise MongoError(146, "$range would use too much memory")
     return [number(INT, one) for one in range(low, high, by)]
+
+
+def _range_bytes(start: Any, end: Any, step: Any = 1) -> int:
+    if not all(map(is_number, (start, end, step))):
+        return 0
+    count = (to_double(end) - to_double(start)) / (to_double(step) or 1.0)
+    return ELEMENT_BYTES * int(count) if 0 < count <= RANGE_MAX else 0
 
 
 def _reverse(value: Any) -> Any:
@@ -251,6 +316,7 @@ def _zip(name: str, argument: Any, inner: Inner) -> Expression:
     if not isinstance(longest, bool):
         raise MongoError(34463, "useLongestLength must be a bool")
     defaults = inner(argument["defaults"]) if "defaults" in argument else None
+    scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
         lists = inputs(document, variables)
@@ -262,6 +328,8 @@ def _zip(name: str, argument: Any, inner: Inner) -> Expression:
             raise MongoError(34468, "$zip found a non-array expression in input")
         fill = [None] * len(lists) if defaults is None else defaults(document, variables)
         length = (max if longest else min)(map(len, lists))
+        scratch.spend(length * len(lists))
+        scratch.hold(length * (ELEMENT_BYTES + REFERENCE_BYTES * len(lists)))
         return [
             [one[at] if at < len(one) else fill[place] for place, one in enumerate(lists)]
             for at in range(length)
@@ -322,11 +390,14 @@ def _sort_array(name: str, argument: Any, inner: Inner) -> Expression:
     if not isinstance(argument, dict) or "input" not in argument or "sortBy" not in argument:
         raise MongoError(2942502, "$sortArray requires 'input' and 'sortBy' to be specified")
     source, order = inner(argument["input"]), sort_by(argument["sortBy"])
+    scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
         value = source(document, variables)
         if is_nothing(value):
             return None
+        scratch.spend(steps_of(value))
+        scratch.hold(elements_bytes(value))
         return order(_array(name, value, 2942504))
 
     return run
@@ -335,12 +406,14 @@ def _sort_array(name: str, argument: Any, inner: Inner) -> Expression:
 def _some(name: str, argument: Any, inner: Inner) -> Expression:
     """`$firstN`, `$lastN`, `$minN`, `$maxN` of an array."""
     parts = named(name, argument, inner, ("n", "input"))
+    scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
         count = _int(name, parts["n"](document, variables), 5787902)
         if count < 1:
             raise MongoError(5787908, f"'n' must be greater than 0, found {count}")
         value = _array(name, parts["input"](document, variables), 5788200)
+        scratch.spend(len(value))
         if name == "$firstN":
             return value[:count]
         if name == "$lastN":
@@ -354,7 +427,7 @@ def _some(name: str, argument: Any, inner: Inner) -> Expression:
 OPERATORS: Final[dict[str, Operator]] = {
     "$arrayElemAt": Simple(_elem_at, 2, 2),
     "$arrayToObject": Simple(_to_object),
-    "$concatArrays": Simple(_concat, 0, None),
+    "$concatArrays": Simple(_concat, 0, None, weigh=_references_bytes),
     "$filter": _filter,
     "$first": Simple(_first),
     "$last": Simple(_last),
@@ -367,8 +440,8 @@ OPERATORS: Final[dict[str, Operator]] = {
     "$isArray": Simple(lambda value: isinstance(value, list), nothing=False),
     "$map": _map,
     "$mergeObjects": Simple(_merge_objects, 0, None, nothing=False),
-    "$objectToArray": Simple(_from_object),
-    "$range": Simple(_range, 2, 3, nothing=False),
+    "$objectToArray": Simple(_from_object, weigh=_pairs_bytes),
+    "$range": Simple(_range, 2, 3, nothing=False, weigh=_range_bytes),
     "$reduce": _reduce,
     "$reverseArray": Simple(_reverse),
     "$size": Simple(_size, nothing=False),

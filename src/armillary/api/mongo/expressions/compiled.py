@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bson.timestamp import Timestamp
@@ -22,9 +23,15 @@ from armillary.api.mongo.expressions import (
     sets,
     strings,
 )
-from armillary.api.mongo.expressions.operators import Expression, Operator, Simple
+from armillary.api.mongo.expressions.operators import (
+    Expression,
+    Operator,
+    Simple,
+    steps_of,
+    watched,
+)
 from armillary.api.mongo.expressions.values import get_path
-from armillary.api.mongo.language import MISSING, Language
+from armillary.api.mongo.language import MISSING, Language, Scratch
 
 #: Refused in strict mode: the reference does not list them.
 NATIVE: Final = frozenset(
@@ -86,14 +93,26 @@ class Marker:
 MARKERS: Final = {name: Marker(name) for name in ("DESCEND", "PRUNE", "KEEP")}
 
 
-def compile_expression(
-    source: Any, language: Language, names: frozenset[str] = frozenset()
-) -> Expression:
+def compile_expression(source: Any, language: Language) -> Expression:
+    """Evaluated for one document after the other; what it makes is on the budget."""
+    expression = _compile(source, language, frozenset())
+    if not isinstance(source, dict | list):
+        return expression
+    begin = language.scratch.begin
+
+    def run(document: Any, variables: Any) -> Any:
+        begin(document)
+        return expression(document, variables)
+
+    return run
+
+
+def _compile(source: Any, language: Language, names: frozenset[str]) -> Expression:
     """`names`: variables that stand around this expression."""
     if isinstance(source, str) and source[:1] == "$":
         return _path(source, language, names)
     if isinstance(source, list):
-        parts = [compile_expression(one, language, names) for one in source]
+        parts = [_compile(one, language, names) for one in source]
 
         def array(document: Any, variables: Any) -> Any:
             found = (part(document, variables) for part in parts)
@@ -173,7 +192,7 @@ def _document(source: dict[str, Any], language: Language, names: frozenset[str])
             raise MongoError(16410, f"field names may not start with '$': {name}")
         if "." in name:
             raise MongoError(16405, f"dotted field names are only allowed at the top level: {name}")
-        fields.append((name, compile_expression(value, language, names)))
+        fields.append((name, _compile(value, language, names)))
 
     def made(document: Any, variables: Any) -> Any:
         found = ((name, part(document, variables)) for name, part in fields)
@@ -195,18 +214,39 @@ def _operator(source: dict[str, Any], language: Language, names: frozenset[str])
     operator = OPERATORS.get(name)
     if operator is None and name in ARRAY_ACCUMULATORS:
         given = argument if isinstance(argument, list) else [argument]
-        parts = [compile_expression(one, language, names) for one in given]
-        combine = ARRAY_ACCUMULATORS[name]
-        return lambda document, variables: combine([one(document, variables) for one in parts])
+        parts = [_compile(one, language, names) for one in given]
+        combine, scratch = ARRAY_ACCUMULATORS[name], language.scratch
+
+        def combined(document: Any, variables: Any) -> Any:
+            values = [one(document, variables) for one in parts]
+            scratch.spend(sum(map(steps_of, values)))
+            return combine(values)
+
+        return combined
     if operator is None or (language.strict and name in NATIVE):
         raise MongoError(168, f"Unrecognized expression '{name}'")
 
-    def inner(part: Any, more: frozenset[str] = frozenset()) -> Expression:
-        return compile_expression(part, language, names | more)
+    inner = _Inside(language, names)
+    if isinstance(operator, Simple):
+        made = operator.compile(name, argument, inner)
+    else:
+        made = operator(name, argument, inner)
+    return watched(made, language.scratch)
 
-    if not isinstance(operator, Simple):
-        return operator(name, argument, inner)
-    return operator.compile(name, argument, inner)
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """Compiles what stands inside an operator."""
+
+    language: Language
+    names: frozenset[str]
+
+    @property
+    def scratch(self) -> Scratch:
+        return self.language.scratch
+
+    def __call__(self, part: Any, more: frozenset[str] = frozenset()) -> Expression:
+        return _compile(part, self.language, self.names | more)
 
 
 def evaluate(expression: Expression, document: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from armillary.api.mongo.errors import MongoError
-from armillary.api.mongo.expressions.operators import Operator, Simple
+from armillary.api.mongo.expressions.operators import Operator, Simple, elements_bytes
 from armillary.api.mongo.expressions.values import is_nothing, is_true
 from armillary.encoding.bson.values import SortKey, sort_key, type_name
 
@@ -72,11 +72,11 @@ def _all(value: Any) -> bool:
 
 
 OPERATORS: Final[dict[str, Operator]] = {
-    "$setEquals": Simple(_equals, 2, None, nothing=False),
-    "$setIntersection": Simple(_intersection, 0, None, nothing=False),
-    "$setUnion": Simple(_union, 0, None, nothing=False),
-    "$setDifference": Simple(_difference, 2, 2),
-    "$setIsSubset": Simple(_subset, 2, 2, nothing=False),
+    "$setEquals": Simple(_equals, 2, None, nothing=False, weigh=elements_bytes),
+    "$setIntersection": Simple(_intersection, 0, None, nothing=False, weigh=elements_bytes),
+    "$setUnion": Simple(_union, 0, None, nothing=False, weigh=elements_bytes),
+    "$setDifference": Simple(_difference, 2, 2, weigh=elements_bytes),
+    "$setIsSubset": Simple(_subset, 2, 2, nothing=False, weigh=elements_bytes),
     "$anyElementTrue": Simple(_any, nothing=False),
     "$allElementsTrue": Simple(_all, nothing=False),
 }

@@ -8,7 +8,16 @@ from bson.datetime_ms import DatetimeMS
 from bson.regex import Regex
 
 from armillary.api.mongo.errors import MongoError
-from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple, named
+from armillary.api.mongo.expressions.operators import (
+    ELEMENT_BYTES,
+    TEXT_BYTES,
+    Expression,
+    Inner,
+    Operator,
+    Simple,
+    named,
+    steps_of,
+)
 from armillary.api.mongo.expressions.values import is_nothing, whole
 from armillary.api.mongo.language import MISSING
 from armillary.encoding.bson.values import is_number, type_name
@@ -38,6 +47,16 @@ def _concat(*values: Any) -> Any:
         if not isinstance(one, str):
             raise MongoError(16702, f"$concat only supports strings, not {type_name(one)}")
     return "".join(values)
+
+
+def _texts_bytes(*values: Any) -> int:
+    return sum(len(one) for one in values if isinstance(one, str))
+
+
+def _pieces_bytes(text: Any, separator: Any) -> int:
+    if not (isinstance(text, str) and isinstance(separator, str) and separator):
+        return 0
+    return len(text) + TEXT_BYTES * text.count(separator)
 
 
 def _case(upper: bool) -> Simple:
@@ -186,6 +205,8 @@ def _regex(name: str, argument: Any, inner: Inner) -> Expression:
     from armillary.api.mongo.match import regexes
 
     parts = named(name, argument, inner, ("input", "regex"), ("options",), 51103)
+    scratch = inner.scratch
+    budget = scratch.budget
 
     def run(document: Any, variables: Any) -> Any:
         text = parts["input"](document, variables)
@@ -199,12 +220,13 @@ def _regex(name: str, argument: Any, inner: Inner) -> Expression:
             raise MongoError(51105, f"{name} needs 'regex' to be of type string or regex")
         made = regexes.parse(pattern, None if is_nothing(options) else options)
         if name == "$regexMatch":
-            return regexes.search(made, text) is not None
+            return regexes.search(made, text, budget) is not None
         found, at = [], 0
         while at <= len(text):
-            match = regexes.search(made, text, at)
+            match = regexes.search(made, text, budget, at)
             if match is None:
                 break
+            scratch.hold(8 * ELEMENT_BYTES)
             found.append(
                 {"match": match.group(), "idx": match.start(), "captures": list(match.groups())}
             )
@@ -218,6 +240,7 @@ def _regex(name: str, argument: Any, inner: Inner) -> Expression:
 
 def _replace(name: str, argument: Any, inner: Inner) -> Expression:
     parts = named(name, argument, inner, ("input", "find", "replacement"), (), 51750)
+    scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
         values = {one: part(document, variables) for one, part in parts.items()}
@@ -227,19 +250,23 @@ def _replace(name: str, argument: Any, inner: Inner) -> Expression:
         if any(map(is_nothing, values.values())):
             return None
         count = 1 if name == "$replaceOne" else -1
-        return values["input"].replace(values["find"], values["replacement"], count)
+        text, wanted, put = values["input"], values["find"], values["replacement"]
+        times = 1 if count == 1 else text.count(wanted)
+        scratch.spend(steps_of(text))
+        scratch.hold(len(text) + times * max(0, len(put) - len(wanted)))
+        return text.replace(wanted, put, count)
 
     return run
 
 
 OPERATORS: Final[dict[str, Operator]] = {
-    "$concat": Simple(_concat, 0, None, nothing=False),
+    "$concat": Simple(_concat, 0, None, nothing=False, weigh=_texts_bytes),
     "$indexOfBytes": _index_of("$indexOfBytes", True),
     "$indexOfCP": _index_of("$indexOfCP", False),
     "$trim": _trim,
     "$ltrim": _trim,
     "$rtrim": _trim,
-    "$split": Simple(_split, 2, 2),
+    "$split": Simple(_split, 2, 2, weigh=_pieces_bytes),
     "$strLenBytes": _length("$strLenBytes", True),
     "$strLenCP": _length("$strLenCP", False),
     "$strcasecmp": Simple(_casecmp, 2, 2, nothing=False),

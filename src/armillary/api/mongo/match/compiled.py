@@ -29,6 +29,7 @@ from armillary.api.mongo.match.operators import (
 )
 
 REFERENCE: Final = ("$ref", "$id", "$db")
+FEW: Final = 8  # conditions
 REFUSED: Final = ("$where", "$text", "$jsonSchema")
 
 
@@ -40,7 +41,23 @@ def compile_filter(query: Any, language: Language) -> Filter:
         test = compile_filter(folded_query(query, fold), replace(language, fold=None))
         return lambda document: test(fold(document))
     tests = [_clause(name, value, language) for name, value in query.items()]
-    return _all([one for one in tests if one is not None])
+    return _all(_watched([one for one in tests if one is not None], language))
+
+
+def _watched(tests: list[Filter], language: Language) -> list[Filter]:
+    """Each may look at every element of an array. Many of them look at the clock as well."""
+    if len(tests) <= FEW:
+        return tests
+    check = language.budget.check
+
+    def looking(test: Filter) -> Filter:
+        def run(document: Any) -> bool:
+            check()
+            return test(document)
+
+        return run
+
+    return list(map(looking, tests))
 
 
 def _all(tests: list[Filter]) -> Filter:
@@ -64,7 +81,7 @@ def _clause(name: str, value: Any, language: Language) -> Filter | None:
             raise bad_value("$and/$or/$nor must be a nonempty array")
         if not all(isinstance(one, dict) for one in value):
             raise bad_value("$or/$and/$nor entries need to be full objects")
-        tests = [compile_filter(one, language) for one in value]
+        tests = _watched([compile_filter(one, language) for one in value], language)
         if name == "$and":
             return _all(tests)
         some: Filter = lambda document: any(test(document) for test in tests)  # noqa: E731
@@ -109,9 +126,12 @@ def _operator(parts: Parts, name: str, condition: dict[str, Any], language: Lang
         return make(parts, argument, language)
     if name == "$regex":
         pattern = regexes.parse(argument, condition.get("$options"))
+        budget = language.budget
         return any_of(
             parts,
-            lambda value: isinstance(value, str) and regexes.search(pattern, value) is not None,
+            lambda value: (
+                isinstance(value, str) and regexes.search(pattern, value, budget) is not None
+            ),
         )
     if name in geo.OPERATORS:
         return geo.OPERATORS[name](parts, condition, language)

@@ -127,14 +127,14 @@ lte = _ordered("$lte", lambda one, other: one <= other, True)
 
 
 def is_in(parts: Parts, argument: Any, language: Language) -> Filter:
-    return any_of(parts, _member(argument, "$in"))
+    return any_of(parts, _member(argument, "$in", language))
 
 
 def nin(parts: Parts, argument: Any, language: Language) -> Filter:
-    return negated(any_of(parts, _member(argument, "$nin")))
+    return negated(any_of(parts, _member(argument, "$nin", language)))
 
 
-def _member(argument: Any, name: str) -> Test:
+def _member(argument: Any, name: str, language: Language) -> Test:
     if type(argument) is not list:
         raise bad_value(f"{name} needs an array")
     patterns = [regexes.parse(one) for one in argument if isinstance(one, Regex)]
@@ -143,6 +143,7 @@ def _member(argument: Any, name: str) -> Test:
             raise bad_value(f"cannot nest $ under {name}")
     keys = {sort_key(one) for one in argument}
     null = any(_nothing(one) for one in argument)
+    budget = language.budget
 
     def test(value: Any) -> bool:
         if value is MISSING:
@@ -153,7 +154,7 @@ def _member(argument: Any, name: str) -> Test:
         return (
             bool(patterns)
             and isinstance(value, str)
-            and any(regexes.search(one, value) for one in patterns)
+            and any(regexes.search(one, value, budget) for one in patterns)
         )
 
     return test
@@ -248,10 +249,11 @@ def matches_regex(parts: Parts, argument: Any, language: Language) -> Filter:
     """A regular expression by itself: texts it is found in, and itself."""
     pattern = regexes.parse(argument)
     key = sort_key(argument) if isinstance(argument, Regex) else None
+    budget = language.budget
 
     def test(value: Any) -> bool:
         if isinstance(value, str):
-            return regexes.search(pattern, value) is not None
+            return regexes.search(pattern, value, budget) is not None
         return isinstance(value, Regex) and sort_key(value) == key
 
     return any_of(parts, test)

@@ -9,6 +9,7 @@ import regex
 from bson.regex import Regex
 
 from armillary.api.mongo.errors import MongoError, bad_value
+from armillary.budget import Budget
 from armillary.limits import REGEX_SECONDS_MAX
 
 FLAGS: Final = {
@@ -19,6 +20,7 @@ FLAGS: Final = {
     "u": 0,
     "l": 0,
 }
+STEP_CHARACTERS: Final = 64  # that cost as much as one value of another kind
 _NUMBERS: Final = {2: "i", 8: "m", 16: "s", 32: "u", 64: "x", 4: "l"}
 
 
@@ -41,9 +43,12 @@ def compiled(pattern: str, options: str = "") -> regex.Pattern[str]:
         raise MongoError(51091, f"Regular expression is invalid: {error}") from error
 
 
-def search(pattern: regex.Pattern[str], text: str, at: int = 0) -> regex.Match[str] | None:
+def search(
+    pattern: regex.Pattern[str], text: str, budget: Budget, at: int = 0
+) -> regex.Match[str] | None:
+    budget.spend(1 + len(text) // STEP_CHARACTERS)
     try:
-        return pattern.search(text, at, timeout=REGEX_SECONDS_MAX)
+        return pattern.search(text, at, timeout=min(REGEX_SECONDS_MAX, budget.seconds_left))
     except TimeoutError as error:
         raise MongoError(50, "A regular expression took too long.") from error
 

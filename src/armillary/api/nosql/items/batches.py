@@ -40,10 +40,12 @@ from armillary.api.nosql.items.placing import (
 )
 from armillary.api.nosql.items.single import patch_operation
 from armillary.api.nosql.scripts import refuse_triggers
+from armillary.budget import Budget
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, DbError, DependencyFailed, PartitionKeyMismatch, TooLarge
 from armillary.limits import BATCH_BYTES_MAX
 from armillary.partition.ranges import Range
+from armillary.query.run.bounds import condition_budget
 from armillary.store.items.batches import batch_error, check_batch
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.preparation import Operation
@@ -75,8 +77,8 @@ def _atomic(
     if 0 < len(key) < len(store.state.definition.partition_key.paths):
         raise PartitionKeyMismatch
     with placed(call, store, key):
-        now_ms = call.gateway.engine.now_ms()
-        outcome = store.batch([operation_of(entry, now_ms) for entry in entries], key)
+        now_ms, budget = call.gateway.engine.now_ms(), condition_budget()
+        outcome = store.batch([operation_of(entry, now_ms, budget) for entry in entries], key)
     if isinstance(outcome, Failed):
         error = batch_error(outcome)
         if isinstance(error, TooLarge):  # the request is, so no entry is to blame
@@ -113,10 +115,10 @@ def _bulk(
     if len(call.request.body) > BATCH_BYTES_MAX:
         raise TooLarge(TOO_LARGE)
     owner = range_of(store, call.options.range_id)
-    now_ms = call.gateway.engine.now_ms()
+    now_ms, budget = call.gateway.engine.now_ms(), condition_budget()
     asked: list[tuple[Operation, KeyValues | None]] = []
     for entry in entries:
-        asked.append((operation_of(entry, now_ms), entry.key))
+        asked.append((operation_of(entry, now_ms, budget), entry.key))
     outcomes: list[Done | DbError] = (
         store.bulk(asked) if call.options.goes_on else _until_failure(store, asked)
     )
@@ -153,9 +155,9 @@ def _bulk_headers(
     return session_headers(call, store, sorted(owners, key=lambda one: one.start))
 
 
-def operation_of(entry: Entry, now_ms: int) -> Operation:
+def operation_of(entry: Entry, now_ms: int, budget: Budget) -> Operation:
     if entry.kind == "patch":
-        return patch_operation(entry.id, entry.body, entry.if_match, now_ms)
+        return patch_operation(entry.id, entry.body, entry.if_match, now_ms, budget)
     if entry.body is not None and not isinstance(entry.body, dict):
         raise BadInput("The resourceBody of an operation must be a JSON object.")
     return Operation(

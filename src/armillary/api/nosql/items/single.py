@@ -40,6 +40,7 @@ from armillary.api.nosql.scripts import (
     refuse_triggers,
     waited,
 )
+from armillary.budget import Budget
 from armillary.encoding.partition_key import KeyValues
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import Reader, SpaceGone
@@ -47,6 +48,7 @@ from armillary.errors import BadInput, Fenced, NotFound, NotModified, TooLarge
 from armillary.limits import ITEM_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import delete_ru
+from armillary.query.run.bounds import condition_budget
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore, Sent
 from armillary.store.items.preparation import Operation
@@ -197,14 +199,17 @@ def _asked(
 def operation_of(call: Call, kind: str, item_id: str) -> Operation:
     options = call.options
     if kind == "patch":
-        return patch_operation(item_id, call.json(), options.if_match, call.gateway.engine.now_ms())
+        now_ms = call.gateway.engine.now_ms()
+        return patch_operation(item_id, call.json(), options.if_match, now_ms)
     body = None if kind == "delete" else call.request.body
     if body is not None and len(body) > ITEM_BYTES_MAX:  # as sent: escapes count
         raise TooLarge(TOO_LARGE)
     return Operation(kind, item_id, body, options.if_match, options.if_none_match)
 
 
-def patch_operation(item_id: str, body: JSON, if_match: str | None, now_ms: int) -> Operation:
+def patch_operation(
+    item_id: str, body: JSON, if_match: str | None, now_ms: int, budget: Budget | None = None
+) -> Operation:
     """`{"operations": […], "condition": "from c where …"}`, or the bare list."""
     if isinstance(body, list):
         body = {"operations": body}
@@ -213,7 +218,7 @@ def patch_operation(item_id: str, body: JSON, if_match: str | None, now_ms: int)
     if not all(isinstance(one, dict) for one in body["operations"]):
         raise BadInput("Each operation of a patch must be a JSON object.")
     given = body.get("condition")
-    condition = None if given is None else condition_of(given, now_ms)
+    condition = None if given is None else condition_of(given, now_ms, budget or condition_budget())
     return Operation(
         "patch",
         item_id,

@@ -35,7 +35,7 @@ def sorted_rows(rows: Iterable[Numbered]) -> list[Numbered]:
 
 
 def _query_page(call: Call, rid: str, key: str, documents: list[dict[str, JSON]]) -> Response:
-    results = run_query(call.document(), documents, call.gateway.engine.now_ms())
+    results = run_query(call.document(), documents, call.gateway.engine.now_ms(), call.budget)
     start = _after(call.options.continuation)
     size = call.options.page_size
     page = results[start : start + (PAGE_ITEMS_MAX if size == -1 else size)]
