@@ -1,6 +1,7 @@
 """MongoDB: inserts, point finds and indexed finds through PyMongo, at 1 and 32 connections.
 
     python bench/mongo.py [--ferretdb] [--peer mongodb://…] [--seconds 3]
+    python bench/mongo.py --find                      only the last line
 
 A peer is measured in the same run with the same clients, in turns; the table has both and their
 ratio, and the processor time per operation of each server, all its processes together. `--ferretdb`
@@ -285,10 +286,16 @@ def main() -> None:
     parser.add_argument("--peer")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--find", action="store_true", help="only the point find and a bare server")
     parser.add_argument("--bare", help="be the bare server; answer with this file")
     asked = parser.parse_args()
     if asked.bare:
         bare_main(Path(asked.bare))
+        return
+    if asked.find:
+        with armillary() as (pid, uri), MongoClient(uri) as client:
+            fill(client, sharded=True)
+            print_find(pid, uri, asked.rounds)
         return
     with ExitStack() as stack:
         pid, uri = stack.enter_context(armillary())
@@ -327,9 +334,13 @@ def main() -> None:
                     print(f"| {' | '.join(map(str, shown))} |", flush=True)
         for client in clients.values():
             client.close()
-        ours_us, bare_us = beside_bare(pid, uri, asked.rounds)
-        print(f"point find, server CPU: {ours_us:.1f} µs; bare server: {bare_us:.1f} µs; "
-              f"bare / ours: {bare_us / ours_us:.2f}")  # fmt: skip
+        print_find(pid, uri, asked.rounds)
+
+
+def print_find(pid: int, uri: str, rounds: int) -> None:
+    ours_us, bare_us = beside_bare(pid, uri, rounds)
+    print(f"point find, server CPU: {ours_us:.1f} µs; bare server: {bare_us:.1f} µs; "
+          f"bare / ours: {bare_us / ours_us:.2f}; load {os.getloadavg()[0]:.1f}")  # fmt: skip
 
 
 if __name__ == "__main__":
