@@ -293,8 +293,10 @@ def main() -> None:
         bare_main(Path(asked.bare))
         return
     if asked.find:
-        with armillary() as (pid, uri), MongoClient(uri) as client:
-            fill(client, sharded=True)
+        with armillary() as (pid, uri):
+            filler: MongoClient[Any] = MongoClient(uri)
+            fill(filler, sharded=True)
+            filler.close()
             print_find(pid, uri, asked.rounds)
         return
     with ExitStack() as stack:
