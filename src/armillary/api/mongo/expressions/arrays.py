@@ -114,6 +114,15 @@ def _added(before: Any, value: Any) -> int | None:
     return max(rough_bytes(value[-more:]), rough_bytes(value[:more]))
 
 
+def _input(name: str, value: Any, code: int) -> list[Any] | None:
+    """What `name` goes through; None: nothing. `code`: of the error if it is no array."""
+    if is_nothing(value):
+        return None
+    if not isinstance(value, list):
+        raise MongoError(code, f"input to {name} must be an array not {type_name(value)}")
+    return value
+
+
 def _filter(name: str, argument: Any, inner: Inner) -> Expression:
     if not isinstance(argument, dict):
         raise MongoError(28646, "$filter only supports an object as its argument")
@@ -130,11 +139,9 @@ def _filter(name: str, argument: Any, inner: Inner) -> Expression:
     scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
-        value = source(document, variables)
-        if is_nothing(value):
+        value = _input(name, source(document, variables), 28651)
+        if value is None:
             return None
-        if not isinstance(value, list):
-            raise MongoError(28651, f"input to $filter must be an array not {type_name(value)}")
         found, held = [], scratch.held
         for one in value:
             scratch.spend(1)
@@ -165,11 +172,9 @@ def _map(name: str, argument: Any, inner: Inner) -> Expression:
     scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
-        value = source(document, variables)
-        if is_nothing(value):
+        value = _input(name, source(document, variables), 16883)
+        if value is None:
             return None
-        if not isinstance(value, list):
-            raise MongoError(16883, f"input to $map must be an array not {type_name(value)}")
         found: list[Any] = []
         for one in value:
             held = scratch.held
