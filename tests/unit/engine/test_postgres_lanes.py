@@ -204,7 +204,8 @@ def test_a_connection_that_is_reset_is_left_at_once() -> None:
         engine = PostgresEngine(fresh_url(server.url), HANDLERS, timeout_ms=600_000)
         engine.create_space(7, [(META_KEY, b"0")])
 
-        flush, reset = Lane._flush, []
+        flush = Lane._flush
+        reset: list[bool] = []
 
         def flush_and_lose(lane: Lane) -> None:
             """The loop stands still: the answer comes, then bytes that are not read, a reset."""
