@@ -205,7 +205,7 @@ def test_a_connection_that_is_reset_is_left_at_once() -> None:
         engine.create_space(7, [(META_KEY, b"0")])
 
         flush = Lane._flush
-        reset: list[bool] = []
+        reset: list[Lane] = []
 
         def flush_and_lose(lane: Lane) -> None:
             """The loop stands still: the answer comes, then bytes that are not read, a reset."""
