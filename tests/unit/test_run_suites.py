@@ -9,12 +9,12 @@ from tools.suite_causes import UNKNOWN, cause_of
 
 
 def test_reports_of_four_runners() -> None:
-    junit = """<testsuites><testsuite>
+    junit = """<testsuites><testsuite tests="4">
       <testcase classname="tests.test_a.TestA" name="one"/>
       <testcase classname="tests.test_a.TestA" name="two"><failure message="x"/></testcase>
       <testcase classname="tests.test_a.TestA" name="three"><skipped/></testcase>
     </testsuite></testsuites>"""
-    expected = Outcome("v", 1, ("test_a::two",), 1)
+    expected = Outcome("v", 2, ("test_a::two",), 1)  # one of them a subtest
     assert of_junit(Xml.fromstring(junit), "v") == expected
     go = "--- PASS: TestA (0.1s)\n    --- PASS: TestA/part (0s)\n--- FAIL: TestB (1s)\n"
     assert of_go(go, "v", {"A": "b"}) == Outcome("v", 1, ("TestB",), 0, ("A=b",))

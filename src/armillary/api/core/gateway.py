@@ -135,7 +135,8 @@ class Gateway:
 
     def forget(self, database: str, name: str | None = None) -> None:
         """A container, or a whole database, is gone."""
-        self._forget([one for one in self._stores if one[0] == database and name in (None, one[1])])
+        known = list(self._stores)  # a copy: other threads open containers meanwhile
+        self._forget([one for one in known if one[0] == database and name in (None, one[1])])
 
     def _forget(self, names: list[tuple[str, str]]) -> None:
         """Who still holds such a store finds it without its state."""
