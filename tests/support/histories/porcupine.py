@@ -31,7 +31,7 @@ class Opinion:
         )
 
 
-def judged(history: Iterable[Operation], folder: Path, *, key_seconds: int = 10) -> Opinion | None:
+def judged(history: Iterable[Operation], folder: Path, *, key_seconds: int = 3) -> Opinion | None:
     """None: no Go, or no module."""
     if shutil.which("go") is None:
         return None
