@@ -110,7 +110,7 @@ def of_junit(report: Xml.Element, version: str) -> Outcome:
 def go(folder: Path, source: Path | None) -> Outcome:
     if source is not None:
         place, commit = _of_checkout(folder, source, "sdk/data/azcosmos")
-        version = f"azcosmos at {commit}"
+        version = f"azcosmos of checkout {commit}"
     else:
         place, version = _of_go_proxy(folder)
     _do(place, "go", "test", "-c", "-o", "suite", ".")
@@ -166,7 +166,7 @@ def javascript(folder: Path, source: Path | None) -> Outcome:
     given = {"ACCOUNT_HOST": "https://localhost:8081/", **settings}
     _beside_servers(place, given, "npx", "vitest", "run", "-c", "vitest.suite.config.ts")
     report = json.loads((place / "results.json").read_text("utf-8"))
-    return of_vitest(report, f"@azure/cosmos {package['version']} at {version}", settings)
+    return of_vitest(report, f"@azure/cosmos {package['version']} of checkout {version}", settings)
 
 
 def of_vitest(report: dict[str, object], version: str, settings: dict[str, str]) -> Outcome:
@@ -193,7 +193,7 @@ def rust(folder: Path, source: Path | None) -> Outcome:
         "AZURE_COSMOS_TEST_MODE": "required",
     }
     text = _beside_servers(place, given, *command, "--", "--test-threads=1")
-    return of_cargo(text, f"azure_data_cosmos at {version}")
+    return of_cargo(text, f"azure_data_cosmos of checkout {version}")
 
 
 def of_cargo(text: str, version: str) -> Outcome:
