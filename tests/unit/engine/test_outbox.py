@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 from collections.abc import Callable, Iterator
@@ -128,3 +129,21 @@ def test_what_the_socket_does_not_take_is_left_to_the_thread(
         assert theirs.poll(WAIT_SECONDS)
         found += receive(theirs) or ()
     assert found == large
+
+
+def test_large_messages_go_out_over_a_socket_that_an_event_loop_reads_from() -> None:
+    """Such a loop makes the socket one that does not wait, for both of its ends in this process."""
+    ours, theirs = Pipe()
+    outbox = Outbox(ours, "test")
+    os.set_blocking(ours.fileno(), False)
+    large = [bytes((number,)) * 300_000 for number in range(5)]
+    for one in large:
+        outbox.put(one)
+    found: list[bytes] = []
+    while len(found) < len(large):
+        assert theirs.poll(WAIT_SECONDS)
+        found += receive(theirs) or ()
+    assert found == large
+    outbox.close()
+    ours.close()
+    theirs.close()

@@ -15,6 +15,7 @@ answer in that turn.
 from __future__ import annotations
 
 import os
+import select
 import socket
 import struct
 import threading
@@ -120,9 +121,20 @@ class Outbox:
                 for _ in batch:
                     self._waiting.popleft()
             try:
-                self._socket.sendall(data + framed(batch) if batch else data)
+                self._send_all(data + framed(batch) if batch else data)
             except OSError:
                 return
+
+    def _send_all(self, data: bytes) -> None:
+        """Event loops that read from the same socket make it one that does not wait."""
+        ready = select.poll()
+        ready.register(self._socket, select.POLLOUT)
+        left = memoryview(data)
+        while left:
+            try:
+                left = left[self._socket.send(left) :]
+            except BlockingIOError:
+                ready.poll()
 
 
 def framed(batch: list[bytes]) -> bytes:
