@@ -39,7 +39,6 @@ QUERY_HEADERS = {
     "x-ms-documentdb-isquery": "true",
     "x-ms-documentdb-partitionkey": '["a"]',
 }
-PAGE = 4096
 
 
 def query_body(text: str, parameters: dict[str, Any]) -> Any:
@@ -103,14 +102,16 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def rss_mb(pids: list[int]) -> float:
-    total = 0
+def own_mb(pids: list[int]) -> float:
+    """Memory of all processes, without pages of files; what they share counts once."""
+    total_kb = 0
     for pid in pids:
         try:
-            total += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         except OSError:
             continue
-    return total * PAGE / 1e6
+        total_kb += sum(int(line.split()[1]) for line in lines if line.startswith("Pss_Anon:"))
+    return total_kb / 1024
 
 
 class Peak:
@@ -118,14 +119,14 @@ class Peak:
 
     def __init__(self, pids: list[int]) -> None:
         self._pids = pids
-        self.most = rss_mb(pids)
+        self.most = own_mb(pids)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
     def _run(self) -> None:
         while not self._stop.wait(0.02):
-            self.most = max(self.most, rss_mb(self._pids))
+            self.most = max(self.most, own_mb(self._pids))
 
     def stop(self) -> float:
         self._stop.set()
@@ -183,25 +184,10 @@ def run(server: ServerProcess, clients: int, deadline: bool) -> None:
     port, pid = server.port, server.process.pid
     fill(port)
     pids = [pid, *children_of(pid)]
-    idle_mb = rss_mb(pids)
+    idle_mb = own_mb(pids)
     reader = Reader(port)
     time.sleep(3)
     print(f"nothing else           {reader.stop()}")
-
-    reader = Reader(port)
-    for client in [send_query(port, "left", LONG_BODY) for _ in range(clients)]:
-        client.close()
-    worked_s = until_idle_of_all(pids)
-    print(f"{clients} that left          {reader.stop()}")
-    print(f"                       the server worked for them {worked_s:.1f} s")
-
-    reader = Reader(port)
-    staying = [send_query(port, "stay", LONG_BODY) for _ in range(clients)]
-    time.sleep(5)
-    print(f"{clients} that stay          {reader.stop()}")
-    for client in staying:
-        client.close()
-    print(f"                       then worked {until_idle_of_all(pids):.1f} s more")
 
     peak = Peak(pids)
     client = send_query(port, "large", LARGE_BODY)
@@ -209,10 +195,35 @@ def run(server: ServerProcess, clients: int, deadline: bool) -> None:
     above_mb = peak.stop() - idle_mb
     print(f"large                  {status} after {seconds:.1f} s, {above_mb:.0f} MB above idle")
     client.close()
+
+    reader, peak = Reader(port), Peak(pids)
+    for client in [send_query(port, "left", LONG_BODY) for _ in range(clients)]:
+        client.close()
+    worked_s = until_idle_of_all(pids)
+    print(f"{clients} that left          {reader.stop()}")
+    print(
+        f"                       the server worked for them {worked_s:.1f} s, "
+        f"{peak.stop() - idle_mb:.0f} MB above idle"
+    )
+
+    reader, peak = Reader(port), Peak(pids)
+    staying = [send_query(port, "stay", LONG_BODY) for _ in range(clients)]
+    time.sleep(5)
+    print(
+        f"{clients} that stay          {reader.stop()}, {peak.stop() - idle_mb:.0f} MB above idle"
+    )
+    for client in staying:
+        client.close()
+    print(f"                       then worked {until_idle_of_all(pids):.1f} s more")
+
     if deadline:
+        peak = Peak(pids)
         client = send_query(port, "long", LONG_BODY)
         status, seconds = status_of(client)
-        print(f"long                   {status} after {seconds:.1f} s")
+        above_mb = peak.stop() - idle_mb
+        print(
+            f"long                   {status} after {seconds:.1f} s, {above_mb:.0f} MB above idle"
+        )
         client.close()
 
     staying = [send_query(port, "end", LONG_BODY) for _ in range(clients)]
