@@ -192,7 +192,7 @@ class Maker:
             f".has('name', {self.draw(texts())}).has('age', {self.draw(numbers())})",
             ".hasLabel('person').hasLabel(within('person', 'place'))",
             ".coin(1.0)",
-            ".sample(100)",
+            ".sample(1000000)",
         ), VERTEX
 
     def _edges(self) -> tuple[str, str]:
