@@ -40,8 +40,8 @@ dots() {
     awk '/^ *(Downloading|Using cached)/ { printf "."; fflush() } /^Installing/ { printf " unpacking"; fflush() }
          /^ERROR/ { print } END { print "" }'
 }
-{ .venv/bin/python -m pip --disable-pip-version-check --no-input --progress-bar off \
-      install --require-hashes -r "$lock" 2>&1 || echo "ERROR: setup"; } | tee .venv/setup.log | dots
+{ .venv/bin/python -m pip --disable-pip-version-check --no-input \
+      install --progress-bar off --require-hashes -r "$lock" 2>&1 || echo "ERROR: setup"; } | tee .venv/setup.log | dots
 ! grep -q '^ERROR: setup' .venv/setup.log || fail "the locked packages could not be installed; .venv/setup.log has the details."
 # The build backend is in the lock too, so nothing outside the lock is fetched here.
 pip install --no-deps --no-build-isolation --editable . || fail "armillary itself could not be installed; see above."
