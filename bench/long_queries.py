@@ -189,6 +189,16 @@ def run(server: ServerProcess, clients: int, deadline: bool) -> None:
     time.sleep(3)
     print(f"nothing else           {reader.stop()}")
 
+    if deadline:
+        peak = Peak(pids)
+        client = send_query(port, "long", LONG_BODY)
+        status, seconds = status_of(client)
+        above_mb = peak.stop() - idle_mb
+        print(
+            f"long                   {status} after {seconds:.1f} s, {above_mb:.0f} MB above idle"
+        )
+        client.close()
+
     peak = Peak(pids)
     client = send_query(port, "large", LARGE_BODY)
     status, seconds = status_of(client)
@@ -215,16 +225,6 @@ def run(server: ServerProcess, clients: int, deadline: bool) -> None:
     for client in staying:
         client.close()
     print(f"                       then worked {until_idle_of_all(pids):.1f} s more")
-
-    if deadline:
-        peak = Peak(pids)
-        client = send_query(port, "long", LONG_BODY)
-        status, seconds = status_of(client)
-        above_mb = peak.stop() - idle_mb
-        print(
-            f"long                   {status} after {seconds:.1f} s, {above_mb:.0f} MB above idle"
-        )
-        client.close()
 
     staying = [send_query(port, "end", LONG_BODY) for _ in range(clients)]
     time.sleep(1)
