@@ -31,12 +31,12 @@ class ControlClient:
         finally:
             connection.close()
 
-    def ended(self, operation: str) -> dict[str, Any]:
+    def ended(self, operation: str, seconds: float = 60.0) -> dict[str, Any]:
         def look() -> Any:
             found = self.ask("GET", f"operations/{operation}").json()
             return None if found["status"] == "running" else found
 
-        found: dict[str, Any] = until(look)
+        found: dict[str, Any] = until(look, seconds)
         return found
 
 

@@ -48,6 +48,8 @@ WINDOW = 6
 PER_KEY = 60
 """Operations after which the window moves on by a key."""
 RANGES_MAX = 6
+MOVE_SECONDS = 600.0
+"""A move whose runner was killed goes on when another process has looked, on a busy machine late."""
 CONNECTION_OPERATIONS = 150
 LOST = (OSError, http.client.HTTPException)
 UNKNOWN = (408, 410, 429, 449, 503)
@@ -191,7 +193,7 @@ class Run:
                 if begun.status != 202:
                     self._stop.wait(0.05)
                     continue
-                ended = controls.ended(begun.json()["operation"])
+                ended = controls.ended(begun.json()["operation"], MOVE_SECONDS)
                 self._count(f"{kind}s" if ended["status"] == "succeeded" else f"{kind}s failed")
             except (*LOST, KeyError, ValueError):
                 self._stop.wait(0.05)
