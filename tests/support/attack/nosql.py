@@ -65,7 +65,7 @@ class RemoteWorld:
         for name in TOKEN_HEADERS:
             if found := answer.headers.get(name):
                 self.tokens.append(found)
-        if answer.status in (200, 201) and b'"_rid"' in answer.body:
+        if answer.status in (200, 201) and answer.body[:1] == b"{" and b'"_rid"' in answer.body:
             document = json.loads(answer.body)
             for name, kept in (("_rid", self.rids), ("_token", self.resource_tokens)):
                 if isinstance(document, dict) and isinstance(document.get(name), str):

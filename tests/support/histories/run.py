@@ -49,7 +49,7 @@ PER_KEY = 60
 """Operations after which the window moves on by a key."""
 RANGES_MAX = 6
 MOVE_SECONDS = 600.0
-"""A move whose runner was killed goes on when another process has looked, on a busy machine late."""
+"""One whose runner was killed goes on when another process has looked, late on a busy machine."""
 CONNECTION_OPERATIONS = 150
 LOST = (OSError, http.client.HTTPException)
 UNKNOWN = (408, 410, 429, 449, 503)
