@@ -17,8 +17,13 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "armillary"
 #: Classes made in the thread that decodes them; nobody else knows them yet.
-#: Made while a query runs; made when an engine is opened, before its threads are.
-OWN_CLASSES = {Path("query/expr/decoding.py"), Path("engine/messages.py")}
+#: Made while a query runs, known to others only with its decoder; made when an engine is opened,
+#: before its threads are.
+OWN_CLASSES = {
+    Path("query/expr/decoding.py"),
+    Path("api/gremlin/graph/adjacency.py"),
+    Path("engine/messages.py"),
+}
 DECODING = {"Decoder", "decode", "convert"}
 
 RACE = """
