@@ -28,7 +28,7 @@ def slow_parse(source: str | Mapping[Any, Any]) -> tuple[dict[str, Any], str, in
     item_id = item.get("id")
     if not isinstance(item_id, str) or item_id == "":
         raise Refused("id")
-    if "/" in item_id or "\\" in item_id or len(item_id.encode()) > ID_BYTES_MAX:
+    if item_id in (".", "..") or len(item_id.encode()) > ID_BYTES_MAX:
         raise Refused("id")
     ttl = item.get("ttl")
     if "ttl" in item and not _is_ttl(ttl):
