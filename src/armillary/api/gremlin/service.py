@@ -131,7 +131,10 @@ class GremlinSession:
 
     def tick(self) -> Sequence[Event]:
         """Silent, which is no fault: a pool keeps connections for later. A ping for each; after an
-        hour without a word the service lets them go, and so do we."""
+        hour without a word the service lets them go, and so do we. One that asked something and did
+        not log in has no such time: what it asked is held for it."""
+        if self._challenged is not None and not self._logging_in:
+            return (Hangup(self._socket.goodbye("not logged in")),)
         if monotonic() - self._heard_at < GREMLIN_IDLE_SECONDS_MAX or self._waiting:
             ping = self._socket.ping()
             return (Answer(ping),) if ping else ()
