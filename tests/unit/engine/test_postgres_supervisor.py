@@ -147,6 +147,8 @@ def test_a_database_that_is_lost_while_it_is_followed_is_looked_for_again(make: 
         engine.create_space(1, [(META_KEY, b"0")])
         engine._supervisor.follow(follow)
         server.kill()
+        # One that is back at once would be found by requests before the supervisor has looked.
+        until(lambda: engine.health().outages == 1)
         server.start()
         assert _added(engine) == 1
         assert len(asked) == 4
