@@ -62,8 +62,9 @@ class Link:
         return future
 
     def serve_loop(self, loop: Loop | None, thread: int) -> None:
+        # Answers stay with the thread of the inbox: a loop that waits for a frozen range would not
+        # take in what its runner waits for.
         self._outbox.defer(None if loop is None else loop.call_soon, thread)
-        self._inbox.serve_loop(loop, thread)
 
     def close(self) -> None:
         """Wait for every answer, then let go."""
