@@ -6,6 +6,9 @@
 On a loop an answer wakes no thread, and no thread competes with requests for the interpreter. Only
 while the loop itself waits for an answer (`stand_in`) does the thread work. Both may find the same
 bytes to be ready; one of them reads them.
+
+Workers leave it to the thread (`worker.Link.serve_loop`): a loop that waits for a frozen range
+would not take in the answer that the runner of the move waits for.
 """
 
 from __future__ import annotations
