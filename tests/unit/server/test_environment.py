@@ -17,6 +17,10 @@ import pytest
 from tests.support.fault_shim import build_fault_shim
 from tests.support.server_process import ServerProcess
 from tests.support.signed_http import Reply, SignedClient
+from tests.support.waiting import until
+
+import armillary
+from armillary.engine.lmdb.engine import LmdbEngine
 
 SECONDS = 120.0  # for anything at all: the machine may be busy
 ITEMS = 20
@@ -92,6 +96,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert ended(server) == (0, "")
     finally:
         server.close()
+    # What is left to merge would be merged while a server starts that is about to refuse.
+    with armillary.open(data) as account:
+        engine = account._engine
+        assert isinstance(engine, LmdbEngine)
+        until(lambda: not engine._commit.due)
     return data
 
 
