@@ -21,7 +21,7 @@ from armillary.engine.lmdb.worker import shut_down
 def test_any_cut_gives_the_same_frames(batches: list[list[bytes]], step: int) -> None:
     stream = b"".join(map(framed, batches))
     ours, theirs = Pipe()
-    inbox = Inbox(ours, "test", lambda frames: None, lambda: None)
+    inbox = Inbox(ours, "test", lambda frames: None, lambda: None, lambda: False)
     found: list[bytes] = []
     for at in range(0, len(stream), step):
         found += inbox._cut(stream[at : at + step])
@@ -35,7 +35,7 @@ def test_a_thread_takes_in_until_the_end() -> None:
     ours, theirs = Pipe()
     found: list[bytes] = []
     ended = threading.Event()
-    inbox = Inbox(ours, "test", found.extend, ended.set)
+    inbox = Inbox(ours, "test", found.extend, ended.set, lambda: False)
     theirs.send_bytes(framed([b"a", b"b"])[4:])
     until(lambda: found == [b"a", b"b"])
     shut_down(ours)

@@ -3,12 +3,11 @@
     thread   waits for the socket, takes in what has come
     loop     is called when something has come; the thread stands by (`serve_loop`)
 
-On a loop an answer wakes no thread, and no thread competes with requests for the interpreter. Only
-while the loop itself waits for an answer (`stand_in`) does the thread work. Both may find the same
-bytes to be ready; one of them reads them.
-
-Workers leave it to the thread (`worker.Link.serve_loop`): a loop that waits for a frozen range
-would not take in the answer that the runner of the move waits for.
+On a loop an answer wakes no thread, and no thread competes with requests for the interpreter. But a
+loop may wait itself, for an answer or for a thread that waits for one. So the thread looks now and
+then, while answers are awaited, whether something lies there that the loop has not taken in, and
+takes it in. Where the loop is known to wait (`stand_in`) the thread works at once. Both may find
+the same bytes to be ready; one of them reads them.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ from typing import Any, Final, Protocol
 from armillary.engine.messages import split
 
 RECEIVE_BYTES: Final = 1 << 18
+LOOK_SECONDS: Final = 0.02  # between two looks of a thread that stands by
+LOOKS_MAX: Final = 50  # without anything awaited; then it sleeps until a command is sent
 _SIZE: Final = struct.Struct("!i")
 
 
@@ -43,7 +44,8 @@ class Loop(Protocol):
 
 class Inbox:
     """`take` is given the frames of one write or more, `gone` is called once, when the other side
-    has gone or `close` was called; both in the thread that found out."""
+    has gone or `close` was called; both in the thread that found out. `awaits` says whether
+    something is to come; who has made it so calls `expect`."""
 
     def __init__(
         self,
@@ -51,9 +53,11 @@ class Inbox:
         name: str,
         take: Callable[[list[bytes]], None],
         gone: Callable[[], None],
+        awaits: Callable[[], bool],
     ) -> None:
         self._take = take
         self._gone = gone
+        self._awaits = awaits
         self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self._rest = bytearray()  # of a message that has come in part
         self._reading = threading.Lock()
@@ -61,6 +65,8 @@ class Inbox:
         self._loop: Loop | None = None
         self._loop_thread = 0
         self._stand_ins = 0
+        self._asleep = False  # the thread does not look
+        self._taken = 0  # how often something was taken in
         self._ended = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -73,6 +79,13 @@ class Inbox:
             self._enter_loop(loop, thread)
         else:
             loop.call_soon_threadsafe(lambda: self._enter_loop(loop, thread))
+
+    def expect(self) -> None:
+        """Something is awaited now. HOT: the thread is woken only by the first after a pause."""
+        if self._asleep:
+            with self._turn:
+                self._asleep = False
+                self._turn.notify()
 
     def stand_in(self, future: Future[Any]) -> None:
         """Its caller is going to wait for it: if that is the loop, the thread takes in."""
@@ -123,15 +136,35 @@ class Inbox:
         self._thread.join()
         self._socket.close()
 
+    # --- the thread -----------------------------------------------------------------------------
+
     def _run(self) -> None:
         ready = select.poll()
         ready.register(self._socket, select.POLLIN)
         while not self._ended:
-            with self._turn:
-                while self._loop is not None and not self._stand_ins and not self._ended:
-                    self._turn.wait()
-            ready.poll()
+            if not self._stands_by(ready):
+                ready.poll()
             self._take_in()
+
+    def _stands_by(self, ready: select.poll) -> bool:
+        """Until the thread has to take in. True: something is there that the loop leaves lying."""
+        taken, looks = self._taken, 0
+        with self._turn:
+            while self._loop is not None and not self._stand_ins and not self._ended:
+                looks = 0 if self._awaits() else looks + 1
+                # Set before the last look: `expect` sees this, or we see what it is called for.
+                self._asleep = looks > LOOKS_MAX
+                if self._asleep and not self._awaits():
+                    self._turn.wait()
+                    self._asleep, looks = False, 0
+                    continue
+                self._asleep = False
+                if self._turn.wait(LOOK_SECONDS):
+                    continue
+                if taken == self._taken and ready.poll(0):
+                    return True
+                taken = self._taken
+        return False
 
     def _take_in(self) -> None:
         """What is there now. HOT: once for each group of answers."""
@@ -139,6 +172,7 @@ class Inbox:
         is_end = False
         with self._reading:
             if not self._ended:
+                self._taken += 1
                 try:
                     data = self._socket.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT)
                 except BlockingIOError:

@@ -39,7 +39,9 @@ class Link:
         self._waiting: dict[int, tuple[Future[Any], str]] = {}
         self._numbers = itertools.count()
         self.broken = False
-        self._inbox = Inbox(self._connection, "answers", self._answered, self._lost)
+        self._inbox = Inbox(
+            self._connection, "answers", self._answered, self._lost, lambda: bool(self._waiting)
+        )
 
     def submit(self, space: int, command: Command, *, soon: bool = False) -> Future[Any]:
         future = Pending()
@@ -57,13 +59,13 @@ class Link:
             self._waiting[number] = future, command.name
             # Inside the lock: commands of a space go out in the order of their submits.
             self._outbox.put(message, soon=soon)
+        self._inbox.expect()
         if not soon:
             self._inbox.stand_in(future)
         return future
 
     def serve_loop(self, loop: Loop | None, thread: int) -> None:
-        # Answers stay with the thread of the inbox: a loop that waits for a frozen range would not
-        # take in what its runner waits for.
+        self._inbox.serve_loop(loop, thread)
         self._outbox.defer(None if loop is None else loop.call_soon, thread)
 
     def close(self) -> None:
