@@ -7,11 +7,13 @@ No group waits to be full: the first command of an idle queue runs at once, alon
 the commit itself is the pause in which its successors gather. So an idle engine has the latency of
 one wake-up and a busy one the throughput of large groups, with no timer to tune.
 
-`run` may ask who has `joined` while it worked, so that clients who were answered a moment ago
-are back before the commit begins, and one commit serves all of them instead of every other one. If
-the group before had several callers and not as many have come since, it waits for them a little: a
-quarter at most of what that group took, and at most 5 ms. One caller alone never waits; after
-another one who was alone it may run its command in its own thread (`here`), and wakes no other.
+Under load two groups alternate: while one is written, workers answer the other one's clients and
+prepare what these ask for next. Where most of the time is the disk's, one large group is quicker:
+`run` may then ask which commands have `joined` while it worked, so that clients who were answered a
+moment ago are back before the commit begins. If the group before had several callers and not as
+many have come since, it waits for them a little: a quarter at most of what that group took, and at
+most 5 ms. One caller alone never waits; after another one who was alone it may run its command in
+its own thread (`here`), and wakes no other.
 
 `per_space=False`: one line, commands of all spaces mixed, in submit order (LMDB, which has a single
 writer). `per_space=True`: one line per space, at most one group of a space at a time, several

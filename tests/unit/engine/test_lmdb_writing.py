@@ -17,6 +17,7 @@ from tests.support.waiting import comes_to_rest, until
 
 from armillary import steps
 from armillary.engine.base import Command, Handler, SpaceGone, Writer
+from armillary.engine.lmdb.commit import GroupCommit
 from armillary.engine.lmdb.engine import DROP, LmdbEngine
 from armillary.engine.lmdb.turnstile import FileLock
 from armillary.errors import StorageFull, WriteUncertain
@@ -131,17 +132,25 @@ def test_the_steps_come_in_order_and_no_caller_is_answered_before_the_commit(
     ]
 
 
-def test_who_comes_while_a_group_is_running_joins_its_commit(open_lmdb: OpenLmdb) -> None:
+@pytest.mark.parametrize(("is_slow", "commits"), [(True, 1), (False, 2)])
+def test_commands_join_the_commit_of_a_running_group_where_the_disk_is_slow(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch, is_slow: bool, commits: int
+) -> None:
+    """Elsewhere the running group does not wait for them: they share the next commit."""
+    monkeypatch.setattr(GroupCommit, "is_slow_to_sync", is_slow)
     engine, gate, first = held(open_lmdb)
     before = last_commit(engine)
     futures = [engine.submit(1, command(("count", b"c"))) for _ in range(3)]
     gate.open.set()
     wait([first, *futures], 60)
     assert [future.result() for future in futures] == [[1], [2], [3]]
-    assert last_commit(engine) == before + 1
+    assert last_commit(engine) == before + commits
 
 
-def test_one_that_joined_and_spoils_the_group_fails_alone(open_lmdb: OpenLmdb) -> None:
+def test_one_that_joined_and_spoils_the_group_fails_alone(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(GroupCommit, "is_slow_to_sync", True)
     engine, gate, first = held(open_lmdb)
     good = engine.submit(1, command(("count", b"c")))
     bad = engine.submit(1, command(("put", b"x", b"1"), ("fail", "no")))
@@ -154,8 +163,11 @@ def test_one_that_joined_and_spoils_the_group_fails_alone(open_lmdb: OpenLmdb) -
         assert reader.get(b"x") is None
 
 
-def test_what_the_engine_does_for_itself_does_not_join(open_lmdb: OpenLmdb) -> None:
+def test_what_the_engine_does_for_itself_does_not_join(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A drop has a transaction of its own, and what was submitted after it comes after it."""
+    monkeypatch.setattr(GroupCommit, "is_slow_to_sync", True)
     engine, gate, first = held(open_lmdb)
     dropped = engine.submit(1, Command(DROP, None))
     late = engine.submit(1, command(("count", b"c")))

@@ -181,7 +181,8 @@ def test_commands_of_several_workers_share_a_commit(
         marks = [mark for worker in workers for mark in bring(worker, tmp_path)]
     wait([*first, *futures, *marks])
     assert sorted(future.result()[0] for future in futures) == list(range(1, 31))
-    assert workers[0]._environment.lmdb.info()["last_txnid"] == before + 1
+    commits = workers[0]._environment.lmdb.info()["last_txnid"] - before
+    assert commits <= 2, "that of the first, if they did not join it, and their own"
 
 
 def test_a_killed_writer_fails_what_is_outstanding_at_once(

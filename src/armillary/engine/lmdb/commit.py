@@ -14,7 +14,8 @@ returned. A command sees its own space only; that several spaces share one commi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 import lmdb
 
@@ -33,6 +34,7 @@ from armillary.errors import DbError, StorageFull
 
 #: Further jobs that have come by now; none: commit.
 More = Callable[[], list[Job]]
+SMOOTHING: Final = 0.1  # of what the last group says about the disk
 
 
 class GroupCommit:
@@ -51,6 +53,13 @@ class GroupCommit:
         """Spaces with runs to merge."""
         self.rest: Callable[[], bool] = lambda: False
         """Whether merging should wait: an old snapshot keeps every freed page."""
+        self._sync_share = 0.0
+        """Of the time of a group, how much the commit took, on average."""
+
+    @property
+    def is_slow_to_sync(self) -> bool:
+        """Most of a group's time is the disk's."""
+        return self._sync_share > 0.5
 
     def run(self, jobs: list[Job], more: More = list) -> None:
         """`jobs` grows by those that `more` brings."""
@@ -100,13 +109,18 @@ class GroupCommit:
     def _apply_and_commit(self, jobs: list[Job], more: More) -> list[Outcome]:
         with self._environment.write() as transaction:
             steps.reached("group.begin")
+            began_s = monotonic()
             group = _Group(self._environment, self._spaces, transaction)
             outcomes = self._run(group, jobs)
             while joined := more():
                 jobs += joined
                 outcomes += self._run(group, joined)
             due = group.write(self.rest())
+            written_s = monotonic()
             self._commit(transaction)
+            ended_s = monotonic()
+        share = (ended_s - written_s) / ((ended_s - began_s) or 1.0)
+        self._sync_share += SMOOTHING * (share - self._sync_share)
         self.due |= due
         return outcomes
 

@@ -393,7 +393,10 @@ class LmdbEngine(LmdbStore):
         return bool(due)
 
     def _joined(self) -> list[Job]:
-        """Of the next group, those that need nothing but the transaction."""
+        """Of the next group, those that need nothing but the transaction; where the disk is slow.
+        Where it is quick, workers prepare the next group while this one is written."""
+        if not self._commit.is_slow_to_sync:
+            return []
         places = self._spaces.places
         return self._groups.joined(
             lambda job: job.command.name not in OWN_WORK and job.space in places

@@ -8,8 +8,8 @@ commands under way.
 
 Who has put all there is can send it himself (`send_now`), without waking the thread; only what the
 socket does not take at once is left to it. An event loop that puts many in one turn can say so
-(`defer`, then `soon`): they go out that way at the end of the turn. The loop must not wait for the
-answer in that turn.
+(`defer`, then `soon`): they go out that way at the end of the turn, or when there are enough of
+them to begin with. The loop must not wait for the answer in that turn.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from multiprocessing.connection import Connection
 from armillary.engine.messages import joined, split
 
 BATCH_MESSAGES_MAX = 256
+SOON_MESSAGES_MAX = 16  # that wait for the end of a turn: the other side could be at work by then
 _SIZE = struct.Struct("!i")
 
 #: Calls a function at the end of this turn, in the same thread.
@@ -56,6 +57,8 @@ class Outbox:
             self._waiting.append(message)
             if not soon or self._defer is None or self._deferring != threading.get_ident():
                 self._work.notify()
+            elif len(self._waiting) >= SOON_MESSAGES_MAX:
+                self._send_here()
             elif not self._planned:
                 self._planned = True
                 self._defer(self.send_now)
@@ -82,22 +85,26 @@ class Outbox:
         does not take is left to our thread."""
         with self._work:
             self._planned = False
-            if not self._waiting:
-                return
-            if self._sending or self._rest or len(self._waiting) > BATCH_MESSAGES_MAX:
-                self._work.notify()
-                return
-            data = framed(list(self._waiting))
-            self._waiting.clear()
-            try:
-                sent = self._socket.send(data, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                return  # the reader of the connection notices
-            if sent < len(data):
-                self._rest = data[sent:]
-                self._work.notify()
+            self._send_here()
+
+    def _send_here(self) -> None:
+        """Holding the lock."""
+        if not self._waiting:
+            return
+        if self._sending or self._rest or len(self._waiting) > BATCH_MESSAGES_MAX:
+            self._work.notify()
+            return
+        data = framed(list(self._waiting))
+        self._waiting.clear()
+        try:
+            sent = self._socket.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            return  # the reader of the connection notices
+        if sent < len(data):
+            self._rest = data[sent:]
+            self._work.notify()
 
     def close(self) -> None:
         """Send what waits, then end. The connection stays open."""
