@@ -5,6 +5,7 @@ day of expiry or throttling runs in seconds and a seed replays it.
 """
 
 import random
+import threading
 import time
 from collections.abc import Sequence
 from typing import Protocol
@@ -31,6 +32,27 @@ class SystemClock:
         return time.time_ns() // 1_000_000 + ahead_ms if ahead_ms >= 0 else -ahead_ms
 
     def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class MayNotWait(Exception):
+    """In place of waiting, where others would wait too. Nothing has happened: ask again in a thread
+    that may."""
+
+
+class LoopAwareWait:
+    """`time.sleep` for all threads but that of an event loop, where it raises `MayNotWait`."""
+
+    def __init__(self) -> None:
+        self._loop_thread: int | None = None
+
+    def serve_loop(self, *, begins: bool) -> None:
+        """The calling thread runs an event loop from now on, or no longer."""
+        self._loop_thread = threading.get_ident() if begins else None
+
+    def __call__(self, seconds: float) -> None:
+        if threading.get_ident() == self._loop_thread:
+            raise MayNotWait
         time.sleep(seconds)
 
 

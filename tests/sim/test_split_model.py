@@ -26,6 +26,7 @@ from armillary.store.items import containers
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.preparation import Operation
 from armillary.store.moves import runner as moves
+from armillary.store.moves import takeovers
 from armillary.store.moves.filling import Filling
 from armillary.store.moves.runner import DONE, Move
 from armillary.store.rows import fence as fencing
@@ -140,7 +141,7 @@ def _world() -> World:
         ),
         Writer(world.fresh(), Operation("delete", id="old"), right, None),
         Runner(lambda: moves.begin_split(splitter, 0, at)),
-        Runner(lambda: next(iter(moves.resume(taker, silent_ms=0)), None)),
+        Runner(lambda: next(iter(takeovers.resume(taker, silent_ms=0)), None)),
     ]
     return world
 
@@ -224,7 +225,7 @@ def judge(world: World, actors: list[Writer | Runner]) -> None:
     if all(not one.is_enabled() for one in actors):
         here = world.engine.state()
         finisher = world.fresh()
-        for move in moves.resume(finisher, silent_ms=0):
+        for move in takeovers.resume(finisher, silent_ms=0):
             move.run()
         _acknowledged_are_seen(world, writers, final=True)
         store = world.fresh()

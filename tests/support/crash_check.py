@@ -20,7 +20,7 @@ from armillary.engine.base import CATALOG_SPACE
 from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.store.catalog import accounts
 from armillary.store.catalog import records as catalog
-from armillary.store.moves.runner import resume
+from armillary.store.moves.takeovers import resume
 from armillary.store.upkeep.housekeeper import keep_house
 from armillary.store.upkeep.recount import problems
 

@@ -14,7 +14,7 @@ from armillary.account import Account, open_account
 from armillary.container import Container
 from armillary.engine.base import CATALOG_SPACE
 from armillary.store.catalog import records as catalog
-from armillary.store.moves.runner import resume
+from armillary.store.moves.takeovers import resume
 from armillary.store.upkeep.housekeeper import keep_house
 
 DATABASE, ITEMS, TARGET = "d", "items", "target"

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Protocol
 
 from armillary.server.bounds import Bounds
@@ -68,7 +69,8 @@ class Pool:
         if threading.get_ident() == self._thread:
             self.loop.call_soon(callback)
         else:
-            self.loop.call_soon_threadsafe(callback)
+            with suppress(RuntimeError):  # the loop has ended, and no client waits
+                self.loop.call_soon_threadsafe(callback)
 
     # --- room -----------------------------------------------------------------------------------
 
@@ -131,9 +133,27 @@ class Pool:
         await self._until_empty(1.0)
         if self._sweep is not None:
             self._sweep.cancel()
-        # A thread in the middle of something may not be cut; what did not begin is dropped.
+        # A thread in the middle of something is not cut; what did not begin is dropped.
         self.threads.shutdown(wait=False, cancel_futures=True)
-        await self.loop.run_in_executor(None, self.threads.shutdown)
+        if not await self._threads_end(self.bounds.close_s):
+            log.error("requests are still at work, without a client; they are not waited for")
+
+    async def _threads_end(self, seconds: float) -> bool:
+        """In a thread of its own, which the end of the loop does not wait for."""
+        ended = asyncio.Event()
+
+        def wait() -> None:
+            self.threads.shutdown()
+            with suppress(RuntimeError):  # the loop has ended before
+                self.loop.call_soon_threadsafe(ended.set)
+
+        threading.Thread(target=wait, name="last requests", daemon=True).start()
+        try:
+            async with asyncio.timeout(seconds):
+                await ended.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def _until_empty(self, seconds: float) -> None:
         if not self.peers:

@@ -40,10 +40,11 @@ def open_store(
     profile: str = "default",
     stopwatch: Callable[[], float] | None = None,
     wait: Callable[[float], None] = time.sleep,
+    range_wait: Callable[[float], None] = time.sleep,
     resources_max: int = DATABASES_AND_CONTAINERS,
 ) -> Opened:
     """`metered`: count what is done, also where nothing is refused. `wait` passes the time
-    while waiting for another process."""
+    while waiting for another process, `range_wait` while a request waits for a frozen range."""
     meter = ledger = None
     if metered:
         ledger = open_ledger(address, enforce)
@@ -67,6 +68,7 @@ def open_store(
         serverless=serverless,
         meter=meter,
         wait=wait,
+        range_wait=range_wait,
         resources_max=resources_max,
     )
     return Opened(store, ledger)

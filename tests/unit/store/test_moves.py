@@ -12,6 +12,7 @@ from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, Locked, NotFound, NotSplittable, Stale
 from armillary.store.catalog import records as catalog
 from armillary.store.moves import runner as moves
+from armillary.store.moves import takeovers
 from armillary.store.moves.runner import DONE
 
 
@@ -132,7 +133,7 @@ def test_a_move_is_taken_over_after_any_step(memory: World, silent: str) -> None
     step_to(first, silent)
     other = store_of(memory.another(container))
     memory.clock.advance(60)
-    taken = moves.resume(other)
+    taken = takeovers.resume(other)
     assert len(taken) == (silent != "drop")
     for move in taken:
         move.run()
@@ -156,7 +157,7 @@ def test_a_runner_that_builds_too_late_leaves_no_space(memory: World) -> None:
     late = moves.begin_split(store_of(container), 0)
     step_to(late, "build")
     memory.clock.advance(60)
-    for move in moves.resume(store_of(memory.another(container))):
+    for move in takeovers.resume(store_of(memory.another(container))):
         move.run()
     memory.account._store.clean_up()  # forgets the spaces that `late` has not made yet
     late._beat_ms = memory.clock.now_ms()  # it was asleep after its beat
@@ -170,7 +171,7 @@ def test_a_living_move_is_not_taken_over(memory: World) -> None:
     fill(container, 50)
     move = moves.begin_split(store_of(container), 0)
     move.step()
-    assert moves.resume(store_of(container)) == []
+    assert takeovers.resume(store_of(container)) == []
     move.run()
 
 

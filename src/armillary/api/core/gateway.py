@@ -17,7 +17,7 @@ from armillary.api.core.paths import is_database_rid
 from armillary.api.core.regions import Regions
 from armillary.api.core.settings import GatewaySettings
 from armillary.api.core.signing import Keyring
-from armillary.clock import Clock
+from armillary.clock import Clock, LoopAwareWait
 from armillary.engine.base import CATALOG_SPACE, SpaceGone
 from armillary.errors import DbError, Locked, NotFound, OwnerNotFound, Stale
 from armillary.scripts.lazy import LazyRuntime
@@ -52,9 +52,11 @@ class Gateway:
         shared: SharedControls | None = None,
         housekeeper: Housekeeper | None = None,
         regions: Regions | None = None,
+        wait: LoopAwareWait | None = None,
     ) -> None:
         """`wall`: the clock that clients sign by; `shared`: faults and time for all workers;
-        `housekeeper`: background work, and `regions` with their replicas: ended with us."""
+        `housekeeper`: background work, and `regions` with their replicas: ended with us. `wait`:
+        how requests wait for a frozen range, told which thread may not."""
         settings = settings or GatewaySettings()
         self.account = account
         self.engine = account.engine
@@ -63,6 +65,7 @@ class Gateway:
         self.settings = settings
         self.regions = regions or Regions(account.engine, self.shared, here=settings.region)
         self._housekeeper = housekeeper
+        self._wait = wait
         self.keyring = Keyring(settings.keys, settings.read_only_keys)
         self._stores: dict[tuple[str, str], ContainerStore] = {}
         self._sessions: dict[tuple[int, object], int] = {}
@@ -191,6 +194,8 @@ class Gateway:
         """The calling thread runs this event loop. What begins there goes to the writer together,
         at the end of a turn, or to a database without a thread that waits. None: it ends."""
         self.engine.serve_loop(loop)
+        if self._wait is not None:
+            self._wait.serve_loop(begins=loop is not None)
         if loop is not None and self.account.meter is not None:
             self.account.meter.serve_loop()
 

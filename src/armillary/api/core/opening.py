@@ -8,7 +8,7 @@ from time import perf_counter
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.regions import Region, Regions
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings, told_apart
-from armillary.clock import new_random
+from armillary.clock import LoopAwareWait, new_random
 from armillary.config import Settings, named
 from armillary.engine.address import parse_address
 from armillary.engine.base import Engine
@@ -32,6 +32,7 @@ def open_gateway(
     throughput, address = settings.throughput, parse_address(settings.engine.url)
     ensure_catalog(engine)
     shared = SharedControls(engine, address.folder, polls=not address.is_local)
+    wait = LoopAwareWait()
     account, ledger = open_store(
         engine,
         address,
@@ -44,6 +45,7 @@ def open_gateway(
         metadata=throughput.metadata,
         profile=throughput.profile,
         stopwatch=perf_counter,
+        range_wait=wait,
         resources_max=settings.api.resources_max,
     )
     full, read_only = told_apart(keys)
@@ -71,7 +73,9 @@ def open_gateway(
     # Every worker knows best where it has written; leases see to it that one of them does the work.
     round_s = ROUND_SECONDS if first else SPARE_ROUND_SECONDS
     housekeeper = Housekeeper(account, ledger=ledger, round_s=round_s)
-    return Gateway(account, gateway, shared=shared, housekeeper=housekeeper, regions=regions)
+    return Gateway(
+        account, gateway, shared=shared, housekeeper=housekeeper, regions=regions, wait=wait
+    )
 
 
 def _open_regions(engine: Engine, settings: Settings, shared: SharedControls) -> Regions:

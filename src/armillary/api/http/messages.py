@@ -86,7 +86,8 @@ class Service:
 
     def is_quick(self, request: Request) -> bool:
         """Whether `handle` answers in microseconds without waiting (a point read on a local
-        engine). Such a request is answered on the event loop, all others in worker threads."""
+        engine). Such a request is answered on the event loop, all others in worker threads; so
+        is one that turns out to have to wait, where `handle` raises `MayNotWait`."""
         return False
 
     def lane(self, request: Request) -> str | None:
@@ -105,7 +106,7 @@ class Service:
         return None
 
     def handle(self, request: Request) -> Response:
-        """Never raises for anything a client can send."""
+        """Never raises for anything a client can send, but `MayNotWait` on the event loop."""
         raise NotImplementedError
 
     def handle_soon(self, request: Request) -> Begun | Response:

@@ -33,6 +33,7 @@ from armillary.api.nosql.operation_names import container_named, logged_name, op
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.routes import Route, find_route
 from armillary.api.nosql.scripts import has_triggers
+from armillary.clock import MayNotWait
 from armillary.config import Settings
 from armillary.errors import BadInput, DbError, UnknownMethod
 from armillary.partition.request_units import metadata_ru
@@ -98,6 +99,8 @@ class NosqlService(Service):
             if self.gateway.shared.polls:
                 self.gateway.shared.poll()
             response = self._answered(request)
+        except MayNotWait:  # on the event loop
+            raise
         except Exception:
             log.exception("a bug: %s %s", request.method, request.target)
             response = _internal(self._bare(request))

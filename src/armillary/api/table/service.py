@@ -30,6 +30,7 @@ from armillary.api.table.flavours import COSMOS, FLAVOURS, Flavour
 from armillary.api.table.names import check_reference
 from armillary.api.table.routes import Route, find_route
 from armillary.api.table.wire.targets import parse_parameters, parse_target, split_target
+from armillary.clock import MayNotWait
 from armillary.config import Settings
 from armillary.errors import DbError
 from armillary.limits import KB
@@ -112,6 +113,8 @@ class TableService(Service):
             return self._answer(bare)
         except DbError as error:
             return refusal(bare, error)
+        except MayNotWait:  # on the event loop
+            raise
         except Exception:
             log.exception("a bug: %s %s", request.method, request.target)
             return internal_error(bare)

@@ -19,6 +19,7 @@ from typing import Any
 
 from armillary.api.http.messages import Begun, Request, Response, Service, Waiting
 from armillary.budget import Budget
+from armillary.clock import MayNotWait
 from armillary.limits import EVENT_STREAMS_MAX
 from armillary.server.http import health
 from armillary.server.http.answers import says
@@ -87,7 +88,12 @@ class Hub:
                 return None
         except Exception:  # noqa: BLE001 - see _bug
             return self._bug(request)
-        return self.handle(request)
+        try:
+            return self._handled(request)
+        except MayNotWait:  # for a frozen range: in a thread
+            return None
+        except Exception:  # noqa: BLE001 - see _bug
+            return self._bug(request)
 
     def screen(self, request: Request) -> Response | None:
         """The refusal of who may not send the body that is coming in; its request has none yet."""
@@ -109,11 +115,14 @@ class Hub:
 
     def handle(self, request: Request) -> Response:
         try:
-            if self.observer is not None:
-                return self.observer.handle(self.service, request)
-            return self.service.handle(request)
+            return self._handled(request)
         except Exception:  # noqa: BLE001 - see _bug
             return self._bug(request)
+
+    def _handled(self, request: Request) -> Response:
+        if self.observer is not None:
+            return self.observer.handle(self.service, request)
+        return self.service.handle(request)
 
     def answer_later(self, request: Request, done: Done) -> None:
         """Answer in a thread, or when the writer has; `done` is called on the loop."""
@@ -201,6 +210,8 @@ class Hub:
             if self.observer is not None:
                 return self.observer.begin(self.service, request)
             return self.service.begin(request)
+        except MayNotWait:
+            return None
         except Exception:  # noqa: BLE001 - see _bug
             return self._bug(request)
 

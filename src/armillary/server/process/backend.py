@@ -193,14 +193,17 @@ class WriterWatch:
         self._give_up = give_up
         self._deaths: list[float] = []
         self._stop, self._stopped = Pipe()
+        self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="writer watch", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop watching; the writer goes on."""
-        self._stop.close()
-        self._thread.join()
-        self._stopped.close()
+        """Stop watching; the writer goes on. Is idempotent."""
+        with self._closing:
+            if not self._stop.closed:
+                self._stop.close()
+                self._thread.join()
+                self._stopped.close()
 
     def _watch(self) -> None:
         while self._stopped not in wait([self._writer.process.sentinel, self._stopped]):

@@ -31,6 +31,7 @@ from armillary.server.portal.keeper import PortalKeeper, key_of
 from armillary.server.process import logs
 from armillary.server.process.backend import Backend, WriterWatch, load, start_writer
 from armillary.server.process.banner import Banner, Say, Up
+from armillary.server.process.ending import Ending, kill_writer, stop_writer
 from armillary.server.process.plan import Plan
 from armillary.server.process.ports import bind_first, bind_others, free_others, ports_of
 from armillary.server.process.serving import serve
@@ -77,16 +78,26 @@ def _run_one(plan: Plan, banner: Banner) -> int:
     # The stack ends in reverse: the service, the watch over the writer, the writer.
     with ExitStack() as stack:
         stack.callback(keeper.close)
-        starting = _begin_writer(plan, stack)
+        starting = _begin_writer(plan, stack, failed)
         # The long imports, while the writer process does its own.
         load(plan.opener)
         load(plan.protocols[0].factory)
         writer = starting.result()
+        ending = Ending()
         if writer is not None:
-            stack.callback(WriterWatch(writer, give_up).close)
+            watch = WriterWatch(writer, give_up)
+            stack.callback(watch.close)
+
+            def cut() -> None:
+                watch.close()  # or it would be replaced
+                kill_writer(writer)
+
+            ending = Ending(cut)
+        stack.callback(ending.done)
         with waiting_room(sockets) if plan.on_postgres else nullcontext():
             backend = Backend(plan, writer.address if writer is not None else None, first=True)
         stack.callback(backend.close)
+        stack.callback(ending.begin)
         up = Up(address, ports_of(others.sockets), others.off)
         stack.enter_context(run_file(plan.data, up))
         keeper.start(address)
@@ -101,14 +112,17 @@ def _run_one(plan: Plan, banner: Banner) -> int:
     return EXIT_FAILED if failed.is_set() else 0
 
 
-def _begin_writer(plan: Plan, stack: ExitStack) -> Future[WriterProcess | None]:
+def _begin_writer(
+    plan: Plan, stack: ExitStack, failed: threading.Event
+) -> Future[WriterProcess | None]:
     thread = ThreadPoolExecutor(1, "writer start")
     starting = thread.submit(start_writer, plan)
     thread.shutdown(wait=False)
 
     def stop() -> None:
-        if starting.exception() is None and (writer := starting.result()) is not None:
-            writer.stop()
+        writer = None if starting.exception() is not None else starting.result()
+        if writer is not None and not stop_writer(writer):
+            failed.set()
 
     stack.callback(stop)
     return starting

@@ -31,6 +31,7 @@ from armillary.server import listen
 from armillary.server.listen import address_of
 from armillary.server.process import logs
 from armillary.server.process.backend import Backend, WriterWatch, start_writer
+from armillary.server.process.ending import Ending, stop_writer
 from armillary.server.process.plan import Plan
 from armillary.server.process.ports import bind_all
 from armillary.server.process.serving import serve
@@ -74,7 +75,10 @@ def serve_worker(
             trouble=backend.trouble,
         )
     finally:
+        ending = Ending()  # the writer is not ours to kill: others may be served by it
+        ending.begin()
         backend.close()
+        ending.done()
 
 
 def _tell(lifeline: Pipe, failure: str | None) -> None:
@@ -149,7 +153,7 @@ class Supervisor:
             if watch is not None:
                 watch.close()
             if writer is not None:
-                writer.stop()
+                self.failed = not stop_writer(writer) or self.failed
             for sockets in self._held.values():
                 for one in sockets:
                     one.close()

@@ -102,10 +102,12 @@ class AccountStore:
         meter: Meter | None = None,
         resources_max: int = DATABASES_AND_CONTAINERS,
         wait: Callable[[float], None] = time.sleep,
+        range_wait: Callable[[float], None] = time.sleep,
         lease_ms: int = LEASE_MS,
     ) -> None:
         """`wait` passes the time while waiting for another process, `lease_ms` is how long such
-        a one is waited for when it is silent."""
+        a one is waited for when it is silent; `range_wait` is how requests wait for a range that
+        is frozen."""
         self.engine = engine
         self.limits = limits
         self.classic = classic
@@ -115,6 +117,7 @@ class AccountStore:
         self.resources_max = resources_max
         self.activity = Activity()
         self.wait = wait
+        self._range_wait = range_wait
         self.unsplittable: dict[int, int] = {}
         """Spaces that are full of one key, and their bytes when that was seen."""
         self.no_room: dict[int, int] = {}
@@ -140,6 +143,7 @@ class AccountStore:
             meter=self.meter,
             profile=self.profile,
             note_write=self.activity.note,
+            wait=self._range_wait,
         )
 
     # --- databases ------------------------------------------------------------------------------

@@ -137,11 +137,12 @@ class RoutedStore:
                 meta = unpack_meta(reader.meta)
             # A frozen range is asked by looking, not by commands: those would be in the way of the
             # one who is about to open it again.
-            if meta.settings >= new.record.settings or not self.engine.run(
-                owner.space, Command("items.adopt_settings", settings)
-            ):
-                self.note_write()  # should its runner be dead, another one has to be found
-                self._wait(FROZEN_STEP_SECONDS)
+            if meta.settings < new.record.settings:
+                self._wait(0.0)  # for the writer, if we may
+                if self.engine.run(owner.space, Command("items.adopt_settings", settings)):
+                    return
+            self.note_write()  # should its runner be dead, another one has to be found
+            self._wait(FROZEN_STEP_SECONDS)
 
     def note_write(self) -> None:
         """Background work should have a look soon."""

@@ -250,7 +250,8 @@ def finish(tx: Writer, data: tuple[Context, Final]) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
-    "move.claim": Handler(claim),
+    # It opens a range that a dead runner has left frozen, which a full disk must not keep so.
+    "move.claim": Handler(claim, frees=always),
     "move.freeze": Handler(freeze),
     "move.release": Handler(release, frees=always),
     "move.load": Handler(load),

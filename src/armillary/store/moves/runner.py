@@ -14,10 +14,10 @@
     drop      the parents' spaces go
 
 A crash before `switch` leaves the parents as they were; after it the children are complete.
-`resume` takes over what a dead runner left: it bumps the epoch and begins again at `claim`. Each
-step is a method and says which comes next, so that a test can interleave them with writers and stop
-between any two. What is read from a parent for each piece is in `pieces.py`, what is made of
-it for a child in `rows.py`, and how far that is in `filling.py`.
+What a dead runner left is taken over (`takeovers.py`): the epoch is bumped, and it begins again at
+`claim`. Each step is a method and says which comes next, so that a test can interleave them with
+writers and stop between any two. What is read from a parent for each piece is in `pieces.py`, what
+is made of it for a child in `rows.py`, and how far that is in `filling.py`.
 
 While others write, the runner rests after each piece for as long as the piece took: at least half
 of the writer's time is theirs.
@@ -35,14 +35,13 @@ from armillary import steps
 from armillary.encoding.documents import unpack_header
 from armillary.encoding.hashing import epk_key_bound
 from armillary.engine.base import CATALOG_SPACE, Command, Row, SpaceGone
-from armillary.errors import Conflict, NotFound, NotSplittable, Stale, StorageFull
+from armillary.errors import Conflict, DbError, NotFound, NotSplittable, Stale, StorageFull
 from armillary.limits import (
     MOVE_BEAT_MS,
     MOVE_FREEZE_LSNS,
     MOVE_FROZEN_MS,
     MOVE_PIECE_ITEMS,
     MOVE_REPLAYS_MAX,
-    MOVE_SILENT_MS,
 )
 from armillary.partition.ranges import Range
 from armillary.store.catalog.records import chosen_spaces, decode_container
@@ -60,6 +59,8 @@ from armillary.store.rows.secondary import unpack_log
 DONE = "done"
 #: Steps before which a move can still be given up: no range is frozen yet.
 EARLY = frozenset({"claim", "build", "copy", "load", "history", "replay", "freeze"})
+#: Steps before which parents are frozen.
+FROZEN = frozenset({"drain", "finish", "switch"})
 COMMITS_KEPT = 3  # of which the middle one says what a commit takes
 
 T = TypeVar("T")
@@ -107,17 +108,6 @@ def begin_split(
 
 def begin_merge(store: ContainerStore, ordinals: list[int]) -> "Move":
     return begin_move(store, ordinals, [])
-
-
-def resume(store: ContainerStore, *, silent_ms: int = MOVE_SILENT_MS) -> list["Move"]:
-    """Take over the moves whose runner has not been heard of."""
-    taken: list[Move] = []
-    target = target_of(store)
-    now_ms = store.engine.now_ms()
-    for move in store.refresh().record.moves:
-        if move.beat_ms + silent_ms <= now_ms:
-            taken.append(Move(store, target, take_over(store, target, move.epoch)))
-    return taken
 
 
 def take_over(store: ContainerStore, target: Target, epoch: int) -> int:
@@ -188,6 +178,10 @@ class Move:
                 if self.next != "drop":
                     self.cancel()
                 raise
+            except DbError:
+                if self.next in FROZEN:
+                    self._open_again()
+                raise
             beside()
             if self.rest_ms:
                 time.sleep(self.rest_ms / 1000)
@@ -210,7 +204,7 @@ class Move:
         self.rest_ms = 0
         try:
             if name != "drop":  # the catalog knows nothing of the move any more
-                self._beat()
+                self.beat()
             self.next = STEPS[name](self)
         except _PolicyChanged:
             self.next = self._begin_again()
@@ -351,6 +345,12 @@ class Move:
         self._begin(take_over(self.store, self.target, self.epoch))
         return "claim"
 
+    def _open_again(self) -> None:
+        """We stop while parents are frozen, and need not be found dead first. Only under a new
+        epoch: the switch may have happened, and then there is nothing to open."""
+        with suppress(DbError):
+            Move(self.store, self.target, take_over(self.store, self.target, self.epoch)).step()
+
     def _find(self) -> None:
         """Raise Stale or NotFound if this is no longer our move."""
         find_move(self.store.refresh().record, self.epoch)
@@ -458,7 +458,8 @@ class Move:
         for future in waiting:
             future.result()
 
-    def _beat(self) -> None:
+    def beat(self) -> None:
+        """Say that it has a runner, if that is due."""
         now_ms = self.engine.now_ms()
         if now_ms - self._beat_ms >= MOVE_BEAT_MS:
             self._run(CATALOG_SPACE, "catalog.beat_move", (self.target, self.epoch, now_ms))

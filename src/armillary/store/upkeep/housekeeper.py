@@ -16,20 +16,19 @@ does, or is not yet given up for dead, is looked at again a little later.
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
-from armillary.engine.base import SpaceGone
 from armillary.errors import DbError, Locked, NotFound, NotSplittable, Stale, StorageFull
-from armillary.limits import MOVE_NO_ROOM_MS, MOVE_SILENT_MS
+from armillary.limits import MOVE_NO_ROOM_MS
 from armillary.partition.budgets.ledger import Ledger
 from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.records import ContainerRecord
 from armillary.store.items.containers import ContainerStore
 from armillary.store.moves.merges import run_merges
-from armillary.store.moves.runner import begin_split, resume
-from armillary.store.rows.meta import State, unpack_meta
+from armillary.store.moves.runner import begin_split
+from armillary.store.moves.takeovers import is_frozen, is_silent, open_frozen, resume, run_all
 from armillary.store.throughput.autoscale import bill_container, bill_database
 from armillary.store.throughput.provisioned import (
     raise_for_storage,
@@ -130,6 +129,8 @@ def keep_house(
             if watch is not None:
                 only = watch.due(records)
         left = leases.left
+        if len(only) > 1:
+            _open_all_frozen(account, only)
         for database, name in sorted(only):
             leases.left = False
             store = account.container(database, name)
@@ -151,6 +152,13 @@ def keep_house(
     return left
 
 
+def _open_all_frozen(account: AccountStore, names: Iterable[tuple[str, str]]) -> None:
+    """Before the first container is kept, which may take minutes: requests wait for these."""
+    for database, name in names:
+        with suppress(DbError):  # raised again when it has its turn
+            open_frozen(account.container(database, name))
+
+
 def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
     try:
         return account.list_containers(database)
@@ -170,7 +178,8 @@ def keep_container(account: AccountStore, store: ContainerStore, leases: Round) 
         partial(reindex, store, leases.gate("index")),
         partial(bill_container, store, leases),
     )
-    if is_frozen(store):
+    # A look at a frozen range now would wait, perhaps for this process.
+    if is_frozen(store, store.refresh().record.moves):
         leases.left = True  # its runner may be dead, which shows later
         tasks = ()
     for task in tasks:
@@ -200,23 +209,13 @@ def take_over(store: ContainerStore, leases: Round) -> None:
     """Run the moves whose runner is silent, and come again for those of the living."""
     now_ms = store.engine.now_ms()
     moves = store.refresh().record.moves
-    if any(one.beat_ms + MOVE_SILENT_MS <= now_ms for one in moves) and leases.may("takeover"):
-        for move in resume(store):
-            move.run(leases.gate("takeover"))
+    if any(is_silent(one, now_ms) for one in moves):
+        if leases.may("takeover"):
+            run_all(resume(store), leases.gate("takeover"))
+        else:
+            open_frozen(store)  # who has the lease may be busy with another for long
         moves = store.refresh().record.moves
     leases.left = leases.left or bool(moves)
-
-
-def is_frozen(store: ContainerStore) -> bool:
-    """Whether a range is frozen. A look at it now would wait, perhaps for this process."""
-    state = store.refresh()
-    moving = {ordinal for move in state.record.moves for ordinal in move.parents}
-    for owner in state.table.ranges:
-        if owner.ordinal in moving:
-            with suppress(SpaceGone), store.engine.read(owner.space) as reader:
-                if unpack_meta(reader.meta).state is State.FROZEN:
-                    return True
-    return False
 
 
 def split_full(account: AccountStore, store: ContainerStore, leases: Round) -> None:

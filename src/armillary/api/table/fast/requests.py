@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from armillary.api.http.encoding import encode
 from armillary.api.http.messages import Begun, Request, Response, Waiting
+from armillary.clock import MayNotWait
 
 if TYPE_CHECKING:
     from armillary.api.table.service import TableService
@@ -103,7 +104,10 @@ class EntityRequests:
         if not self.waits:
             if not self._service.is_quick(request):
                 return None
-            return encode(self._service.handle(request), date_line.decode())
+            try:
+                return encode(self._service.handle(request), date_line.decode())
+            except MayNotWait:
+                return None
         begun = self._service.begin(request)
         if not isinstance(begun, Begun):
             return None if begun is None else encode(begun, date_line.decode())
