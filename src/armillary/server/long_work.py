@@ -15,11 +15,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from armillary.budget import Budget
+from armillary.limits import MB
 
 log = logging.getLogger("armillary.server")
+
+LARGE_BYTES: Final = 8 * MB
 
 
 class _Job(NamedTuple):
@@ -32,7 +35,9 @@ class LongWork:
     """Threads are made when they are needed and are daemons: the end of the process does not wait
     for them."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, give_back: Callable[[], None] = lambda: None) -> None:
+        """`give_back` is called in the thread of a job that has held much memory, when it ended."""
+        self._give_back = give_back
         self._threads_max = threads
         self._of_lane_max = max(1, threads // 2)
         self._changed = threading.Condition()
@@ -75,6 +80,10 @@ class LongWork:
                 log.exception("a bug: a long request")
             finally:
                 self._done(job)
+            was_large = job.budget.bytes_peak > LARGE_BYTES
+            del job
+            if was_large:
+                self._give_back()
 
     def _next(self) -> _Job:
         with self._changed:

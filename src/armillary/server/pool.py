@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from armillary.server.bounds import Bounds
+from armillary.server.heaps import give_back
 from armillary.server.http.answers import DateLine
 from armillary.server.long_work import LongWork
 from armillary.server.receiving import Receiving
@@ -54,7 +55,7 @@ class Pool:
         """Why requests can't be served just now; empty when they can."""
         self.peers: set[Peer] = set()
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
-        self.long_work = LongWork(self.bounds.query_threads)
+        self.long_work = LongWork(self.bounds.query_threads, give_back)
         self.protocols: dict[str, int] = {}
         """Which protocols are up, and on which port."""
         self.waiting = 0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,7 @@ from tests.support.waiting import until
 from tests.unit.server.conftest import Start
 
 from armillary.budget import Budget
+from armillary.limits import MB
 from armillary.server.long_work import LongWork
 
 Job = Callable[[], None]
@@ -164,3 +166,34 @@ def test_two_jobs_that_come_at_once_need_two_threads() -> None:
         jobs.add("other", "other 2")
     until(lambda: len(jobs.begun) == 4)
     jobs.finish()
+
+
+def test_memory_is_given_back_after_a_job_that_held_much() -> None:
+    given: list[str] = []
+    ended = threading.Event()
+
+    def give_back() -> None:
+        given.append("back")
+        ended.set()
+
+    work = LongWork(1, give_back)
+    small, large = Budget(), Budget()
+    work.submit("a", small, lambda: small.hold(1000))
+    work.submit("a", large, lambda: large.hold(64 * MB))
+    assert ended.wait(60)
+    assert given == ["back"]
+
+
+def test_a_job_that_has_ended_holds_nothing() -> None:
+    """Its request and its answer may be large, and the next job may be hours away."""
+
+    class Held:
+        pass
+
+    held, ended = Held(), threading.Event()
+    gone = weakref.ref(held, lambda _: ended.set())
+    work = LongWork(1)
+    work.submit("a", Budget(), lambda held=held: None)  # type: ignore[misc]
+    del held
+    assert ended.wait(60)
+    assert gone() is None
