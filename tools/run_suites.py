@@ -7,8 +7,9 @@
 
 Python and Go have their tests in what the registry gives by name; npm and crates.io do not. Each
 runs in a temporary folder beside servers of its own (tools/served.py), with the settings that its
-own pipeline gives the emulator: no rate limit, tokens of Entra ID, the address 127.0.0.1. Nothing
-of a suite stays but its line in the result file; why a test fails is in tools/suite_causes.py.
+own pipeline gives the emulator: no rate limit, tokens of Entra ID, the address 127.0.0.1, and a
+second server in place of the emulator's second gateway. Nothing of a suite stays but its line in
+the result file; why a test fails is in tools/suite_causes.py.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ SETTINGS: Final = {
     "ARMILLARY_API_ACCEPT_ENTRA": "true",
     "ARMILLARY_SERVER_ADVERTISE": "https://127.0.0.1:8081/",
 }
+#: The emulator has its two gateways at two ports, and suites expect them there.
+PORTS: Final = (
+    "8081,ARMILLARY_API_IDS=routing-gateway",
+    "8903,ARMILLARY_API_IDS=compute-gateway,ARMILLARY_SERVER_ADVERTISE=https://localhost:8903/",
+)
 #: `devtools_testutils` of the Python suite is on no registry: whatever is imported is there, and
 #: does nothing.
 STUB: Final = """
@@ -213,11 +219,11 @@ SUITES: Final[dict[str, Callable[[Path, Path | None], Outcome]]] = {
 
 def run(name: str, results: Path, source: Path | None = None) -> Path:
     """`source`: a checkout; without one the suite is fetched by its name."""
+    commit = _out(ROOT, "git", "describe", "--always", "--dirty=, with changes")
     with tempfile.TemporaryDirectory(prefix="suite-") as folder:
         outcome = SUITES[name](Path(folder), source)
     now = datetime.now(UTC)
     file = results / f"sdk-{name}-{now:%Y-%m-%d}.txt"
-    commit = _out(ROOT, "git", "rev-parse", "--short", "HEAD")
     given = "" if source is None else " --from CHECKOUT"
     file.write_text(report_of(name, outcome, now, commit, given), "utf-8")
     return file
@@ -230,8 +236,9 @@ def report_of(name: str, outcome: Outcome, now: datetime, commit: str, given: st
         "",
         f"    python -m tools.run_suites {name}{given}",
         f"    {settings}",
+        f"    servers: {' '.join(PORTS)}",
         "",
-        f"{now:%Y-%m-%d}, at {commit}, load {os.getloadavg()[0]:.0f}",
+        f"{now:%Y-%m-%d}, at {commit}, all in one run, load {os.getloadavg()[0]:.0f}",
         "",
         f"In all {outcome.passed:,} passed, {len(outcome.failed):,} failed, "
         f"{outcome.skipped:,} skipped",
@@ -263,7 +270,7 @@ def _beside_servers(place: Path, given: dict[str, str], *command: str) -> str:
         if value and not name.lower().endswith("_proxy")  # a suite sets its own
     }
     done = subprocess.run(
-        ["unshare", "-rn", sys.executable, "-m", "tools.served", "8081", "8903", "--", *command],
+        ["unshare", "-rn", sys.executable, "-m", "tools.served", *PORTS, "--", *command],
         cwd=place, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         check=False,
     )  # fmt: skip

@@ -5,7 +5,9 @@
 Public suites expect an emulator at https://localhost:8081 and cannot be told otherwise. In a
 network namespace those ports are free whatever else runs on the machine, and nothing leaves it.
 Settings of the servers come from the environment (`ARMILLARY_…`). The command finds the certificate
-in `SSL_CERT_FILE`.
+in `SSL_CERT_FILE`. A setting of one server alone follows its port:
+
+    8081,ARMILLARY_API_IDS=routing-gateway 8903
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ OTHERS_OFF: Final = ("--mongo-port", "off", "--gremlin-port", "off", "--table-po
 
 def main(arguments: list[str]) -> int:
     at = arguments.index("--")
-    ports, command = [int(one) for one in arguments[:at]], arguments[at + 1 :]
+    settings, command = settings_of(arguments[:at]), arguments[at + 1 :]
+    ports = list(settings)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with tempfile.TemporaryDirectory(prefix="served-") as folder:
-        servers = [_start(Path(folder) / str(port), port) for port in ports]
+        servers = [_start(Path(folder) / str(port), port, own) for port, own in settings.items()]
         try:
             for port in ports:
                 _wait_for(port)
@@ -44,10 +47,17 @@ def main(arguments: list[str]) -> int:
                 server.wait(30)
 
 
-def _start(data: Path, port: int) -> subprocess.Popen[bytes]:
+def settings_of(arguments: list[str]) -> dict[int, dict[str, str]]:
+    """`8081,NAME=value` → {8081: {NAME: value}}."""
+    split = (one.split(",") for one in arguments)
+    return {int(port): dict(one.split("=", 1) for one in own) for port, *own in split}
+
+
+def _start(data: Path, port: int, own: dict[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "armillary", "serve", "--data", str(data), "--port", str(port),
          *OTHERS_OFF],
+        env={**os.environ, **own},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
 

@@ -13,19 +13,8 @@ CAUSES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
             "the SDK drops repeated values itself, and its continuation forgets the last one when "
             "a page ends inside what it has buffered",
         ),
-        (
-            "Id encoding RGW_",
-            "the older gateway of the service answers 401 for an id that it took but can't read "
-            "back (a space at the end, an escaped character); here it is read, as by the newer one",
-        ),
     ),
-    "go": (
-        (
-            "TestItemIdEncodingRoutingGW",
-            "the older gateway of the service answers 401 for an id that it took but can't read "
-            "back; here it is read, as TestItemIdEncodingComputeGW expects of the newer one",
-        ),
-    ),
+    "go": (),
     "python": (
         (
             "test_query_response_headers_concurrent",

@@ -32,6 +32,7 @@ Profile: TypeAlias = Literal["default", "classic"]
 #: Strongest first.
 LogFormat: TypeAlias = Literal["text", "json"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+IdReading: TypeAlias = Literal["compute-gateway", "routing-gateway"]
 Consistency: TypeAlias = Literal[
     "Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"
 ]
@@ -116,6 +117,10 @@ class ApiSettings:
     development, never on a network."""
     resources_max: int = limits.DATABASES_AND_CONTAINERS
     """How many databases and containers the account may have together; the service's limit."""
+    ids: IdReading = "compute-gateway"
+    """Which gateway of the service the server reads an id in an address as. `routing-gateway`, the
+    older one, takes ids that it can't read back: at the emulator's port 8081, where
+    `compute-gateway` is port 8903."""
     former_ranges_s: int = 0
     """For so many seconds after a split or merge, queries and lists for the id of a range that is
     gone are answered from the ranges that took its place. 0 is what the service does: 410, which
@@ -131,6 +136,7 @@ class ApiSettings:
                 f"api.former_ranges_s is a number from 0 to {limits.FORMER_RANGE_SECONDS_MAX}."
             )
         _check_choice("api.consistency", self.consistency, get_args(Consistency))
+        _check_choice("api.ids", self.ids, get_args(IdReading))
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,6 +479,7 @@ VARIABLES: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "ARMILLARY_API_TRUST_FORWARDED": ("api", "trust_forwarded", parse_switch),
     "ARMILLARY_API_ACCEPT_ENTRA": ("api", "accept_entra", parse_switch),
     "ARMILLARY_API_RESOURCES_MAX": ("api", "resources_max", parse_count),
+    "ARMILLARY_API_IDS": ("api", "ids", str),
     "ARMILLARY_API_FORMER_RANGES_S": ("api", "former_ranges_s", parse_count),
     "ARMILLARY_REPLICAS_URLS": ("replicas", "urls", parse_list),
     "ARMILLARY_REPLICAS_READERS": ("replicas", "readers", parse_count),

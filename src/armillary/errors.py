@@ -47,6 +47,12 @@ class PartitionKeyMismatch(BadInput):
     )
 
 
+class InvalidUrl(BadInput):
+    """An address with control characters, at a server that reads it as the routing gateway does."""
+
+    text = "HTTP Error 400. The request URL is invalid."
+
+
 class NotTargetable(BadInput):
     """Too little is known to compute partition keys: ask every partition, or say more."""
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from tools.run_suites import Outcome, of_cargo, of_go, of_junit, of_vitest, report_of
 from tools.scoreboard import COUNTS, IN_ALL, WHY, Suite, row_of
+from tools.served import settings_of
 from tools.suite_causes import UNKNOWN, cause_of
 
 
@@ -27,13 +28,20 @@ def test_reports_of_four_runners() -> None:
 
 
 def test_a_result_file_is_what_the_scoreboard_reads(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    outcome = Outcome("azcosmos v1", 42, ("TestItemIdEncodingRoutingGW", "TestNew"), 0)
-    text = report_of("go", outcome, datetime(2026, 1, 2, tzinfo=UTC), "abc1234")
+    race = "test_query::test_query_response_headers_concurrent"
+    outcome = Outcome("azure-cosmos 1", 42, (race, "TestNew"), 0)
+    text = report_of("python", outcome, datetime(2026, 1, 2, tzinfo=UTC), "abc1234")
     assert "In all 42 passed, 2 failed, 0 skipped" in text
     assert f"  TestNew: {UNKNOWN}" in text
-    (tmp_path / "sdk-go-2026-01-02.txt").write_text(text)
-    row = row_of(Suite("g", "sdk-go-*", IN_ALL, WHY), tmp_path)
+    (tmp_path / "sdk-python-2026-01-02.txt").write_text(text)
+    row = row_of(Suite("p", "sdk-python-*", IN_ALL, WHY), tmp_path)
     assert (row.passed, row.failed) == (42, 2)
-    known = cause_of("go", "TestItemIdEncodingRoutingGW")
+    known = cause_of("python", race)
     assert set(row.causes) == {f"1 × {known}", f"1 × {UNKNOWN}"}
     assert COUNTS in IN_ALL
+
+
+def test_a_server_has_settings_of_its_own() -> None:
+    given = ["8081,ARMILLARY_API_IDS=routing-gateway", "8903,A=b=c,D=e", "9000"]
+    own = {8081: {"ARMILLARY_API_IDS": "routing-gateway"}, 8903: {"A": "b=c", "D": "e"}, 9000: {}}
+    assert settings_of(given) == own

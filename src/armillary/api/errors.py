@@ -28,6 +28,7 @@ from armillary.errors import (
     Fenced,
     Forbidden,
     FormatMismatch,
+    InvalidUrl,
     Locked,
     MetadataThrottled,
     NeedsMerge,
@@ -95,6 +96,7 @@ INTERNAL = Wire(500, "InternalServerError")
 WIRE: dict[type[DbError], Wire] = {
     BadInput: Wire(400, "BadRequest"),
     PartitionKeyMismatch: Wire(400, "BadRequest"),
+    InvalidUrl: Wire(400, "BadRequest"),
     NotTargetable: Wire(400, "BadRequest"),
     NotRepresentable: Wire(400, "BadRequest"),
     BadQuery: Wire(400, "BadRequest"),

@@ -60,6 +60,7 @@ def open_gateway(
         accept_entra=settings.api.accept_entra,
         advertise=tuple(f"{one.rstrip('/')}/" for one in settings.server.advertise),
         gateway_merge=settings.query.gateway_merge,
+        reads_ids_twice=settings.api.ids == "routing-gateway",
         former_ranges_s=settings.api.former_ranges_s,
         # Fast paths know one copy of the data and one region.
         quick_reads=address.is_local and not settings.regions.endpoints,

@@ -5,6 +5,13 @@
 
 Empty segments do not count, so trailing and doubled slashes change nothing. A segment is decoded
 alone: an escaped slash stays inside its segment, and `+` is a plus. Facts: nosql-rest 1.1, 2.1.
+
+The service has two gateways, and the older one, the routing gateway, takes the whole address apart
+as a URL of Windows. An id that changes on the way is then not the one that was signed: 401.
+
+    docs/Test%20      compute: `Test `     routing: `Test`, signed `Test `
+    docs/a%2Fb        compute: `a/b`       routing: two segments
+    docs/a%09b        compute: a, tab, b   routing: no URL, 400
 """
 
 from dataclasses import dataclass
@@ -12,7 +19,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from armillary.encoding.rids import rid_bytes
-from armillary.errors import BadInput
+from armillary.errors import BadInput, InvalidUrl
 
 DATABASE_RID_CHARACTERS: Final = 8
 KEY_DELETE: Final = ("operations", "partitionkeydelete")
@@ -60,6 +67,17 @@ def parse_path(target: str) -> Path:
         return Path(tuple(unquote(one, errors="strict") for one in raw), raw)
     except UnicodeDecodeError as error:
         raise BadInput(f"The request path {target} is invalid.") from error
+
+
+def parse_path_twice(target: str) -> Path:
+    """As the routing gateway reads it: decoded, and what came of it taken as a URL again."""
+    once = parse_path(target)
+    head = "/".join(once.segments)
+    if any(character < " " or character == "\x7f" for character in head):
+        raise InvalidUrl
+    read = unquote(head.partition("#")[0].replace("\\", "/"), errors="replace").rstrip()
+    segments = tuple(filter(None, read.split("/")))
+    return once if segments == once.segments else Path(segments, segments)
 
 
 def signed_forms(path: Path) -> list[Signed]:

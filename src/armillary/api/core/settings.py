@@ -48,6 +48,8 @@ class GatewaySettings:
     """Believe X-Forwarded-Host and X-Forwarded-Proto: only behind a proxy that sets them."""
     gateway_merge: bool = False
     """Answer queries over several partitions here instead of leaving the merge to the client."""
+    reads_ids_twice: bool = False
+    """Take addresses apart as the routing gateway does (`core/paths.py`)."""
     former_ranges_s: int = 0
     """How long queries may begin under the id of a range that was split or merged."""
     quick_reads: bool = True

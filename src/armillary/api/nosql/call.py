@@ -19,7 +19,7 @@ from armillary.api.http.messages import Request, Response
 from armillary.api.nosql.options import Options
 from armillary.budget import Budget
 from armillary.encoding.etags import matches
-from armillary.errors import BadInput, DbError, NeedsMerge, NotModified, Throttled
+from armillary.errors import BadInput, DbError, InvalidUrl, NeedsMerge, NotModified, Throttled
 from armillary.partition.request_units import metadata_ru, rounded
 from armillary.query.problems import BadQuery
 from armillary.query.run.bounds import query_budget
@@ -47,6 +47,8 @@ Headers: TypeAlias = Mapping[str, str | None]
 NONE: Final[Headers] = {}
 THROTTLED_RU: Final = 0.38
 TOO_LARGE: Final = 'Message: {"Errors":["Request size is too large"]}'  # as SDKs look for it
+#: No JSON: the original's comes from below the gateway, and clients notice.
+INVALID_URL: Final = "<html><body><h2>Bad Request - Invalid URL</h2><p>{0}</p></body></html>"
 BODILESS: Final = frozenset({204, 304})
 
 
@@ -180,6 +182,9 @@ def refusal(call: Call, error: DbError) -> Response:
     response = with_headers(reply(call, status, ru=ru), headers)
     if status in BODILESS:
         return response
+    if isinstance(error, InvalidUrl):
+        shown = {**response.headers, "Content-Type": "text/html; charset=us-ascii"}
+        return Response(status, shown, INVALID_URL.format(message).encode())
     if isinstance(error, BadQuery):
         message = f"Message: {message}"
     activity = response.headers[ACTIVITY]

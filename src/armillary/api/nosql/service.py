@@ -21,7 +21,7 @@ import orjson
 
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
-from armillary.api.core.paths import Path, parse_path
+from armillary.api.core.paths import Path, parse_path, parse_path_twice
 from armillary.api.core.principals import FULL, authenticate
 from armillary.api.errors import INTERNAL, wire
 from armillary.api.http.cors import cors_headers, preflight_headers
@@ -54,6 +54,7 @@ class NosqlService(Service):
         self.gateway = gateway
         self._faults = gateway.shared.cells  # HOT: looked at by every request; 0: there are none
         settings = gateway.settings
+        self._parse_path = parse_path_twice if settings.reads_ids_twice else parse_path
         if (settings.quick_reads or settings.loop_reads) and not settings.cors_origins:
             call_of = lambda request: self._routed(self._bare(request))[0]  # noqa: E731
             creates = Creates(gateway, call_of, BEGUN_BYTES_MAX)
@@ -89,7 +90,7 @@ class NosqlService(Service):
         """A signature is over the headers: who can't sign need not be listened to."""
         bare = self._bare(request)
         try:
-            authenticate(self.gateway, request, parse_path(request.target))
+            authenticate(self.gateway, request, self._parse_path(request.target))
         except DbError as error:
             return refusal(bare, error)
         return None
@@ -179,7 +180,7 @@ class NosqlService(Service):
     def _routed(self, bare: Call) -> tuple[Call, Route]:
         """Who asks for what, and may they."""
         request, gateway = bare.request, self.gateway
-        path = parse_path(request.target)
+        path = self._parse_path(request.target)
         principal = authenticate(gateway, request, path)
         call = Call(gateway, request, path, bare.options, principal)
         try:

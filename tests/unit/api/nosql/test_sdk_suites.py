@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.support.nosql import Api, document, pk
@@ -134,6 +135,42 @@ def test_a_question_mark_of_an_id_comes_as_it_is(api: Api) -> None:
     found = api.ask("GET", f"/{link}", headers=pk("a"), signed_as=("docs", link))
     assert found.status == 200, found.body
     assert api.ask("DELETE", f"/{link}", headers=pk("a"), signed_as=("docs", link)).status == 204
+
+
+#: (id, what the routing gateway answers to a read, a replace and a delete of it); compute: 200.
+IDS = [
+    ("This is a test", 200),
+    (" Test", 200),
+    ("Test ", 401),
+    ("Test  ", 401),
+    ("WithAllowedSpecial,=.:~+-@()^${}[]!_Chars", 200),
+    ("EndsWithPercentEncodedWhitespace%20", 401),
+    ("WithPercentEncodedSpecialChar%E9%B1%80", 401),
+    ("With?QuestionMark", 200),
+    ("With/Slash", 401),
+    ("With\\Backslash", 401),
+    ("With#PoundSign", 401),
+    ("With\rCarriageReturn", 400),
+    ("With\tTab", 400),
+    ("With\nLineFeed", 400),
+    ("WithUnicode鱀", 200),
+]
+
+
+@pytest.mark.parametrize(("id", "status"), IDS, ids=[repr(id) for id, _ in IDS])
+def test_ids_as_each_gateway_of_the_service_reads_them(id: str, status: int) -> None:
+    """The Go suite's TestItemIdEncodingRoutingGW and TestItemIdEncodingComputeGW."""
+    target, link = f"{DOCS}/{quote(id, safe='')}", f"dbs/d/colls/c/docs/{id}"
+    for is_routing, expected in ((True, status), (False, 200)):
+        with opened(GatewaySettings(reads_ids_twice=is_routing)) as made:
+            item = {"id": id, "pk": "a"}
+            assert made.item(item).status == 201
+            for method, good in (("GET", 200), ("PUT", 200), ("DELETE", 204)):
+                body = item if method == "PUT" else None
+                found = made.ask(method, target, body, pk("a"), signed_as=("docs", link))
+                assert found.status == (good if expected == 200 else expected), (method, found)
+                if expected == 400:  # from below the service: no JSON
+                    assert found.body.startswith(b"<html>")
 
 
 def test_a_bulk_body_has_the_limit_of_a_request(api: Api) -> None:
