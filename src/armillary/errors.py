@@ -69,6 +69,12 @@ class NotRepresentable(BadInput):
 class TooLarge(DbError):
     text = "The size of the request exceeded the maximum allowed size."
 
+    @classmethod
+    def of(cls, body_bytes: int, body_bytes_max: int, text: str = f"{text} ") -> "TooLarge":
+        """With the size and the limit, which is what its reader looks for."""
+        message = f"{text}It has {body_bytes:,} bytes; {body_bytes_max:,} are allowed."
+        return cls(message, body_bytes=body_bytes, body_bytes_max=body_bytes_max)
+
 
 class OverBudget(DbError):
     """The operation would use more memory or steps than one may."""

@@ -195,8 +195,10 @@ def _json_of(data: bytes) -> Any:
 def plain(text: str) -> str:
     """A message of the service without what is only for its operators."""
     first = re.split(r"\s*(?:\r\n|\n|, )?ActivityId: ", str(text))[0].strip()
-    found = re.fullmatch(r'Message: \{"Errors":\[(".*")\]\}', first, re.DOTALL)
-    return " ".join(orjson.loads(f"[{found[1]}]")) if found else first
+    found = re.fullmatch(r'Message: \{"Errors":\[(".*")\]\}\s*(.*)', first, re.DOTALL)
+    if not found:
+        return first
+    return ". ".join(filter(None, (*orjson.loads(f"[{found[1]}]"), found[2])))
 
 
 def _refusal(status: int, body: Any, headers: Mapping[str, str]) -> DbError:

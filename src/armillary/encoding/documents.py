@@ -79,7 +79,7 @@ def parse_body(source: Source) -> Body:
     except orjson.JSONEncodeError as error:  # a lone surrogate of a Python string
         raise BadInput(f"The item can't be written as JSON: {error}.") from error
     if len(text) > ITEM_BYTES_MAX:
-        raise TooLarge(body_bytes=len(text), body_bytes_max=ITEM_BYTES_MAX)
+        raise TooLarge.of(len(text), ITEM_BYTES_MAX)
     return Body(item, text, item_id, _check_ttl(item["ttl"]) if "ttl" in item else None)
 
 
@@ -90,14 +90,14 @@ def made_body(item: dict[str, JSON]) -> Body:
     except orjson.JSONEncodeError as error:
         raise BadInput(f"The item can't be written as JSON: {error}.") from error
     if len(text) > ITEM_BYTES_MAX:
-        raise TooLarge(body_bytes=len(text), body_bytes_max=ITEM_BYTES_MAX)
+        raise TooLarge.of(len(text), ITEM_BYTES_MAX)
     made: Any = item
     return Body(item, text, made["id"], made.get("ttl"))
 
 
 def _parse_text(source: bytes | bytearray | memoryview | str) -> dict[str, JSON]:
     if len(source) > _SOURCE_BYTES_MAX:
-        raise TooLarge(body_bytes=len(source), body_bytes_max=ITEM_BYTES_MAX)
+        raise TooLarge.of(len(source), ITEM_BYTES_MAX)
     try:
         item = orjson.loads(source)
     except orjson.JSONDecodeError as error:

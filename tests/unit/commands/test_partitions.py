@@ -51,6 +51,7 @@ def test_a_folder_is_shown_as_the_store_has_it(folder: Path) -> None:
         (one.id, one.items, one.size_bytes) for one in there
     ]
     text = shown("partitions", folder)
+    assert text == shown("partitions", "--data", folder)
     assert "shop/orders" in text
     assert "3 partitions · 50 items" in text
 
@@ -108,6 +109,8 @@ def test_a_server_is_asked_by_address_or_connection_string(tmp_path: Path) -> No
     ("words", "said"),
     [
         (["partitions", "nowhere"], "no data folder"),
+        (["partitions", "--data", "nowhere"], "no data folder"),
+        (["partitions", "a", "--data", "b"], "give one"),
         (["partitions", "AccountKey=x"], "AccountEndpoint"),
         (["partitions", "AccountEndpoint=ftp://x;AccountKey=eA=="], "not the address"),
         (["rekey", "a", "b", "--data", "nowhere", "--key", "/x"], "no data folder"),

@@ -121,6 +121,8 @@ def test_the_key_of_the_environment_is_used_and_a_wrong_one_reported(
 def test_messages_without_what_is_for_operators() -> None:
     text = 'Message: {"Errors":["Request size is too large"]}\r\nActivityId: 1-2, Microsoft/2.14'
     assert plain(text) == "Request size is too large"
+    sized = text.replace("ActivityId", "It has 3 bytes; 2 are allowed.\r\nActivityId")
+    assert plain(sized) == "Request size is too large. It has 3 bytes; 2 are allowed."
     assert (
         plain("Owner resource does not exist\r\nActivityId: 1") == "Owner resource does not exist"
     )

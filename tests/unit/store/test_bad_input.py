@@ -99,7 +99,10 @@ MISMATCH = (
 )
 FEWER = "PartitionKey has fewer components than defined the collection resource."
 MORE = "PartitionKey has more components than defined the collection resource."
-TOO_LARGE = "The size of the request exceeded the maximum allowed size."
+TOO_LARGE = (
+    "The size of the request exceeded the maximum allowed size. "
+    f"It has {ITEM_BYTES_MAX + 1:,} bytes; {ITEM_BYTES_MAX:,} are allowed."
+)
 TTL = "The 'ttl' of an item must be -1 or an integer from 1 to 2147483647 seconds."
 DEEP = "The item is nested deeper than 128 objects and arrays."
 NO_KEY = "PartitionKey value must be supplied for this operation."

@@ -70,7 +70,7 @@ def parse_path(target: str) -> Path:
 
 
 def parse_path_twice(target: str) -> Path:
-    """As the routing gateway reads it: decoded, and what came of it taken as a URL again."""
+    """As the routing gateway reads it: decoded, and the result taken as a URL again."""
     once = parse_path(target)
     head = "/".join(once.segments)
     if any(character < " " or character == "\x7f" for character in head):

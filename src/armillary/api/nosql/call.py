@@ -46,7 +46,7 @@ CHARGE: Final = "x-ms-request-charge"
 Headers: TypeAlias = Mapping[str, str | None]
 NONE: Final[Headers] = {}
 THROTTLED_RU: Final = 0.38
-TOO_LARGE: Final = 'Message: {"Errors":["Request size is too large"]}'  # as SDKs look for it
+TOO_LARGE: Final = 'Message: {"Errors":["Request size is too large"]}\r\n'  # as SDKs look for it
 #: No JSON: the original's comes from below the gateway, and clients notice.
 INVALID_URL: Final = "<html><body><h2>Bad Request - Invalid URL</h2><p>{0}</p></body></html>"
 BODILESS: Final = frozenset({204, 304})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from armillary.commands.errors import reporting_errors
+from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
 
 INTERVAL_SECONDS_MIN = 0.2
+DATA = ".armillary"
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -15,8 +16,11 @@ def add_commands(app: typer.Typer) -> None:
 
 def partitions(
     source: str = typer.Argument(
-        ".armillary", help="A data folder, 'postgresql://…', or a server: address or connection."
+        None,
+        help="A data folder, 'postgresql://…', or a server: address or connection.",
+        show_default=DATA,
     ),
+    data: str = typer.Option(None, "--data", help="The same, as other commands take it."),
     database: str = typer.Option(None, help="Not needed when there is only one."),
     container: str = typer.Option(None, help="Not needed when there is only one."),
     watch: bool = typer.Option(False, "--watch", "-w", help="Draw again until Ctrl-C."),
@@ -28,14 +32,17 @@ def partitions(
 
     Examples:
       armillary partitions --database shop --container orders
-      armillary partitions http://localhost:8081 --watch
+      armillary partitions --data http://localhost:8081 --watch
       armillary partitions "AccountEndpoint=http://localhost:8081/;AccountKey=…;" --json
     """
     from armillary.commands.partitions.watch import show_once, watch_on
     from armillary.commands.sources import heat_of
 
-    with reporting_errors(json, "Stopped."), heat_of(source, database, container) as heat:
-        if watch:
-            watch_on(heat, every, rows, as_json=json)
-        else:
-            show_once(heat, rows, as_json=json)
+    with reporting_errors(json, "Stopped."):
+        if source is not None and data is not None:
+            raise CommandError("The argument and --data say the same: give one.", EXIT_USAGE)
+        with heat_of(source or data or DATA, database, container) as heat:
+            if watch:
+                watch_on(heat, every, rows, as_json=json)
+            else:
+                show_once(heat, rows, as_json=json)

@@ -237,7 +237,7 @@ class RequestReader:
             self._refuse(501, "The only transfer encoding is chunked.")
         # Before the body: a hostile length must not make us wait for it.
         if int(length) > self._bounds.body_bytes and not self._is_streamed:
-            self._refuse(413, self._body_text())
+            self._refuse(413, f"{self._body_text()} It has {int(length)}.")
         if headers.get("expect", "").lower() == "100-continue" and (coding or length != "0"):
             self._events.append(CONTINUE)
 

@@ -112,8 +112,9 @@ def _bulk(
     call: Call, store: ContainerStore, entries: Sequence[Entry]
 ) -> tuple[list[Result], dict[str, str | None]]:
     assert call.options.range_id is not None
-    if len(call.request.body) > BATCH_BYTES_MAX:
-        raise TooLarge(TOO_LARGE)
+    size = len(call.request.body)
+    if size > BATCH_BYTES_MAX:
+        raise TooLarge.of(size, BATCH_BYTES_MAX, TOO_LARGE)
     owner = range_of(store, call.options.range_id)
     now_ms, budget = call.gateway.engine.now_ms(), condition_budget()
     asked: list[tuple[Operation, KeyValues | None]] = []

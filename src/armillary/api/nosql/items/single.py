@@ -203,7 +203,7 @@ def operation_of(call: Call, kind: str, item_id: str) -> Operation:
         return patch_operation(item_id, call.json(), options.if_match, now_ms)
     body = None if kind == "delete" else call.request.body
     if body is not None and len(body) > ITEM_BYTES_MAX:  # as sent: escapes count
-        raise TooLarge(TOO_LARGE)
+        raise TooLarge.of(len(body), ITEM_BYTES_MAX, TOO_LARGE)
     return Operation(kind, item_id, body, options.if_match, options.if_none_match)
 
 
