@@ -196,6 +196,15 @@ def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
+def test_nothing_is_installed_by_a_name_that_no_registry_has_yet() -> None:
+    """`pip install armillary` fails until it is published: a checkout or the wheel works."""
+    asked = re.compile(r"pip install[^\n`]*[ '\"]armillary(?![-\w])")
+    assert asked.search("RUN pip install --quiet 'armillary[portal]'")
+    pages = [*PAGES_OF_THE_REPOSITORY, *(one for one in FILES if "examples" in one.parts)]
+    found = [one for one in pages if one.name != "CHANGELOG.md" and asked.search(read(one))]
+    assert found == []
+
+
 @pytest.mark.parametrize("trace", TRACES)
 def test_a_planted_trace_is_caught(tmp_path: Path, trace: str) -> None:
     (tmp_path / "x").write_text(f"see {trace}x", encoding="utf-8")
