@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tools.points import POINTS
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "bench" / "results"
 PAGE: Final = ROOT / "docs" / "scoreboard.md"
@@ -88,20 +90,29 @@ SUITES: Final = (
         is_table=True,
     ),
 )
+HISTORY: Final = r"^[\d,]+ operations on .*|^\d+ sessions, .*"
 RECORDS: Final = (
     Record("kills of processes, nothing lost", "crash-*", r"^In all.*"),
     Record("kills of the server under clients", "server-kills-*", r"^In all.*"),
     Record("kills while ranges move", "move-kills-*", r"^\d+ kills of.*"),
     Record("failovers", "failovers-*", r"^(?:promotions|acknowledged|lost) \d.*", 3),
     Record("transfers by scripts, killed", "script-bank-*", r".* passed$"),
-    Record("histories of several servers", "histories-*", r"^In all.*"),
-    Record("hostile requests", "attack-*", r"^In all.*"),
+    Record("histories under kills", "histories-*", HISTORY),
+    Record(
+        "histories through failovers", "failover-histories-*", rf"^\w+: \d+ promotions.*|{HISTORY}"
+    ),
+    Record("moves of shards", "shard-moves-*", r"^(?:promotions|acknowledged|lost) \d.*", 3),
+    Record(
+        "hostile requests",
+        "attack-*",
+        r"^[\d,]+ requests in.*|^\d+ defects.*|^p99 beside.*|^SIGTERM.*",
+    ),
     Record("random requests", "fuzz-*", r"^\d+ (?:requests|connections)[^;]*"),
     Record("hostile scripts", "script-abuse-*", r"^p99 beside.*|^The goal.*"),
-    Record("beside Azurite, processor time", "table-20*", r"^ratio: .*processor time.*"),
-    Record("beside FerretDB", "mongo-20*", r"^\| \w.*\| [\d.]+ \|$", 8),
-    Record("beside Gremlin Server", "gremlin-20*", r".* ratio [\d.]+.*", 5),
-    Record("against an earlier commit", "compare-*", r"^\w+ +ratio.*"),
+    Record("compared with Azurite, processor time", "table-20*", r"^ratio: .*processor time.*"),
+    Record("compared with FerretDB", "mongo-20*", r"^\| \w.*\| [\d.]+ \|$", 8),
+    Record("compared with Gremlin Server", "gremlin-20*", r".* ratio [\d.]+.*", 5),
+    Record("compared with an earlier commit", "compare-*", r"^\w+ +ratio.*"),
 )
 
 
@@ -160,7 +171,7 @@ def day_of(file: Path) -> str:
 
 def commit_of(file: Path) -> str:
     """As the file names it; all of them where runs at several commits are in it."""
-    found = re.findall(r"\b(?:at|commit) ([0-9a-f]{7,12})\b", file.read_text("utf-8"))
+    found = re.findall(r"\b(?:at|commit|and) ([0-9a-f]{7,12})\b", file.read_text("utf-8"))
     return ", ".join(dict.fromkeys(found)) or NOT_RECORDED
 
 
@@ -199,7 +210,10 @@ def top_lines(rows: list[Row], walk: list[tuple[int, str, str]]) -> str:
 
 def page(folder: Path, walk: list[tuple[int, str, str]]) -> str:
     rows = [row_of(suite, folder) for suite in SUITES]
-    return "\n".join([*_head(), *_suites(rows), *_records(folder), *_mechanisms(walk)]) + "\n"
+    return (
+        "\n".join([*_head(), *_suites(rows), *_records(folder), *_mechanisms(walk), *_points()])
+        + "\n"
+    )
 
 
 def _head() -> Iterator[str]:
@@ -244,7 +258,7 @@ def _suites(rows: list[Row]) -> Iterator[str]:
 
 
 def _records(folder: Path) -> Iterator[str]:
-    yield "## Endurance, and beside others"
+    yield "## Endurance, and compared with others"
     yield ""
     for record in RECORDS:
         file = newest(folder, record.files, record.lines)
@@ -275,6 +289,24 @@ def _mechanisms(walk: list[tuple[int, str, str]]) -> Iterator[str]:
         title = seen.split(": ", 1)[0].replace("|", "\\|")
         shown = ", ".join(filter(None, (f"step {number} of the walk", tests.get(number))))
         yield f"| {number} | {letter} | {title} | {shown} |"
+
+
+def _points() -> Iterator[str]:
+    yield ""
+    yield "## What users stumbled over"
+    yield ""
+    yield "Each point with the tests that show it mended (`tools/points.py`)."
+    yield ""
+    yield "| point | | shown by |"
+    yield "|---|---|---|"
+    for point in POINTS:
+        shown = ", ".join(_linked(one) for one in point.tests)
+        yield f"| {point.name} | {point.text} | {shown} |"
+
+
+def _linked(test: str) -> str:
+    """A page as a link from this one; a test as it is given to pytest below tests/."""
+    return f"[{test}]({test.removeprefix('docs/')})" if test.startswith("docs/") else f"`{test}`"
 
 
 def with_top(readme: str, lines: str) -> str:

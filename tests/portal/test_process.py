@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.support.server_process import children_of
+from playwright.sync_api import Browser
+from tests.support.server_process import ServerProcess, children_of
 
 from armillary.testing.process import Server, start_server
 
@@ -66,6 +67,29 @@ def test_two_workers_share_one_portal_which_is_replaced_and_ends_with_them(tmp_p
         assert second != first
     assert server.process.returncode == 0
     until(lambda: not Path(f"/proc/{second}").exists())
+
+
+def test_a_browser_that_leaves_is_no_error_in_the_log(browser: Browser, tmp_path: Path) -> None:
+    """In the middle of a page, while it is drawn, and with the whole window."""
+    off = ["--table-port", "off", "--mongo-port", "off", "--gremlin-port", "off"]
+    server = ServerProcess(tmp_path / "data", real=True, options=off)
+    try:
+        server.wait_until_ready()
+        (link,) = [one.split()[-1] for one in server.lines if "/_portal?token=" in one]
+        root = link.partition("?")[0]
+        for path in ("/query", "/partitions", "/load", "/advisor", "/"):
+            window = browser.new_context()
+            page = window.new_page()
+            page.goto(link)
+            page.goto(root + path, wait_until="commit")
+            page.goto(root + path)
+            page.wait_for_function("() => window.socket && window.socket.connected")
+            window.close()
+        server.terminate()
+        code, _, errors = server.end()
+        assert (code, errors) == (0, "")
+    finally:
+        server.close()
 
 
 def test_a_server_knows_nothing_of_what_draws_the_pages() -> None:

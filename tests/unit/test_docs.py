@@ -196,6 +196,36 @@ def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
+#: As readers met them, and what is said now.
+STUMBLED_OVER = {
+    "lists what it can": "lists the commands",
+    "beside others": "alternatives",
+    "asked wrongly": "invalid usage",
+    "items are in.": "Imported … items",
+    "what came of it": "results",
+    "nothing asked yet": "No query run yet",
+    "this can't be asked": "Invalid query",
+    "without it: one of its own": "Default: starts its own server",
+    "contact support": "what to do",
+    "a upsert": "an upsert",
+    " 1 lines": "1 line",
+    " 1 items": "1 item",
+    " 1 partitions": "1 partition",
+}
+
+
+def test_no_text_says_what_readers_stumbled_over() -> None:
+    sources = [one for one in FILES if "src" in one.parts and one.suffix == ".py"]
+    pages = [one for one in PAGES_OF_THE_REPOSITORY if one.name != "CHANGELOG.md"]
+    found = {
+        str(path.relative_to(ROOT)): said
+        for path in (*sources, *pages)
+        for said in STUMBLED_OVER
+        if said in read(path).lower()
+    }
+    assert found == {}
+
+
 def test_nothing_is_installed_by_a_name_that_no_registry_has_yet() -> None:
     """`pip install armillary` fails until it is published: a checkout or the wheel works."""
     asked = re.compile(r"pip install[^\n`]*[ '\"]armillary(?![-\w])")

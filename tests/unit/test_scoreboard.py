@@ -1,16 +1,24 @@
 """The scoreboard says what result files say, and nothing that they do not."""
 
+import ast
+import re
 from pathlib import Path
 
+import pytest
+from tools.points import POINTS
 from tools.scoreboard import (
     BEGIN,
     END,
     PAGE,
+    RECORDS,
     RESULTS,
+    ROOT,
     SUITES,
+    Record,
     Suite,
     commit_of,
     day_of,
+    newest,
     page,
     row_of,
     shown_by,
@@ -60,6 +68,45 @@ def test_the_page_has_the_numbers_of_the_files_that_are_here() -> None:
         row = row_of(suite, RESULTS)
         if row.passed is not None:
             assert f"| {suite.name} | {row.size:,} | {row.passed:,} | {row.failed:,} |" in text
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=[one.name for one in RECORDS])
+def test_each_record_is_found_in_its_file(record: Record) -> None:
+    """A file under another name, or with other words, was said not to be there."""
+    file = newest(RESULTS, record.files, record.lines)
+    assert file is not None
+    assert re.search(record.lines, file.read_text("utf-8"), re.MULTILINE)
+
+
+def names_of(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {one.name for one in ast.walk(tree) if isinstance(one, kinds)}
+
+
+def headings_of(path: Path) -> set[str]:
+    found = re.findall(r"^#+ (.*)", path.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in found}
+
+
+@pytest.mark.parametrize("name", sorted({name for point in POINTS for name in point.tests}))
+def test_a_point_is_shown_by_a_test_that_exists(name: str) -> None:
+    if name.startswith("docs/"):
+        page, _, heading = name.partition("#")
+        assert not heading or heading in headings_of(ROOT / page)
+        assert (ROOT / page).is_file()
+        return
+    file, _, test = name.partition("::")
+    assert test.startswith("test_")
+    assert test in names_of(ROOT / "tests" / file)
+
+
+def test_every_point_has_a_test_and_is_on_the_page() -> None:
+    assert {str(n) for n in range(1, 23)} <= {point.name for point in POINTS}
+    text = PAGE.read_text("utf-8")
+    for point in POINTS:
+        assert point.tests
+        assert f"| {point.name} | {point.text} |" in text
 
 
 def test_the_top_lines_replace_those_before() -> None:

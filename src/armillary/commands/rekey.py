@@ -140,7 +140,7 @@ def _by_server(
 
 
 def told(target: str, facts: dict[str, Any]) -> list[str]:
-    """What came of it, for people."""
+    """The result, for people."""
     count, items = facts["target_items"], facts["source_items"]
     if facts["verified"]:
         sure = "verified"

@@ -53,6 +53,8 @@ def test_a_start_says_where_it_is_and_a_stop_leaves_nothing(serve: Serve, tmp_pa
     data = tmp_path / "data"
     server = serve()
     assert server.lines[-1] == f"ready http://127.0.0.1:{server.port}"
+    (limits,) = [one for one in server.lines if one.split()[:1] == ["RU/s"]]
+    assert "throughput.enforce" in limits
     assert json.loads((data / "run.json").read_text()) == {
         "pid": server.process.pid,
         "address": f"http://127.0.0.1:{server.port}",

@@ -1,4 +1,4 @@
-"""One query and what came of it, page after page, through the `query` control."""
+"""One query and its results, page after page, through the `query` control."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Load:
             for request in self._requests:
                 request.cancel()
 
-    # --- what came of it --------------------------------------------------------------------------
+    # --- results ----------------------------------------------------------------------------------
 
     def seconds(self) -> list[Second]:
         """The last whole seconds, oldest first; those without requests too."""
