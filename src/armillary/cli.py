@@ -77,7 +77,7 @@ class Serve(TyperCommand):
     add_help_option=False,
 )
 def serve(context: typer.Context) -> None:
-    """Serve the NoSQL API over HTTP and HTTPS on one port, until SIGTERM or Ctrl-C."""
+    """Serve NoSQL, Table, MongoDB and Gremlin, each at its port, until SIGTERM or Ctrl-C."""
     from armillary.server.command import main as run
 
     raise typer.Exit(run(context.args))

@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 NO_PORTAL: Final = f"not installed: {install_hint('portal')}"
 #: Whether requests above the provisioned throughput are refused, and the setting.
 ENFORCED: Final[Mapping[str, str]] = {
-    "on": "enforced: requests above them hear 429 (--enforce off, or throughput.enforce)",
+    "on": "enforced: requests above them get 429 (--enforce off, or throughput.enforce)",
     "report": "counted, not enforced (throughput.enforce)",
     "off": "not enforced (throughput.enforce)",
 }
