@@ -81,6 +81,7 @@ POINTS: Final = (
         "unit/operate/test_transfer.py::test_a_column_of_a_csv_file_has_one_type",
         "unit/server/test_run.py::test_a_key_that_is_none_ends_with_one_line",
         f"{REFUSALS}::test_too_many_databases_and_containers",
+        "unit/store/test_accounts.py::test_ten_thousand_containers_where_the_bound_allows_them",
         f"{REFUSALS}::test_a_batch_that_failed_reports_its_charge",
         f"{REFUSALS}::test_a_number_in_place_of_the_maximum_of_autoscale",
         "unit/query/test_paging.py::test_a_token_of_another_query_of_the_same_kind_is_refused",

@@ -70,6 +70,18 @@ def test_an_account_holds_500_databases_and_containers(memory: World) -> None:
         assert len(list_databases(reader)) == 499
 
 
+def test_ten_thousand_containers_where_the_bound_allows_them(memory: World) -> None:
+    memory.account.store.resources_max = 10_001
+    names = [f"c{n}" for n in range(10_000)]
+    for name in names:
+        memory.database.create_container(name, "/pk")
+    assert status(lambda: memory.container("more")) == (403, 0)
+    assert memory.database.containers() == names
+    last = memory.database.container(names[-1])
+    last.create_item({"id": "1", "pk": "a"})
+    assert last.read_item("1", "a")["pk"] == "a"
+
+
 @pytest.mark.parametrize("partitions", [1, 4, 40])
 def test_a_container_has_as_many_physical_partitions_as_asked(
     memory: World, partitions: int
