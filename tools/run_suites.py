@@ -219,7 +219,7 @@ SUITES: Final[dict[str, Callable[[Path, Path | None], Outcome]]] = {
 
 def run(name: str, results: Path, source: Path | None = None) -> Path:
     """`source`: a checkout; without one the suite is fetched by its name."""
-    commit = _out(ROOT, "git", "describe", "--always", "--dirty=, with changes")
+    commit = _commit()
     with tempfile.TemporaryDirectory(prefix="suite-") as folder:
         outcome = SUITES[name](Path(folder), source)
     now = datetime.now(UTC)
@@ -227,6 +227,12 @@ def run(name: str, results: Path, source: Path | None = None) -> Path:
     given = "" if source is None else " --from CHECKOUT"
     file.write_text(report_of(name, outcome, now, commit, given), "utf-8")
     return file
+
+
+def _commit() -> str:
+    """What runs; the result of another suite, just written, is no change of it."""
+    changed = _out(ROOT, "git", "status", "--porcelain", "-uno", "--", ":!bench/results")
+    return _out(ROOT, "git", "rev-parse", "--short", "HEAD") + (", with changes" if changed else "")
 
 
 def report_of(name: str, outcome: Outcome, now: datetime, commit: str, given: str = "") -> str:
