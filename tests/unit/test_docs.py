@@ -11,9 +11,12 @@ from urllib.parse import unquote
 import pytest
 from tests.support.error_kinds import every_kind
 from tools.reference_pages import DOCS, PAGES, ROOT
+from typer.main import get_command
 
 from armillary import limits
+from armillary.cli import app
 from armillary.config import VARIABLES
+from armillary.server.command import parser
 from armillary.steps import STEPS
 from armillary.store.rows import layout
 
@@ -194,6 +197,33 @@ def test_no_file_names_a_machine_path_or_a_package_registry() -> None:
     assert len(FILES) > 20
     found = {str(path.relative_to(ROOT)): traces(path) for path in FILES}
     assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+COMMAND = re.compile(r"(?<![\w/.-])armillary ([a-z]+(?: [^`\n|]*)?)")
+OPTION = re.compile(r"(?<!\S)--[a-z][a-z0-9-]*")
+
+
+def options_of(line: str) -> tuple[set[str], set[str]]:
+    """(those that a line of a page gives, those that its command has)."""
+    words = re.split(r"  | # | > ", line)[0].split()
+    given = set(OPTION.findall(" ".join(words)))
+    if words[0] == "serve":
+        return given, {one for action in parser()._actions for one in action.option_strings}
+    command = get_command(app)
+    while words and words[0] in (inner := getattr(command, "commands", {})):
+        command = inner[words.pop(0)]
+    return given, {"--help", *(one for option in command.params for one in option.opts)}
+
+
+def test_every_option_on_a_page_exists() -> None:
+    pages = [one for one in PAGES_OF_THE_REPOSITORY if one.name != "CHANGELOG.md"]
+    lines = [(page, line) for page in pages for line in COMMAND.findall(read(page))]
+    told = [(page, line, *options_of(line)) for page, line in lines]
+    assert sum(bool(given) for _, _, given, _ in told) >= 40
+    found = [(str(page), line) for page, line, given, has in told if given - has]
+    assert found == []
+    given, has = options_of("partitions --data x --nonsense")
+    assert given - has == {"--nonsense"}
 
 
 #: As readers met them, and what is said now.
