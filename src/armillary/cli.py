@@ -15,7 +15,13 @@ from armillary.commands import cluster, operate, rekey, resources, scripts
 from armillary.commands.advise import command as advise
 from armillary.commands.check import command as check
 from armillary.commands.demo import command as demo
-from armillary.commands.errors import EXIT_USAGE, CommandError, as_json_line, reporting_errors
+from armillary.commands.errors import (
+    EXIT_USAGE,
+    CommandError,
+    as_json_line,
+    one_of,
+    reporting_errors,
+)
 from armillary.commands.help_text import help_of
 from armillary.commands.partitions import command as partitions
 from armillary.commands.query import command as query
@@ -142,7 +148,10 @@ def init(
 
 @app.command()
 def definitions(
-    data: str = typer.Argument(".armillary", help="The data folder, or 'postgresql://…'."),
+    source: str = typer.Argument(
+        None, help="The data folder, or 'postgresql://…'.", show_default=".armillary"
+    ),
+    data: str = typer.Option(None, "--data", help="The same, as other commands take it."),
     bicep: bool = typer.Option(False, "--bicep", help="As Bicep, for the cloud."),
     json: bool = JSON,
 ) -> None:
@@ -159,7 +168,7 @@ def definitions(
     from armillary.declare.toml_text import databases_text
 
     with reporting_errors(json):
-        found = describe_address(data)
+        found = describe_address(one_of(source, data) or ".armillary")
         text = bicep_text(found) if bicep else databases_text(found)
         if json:
             typer.echo(orjson.dumps({"bicep" if bicep else "toml": text}))

@@ -53,6 +53,13 @@ def reporting_errors(as_json: bool, stopped: str = "Stopped.") -> Iterator[None]
         raise _end(text, code_of(error), as_json) from error
 
 
+def one_of(argument: str | None, data: str | None) -> str | None:
+    """The place of the data, said by the argument or by `--data`."""
+    if argument is not None and data is not None:
+        raise CommandError("The argument and --data say the same: give one.", EXIT_USAGE)
+    return argument if data is None else data
+
+
 def _text(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}."

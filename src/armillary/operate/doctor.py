@@ -107,7 +107,11 @@ def _container(
             wrong += 1
             yield Finding(name, False, f"Physical partition {one.ordinal}: {problem}")
     if not wrong:
-        text = f"{items:,} items in {len(record.ranges)} physical partitions agree with their rows."
+        many = len(record.ranges)
+        text = (
+            f"{items:,} item{'s' * (items != 1)} in {many} physical partition{'s' * (many != 1)}: "
+            "all rows agree."
+        )
         yield Finding(name, True, text)
 
 

@@ -39,6 +39,7 @@ def connection() -> Iterator[str]:
 
 def test_what_holds_and_what_does_not(connection: str) -> None:
     text = ask(connection, "--max-key-share", "60%", "--max-429-share", "0.5%")
+    assert text == ask("--data", connection, "--max-key-share", "60%", "--max-429-share", "0.5%")
     assert text.count("ok ") == 2
     broken = ask(connection, "--max-key-share", "10%", "--max-fanout", 1, "--max-ru", 1, code=1)
     assert 'key ["ada"]' in broken

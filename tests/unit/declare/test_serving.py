@@ -55,7 +55,7 @@ def test_a_server_is_what_its_file_says(server: ServerProcess, tmp_path: Path) -
 
     shown = CliRunner().invoke(app, ["definitions", str(tmp_path / "data")])
     assert (shown.exit_code, 'partition_key = "/customer"' in shown.output) == (0, True)
-    bicep = CliRunner().invoke(app, ["definitions", "--bicep", str(tmp_path / "data")])
+    bicep = CliRunner().invoke(app, ["definitions", "--bicep", "--data", str(tmp_path / "data")])
     assert "throughput: 3000" in bicep.output
 
 

@@ -185,7 +185,7 @@ class _Reader:
         if kind is None:
             raise BadInput(f"operations called '{row['operationname']}'")
         if str(request.get("statuscode", "")) == REFUSED:
-            raise BadInput("429s: what came of them is in the log too")
+            raise BadInput("429s: the retries that succeeded are in the log too")
         at = next((milliseconds(_time(row[name])) for name in _TIMES if name in row), None)
         if at is None:
             raise BadInput("a row without a time")

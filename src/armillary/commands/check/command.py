@@ -4,7 +4,7 @@ from pathlib import Path
 
 import typer
 
-from armillary.commands.errors import EXIT_FAILED, reporting_errors
+from armillary.commands.errors import EXIT_FAILED, one_of, reporting_errors
 
 TRACE = typer.Option(None, "--trace", help="Operations as JSON Lines instead of statistics.")
 
@@ -17,6 +17,7 @@ def check(
     source: str = typer.Argument(
         None, help="A data folder, or a server: its address or connection string."
     ),
+    data: str = typer.Option(None, "--data", help="The same, as other commands take it."),
     database: str = typer.Option(None, help="Only this one."),
     container: str = typer.Option(None, help="Only this one."),
     trace: Path = TRACE,
@@ -55,6 +56,7 @@ def check(
             max_normalized_ru=max_normalized_ru,
             max_partition_skew=max_partition_skew,
         )
-        subject = Subject(source, database, container, trace, key, throughput, partitions)
+        place = one_of(source, data)
+        subject = Subject(place, database, container, trace, key, throughput, partitions)
         if not ask(subject, wanted, min_requests, as_json=json):
             raise typer.Exit(EXIT_FAILED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
+from armillary.commands.errors import one_of, reporting_errors
 
 INTERVAL_SECONDS_MIN = 0.2
 DATA = ".armillary"
@@ -38,11 +38,11 @@ def partitions(
     from armillary.commands.partitions.watch import show_once, watch_on
     from armillary.commands.sources import heat_of
 
-    with reporting_errors(json, "Stopped."):
-        if source is not None and data is not None:
-            raise CommandError("The argument and --data say the same: give one.", EXIT_USAGE)
-        with heat_of(source or data or DATA, database, container) as heat:
-            if watch:
-                watch_on(heat, every, rows, as_json=json)
-            else:
-                show_once(heat, rows, as_json=json)
+    with (
+        reporting_errors(json, "Stopped."),
+        heat_of(one_of(source, data) or DATA, database, container) as heat,
+    ):
+        if watch:
+            watch_on(heat, every, rows, as_json=json)
+        else:
+            show_once(heat, rows, as_json=json)
