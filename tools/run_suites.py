@@ -188,7 +188,7 @@ def rust(folder: Path, source: Path | None) -> Outcome:
     build = {
         "RUSTFLAGS": '--cfg test_category="emulator"',
         "CARGO_PROFILE_DEV_DEBUG": "0",
-        "CARGO_TARGET_DIR": str(folder / "target"),
+        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(folder / "target")),
     }
     command = ("cargo", "test", "-p", "azure_data_cosmos", "--all-features", "--test", "emulator")
     _do(place, *command, "--no-run", environment=build)
