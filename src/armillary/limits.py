@@ -132,6 +132,7 @@ SCRIPT_START_SECONDS = 30.0  # for a child to begin; a busy machine lets it wait
 SCRIPT_FRAME_BYTES_MAX = 32 * MB  # of one answer of a child
 SCRIPT_PENDING_MAX = 10_000  # operations of one run; more are not accepted
 SCRIPT_PENDING_BYTES = 8 * MB  # of bodies queued at once
+SCRIPT_BLOCK_OPERATIONS = 200  # of those queued, that a child sends at once
 SCRIPT_WRITTEN_BYTES_MAX = 32 * MB  # by one run
 SCRIPT_MESSAGE_CHARACTERS_MAX = 2 * MB  # of a body that a script sets
 SCRIPT_ANSWER_CHARACTERS_MAX = 4 * MB

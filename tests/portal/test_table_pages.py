@@ -75,6 +75,14 @@ def test_a_table_is_a_container_on_every_page(portal: Portal, table: TableClient
     assert "/PartitionKey" in done.stdout
     assert "$pk" not in done.stdout
 
+    # and on its page, where the current key is one that the entities have
+    portal.open("/advisor?db=TablesDB&c=readings")
+    portal.page.get_by_role("button", name="Advise").click()
+    expect(portal.see("recommended")).to_be_visible()
+    report = portal.page.frame_locator("iframe[title=Report]").locator("body")
+    expect(report).to_contain_text("/PartitionKey")
+    expect(report).not_to_contain_text("$pk")
+
 
 def test_entities_are_browsed_and_edited_by_their_plain_names(
     portal: Portal, table: TableClient
@@ -82,6 +90,8 @@ def test_entities_are_browsed_and_edited_by_their_plain_names(
     entity = {"PartitionKey": "rome", "RowKey": "one", "id": "mine", "large": 5}
     table.upsert_entity(entity)
     page = portal.open("/?db=TablesDB&c=readings")
+    expect(page.get_by_text("/PartitionKey", exact=True)).to_be_visible()
+    expect(page.get_by_text("$pk")).to_have_count(0)
     page.get_by_label("Filter").fill('c["$pk"] = "rome"')
     page.get_by_role("button", name="Find").click()
     page.get_by_role("link", name="one", exact=True).click()

@@ -22,7 +22,7 @@ from armillary.store.catalog.resources import ResourceRecord
 #: Short enough for a test that waits for their end, long enough for a busy machine to begin.
 QUICK = Bounds(seconds=0.2, heap_bytes=16 * 2**20)
 #: For scripts that are to end by themselves, however busy the machine is.
-CALM = Bounds(seconds=60.0)
+CALM = Bounds(seconds=600.0)
 
 
 class World:

@@ -126,6 +126,8 @@ class _Clock:
 #: Where the text and the arguments of a script begin in the frame that starts it.
 START: Final = struct.Struct(">II")
 ENTRY: Final = "$entry"
+#: What each operation has in the text of a child. Inside of a string its quotes would be escaped.
+OPERATION: Final = b'"op":'
 
 _decode = msgspec.json.Decoder(Message).decode
 _encode = msgspec.json.Encoder().encode
@@ -195,6 +197,8 @@ def _read(answer: Answer, context: Context, clock: _Clock) -> Message:
             raise _gone(context.name, False, clock.cpu_seconds)
         case "B":
             raise compile_failure(context.name, answer.text.decode("utf-8", "replace"))
+    if answer.text.count(OPERATION) > limits.SCRIPT_BLOCK_OPERATIONS:  # not of our library's making
+        raise _gone(context.name, False, clock.cpu_seconds)
     try:
         message = _decode(answer.text)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -202,8 +206,6 @@ def _read(answer: Answer, context: Context, clock: _Clock) -> Message:
         raise failure(
             context.name, Thrown("TypeError", "The script produced text that is not JSON.")
         ) from None
-    if message.ops is not None and len(message.ops) > limits.SCRIPT_PENDING_MAX:
-        raise _gone(context.name, False, clock.cpu_seconds)
     return message
 
 
@@ -218,6 +220,7 @@ def limits_of(bounds: Bounds) -> dict[str, float]:
         "soft_ms": bounds.soft_seconds * 1000,
         "pending_max": limits.SCRIPT_PENDING_MAX,
         "pending_bytes": limits.SCRIPT_PENDING_BYTES,
+        "block": limits.SCRIPT_BLOCK_OPERATIONS,
         "message_characters": limits.SCRIPT_MESSAGE_CHARACTERS_MAX,
         "answer_characters": limits.SCRIPT_ANSWER_CHARACTERS_MAX,
         "log_characters": limits.SCRIPT_LOG_CHARACTERS_MAX,

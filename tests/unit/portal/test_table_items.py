@@ -56,6 +56,7 @@ def test_the_editor_has_plain_names_and_keeps_types() -> None:
 
 
 def test_the_advisor_is_given_plain_values() -> None:
+    assert Keyed.of(table_definition("t")).shown_paths == ["/PartitionKey"]
     assert advised_body(ITEM) == {
         "PartitionKey": "p",
         "RowKey": "r",

@@ -59,6 +59,11 @@ class Keyed:
         return [format_path(path) for path in self.definition.paths]
 
     @property
+    def shown_paths(self) -> list[str]:
+        """Of the key, in the form in which people know the items."""
+        return ["/PartitionKey"] if self.is_table else self.paths
+
+    @property
     def is_table(self) -> bool:
         """Its items are entities, which people know in another form."""
         return self.definition.paths == ((PARTITION_KEY,),)

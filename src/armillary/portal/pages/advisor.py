@@ -47,6 +47,7 @@ class AdvisorPage:
         self._context = context
         self._source = CONTAINER if context.place is not None else FILE
         self._upload: Path | None = None
+        self._paths: list[str] = []  # of the container's key, in the sample
         self._task: asyncio.Task[Advice] | None = None
 
     def build(self) -> None:
@@ -140,6 +141,7 @@ class AdvisorPage:
 
     async def _sample(self) -> Path:
         items = await Items.of(self._context.client, self._context.require_place())
+        self._paths = items.keyed.shown_paths
         path = workshop.new_file(".jsonl")
 
         def told(count: int) -> None:
@@ -156,7 +158,7 @@ class AdvisorPage:
             about = self._context.definition()
             options += ["--container", about["id"]]
             if not about["synthetic_key"]:
-                options += ["--current", ",".join(about["partition_key"])]
+                options += ["--current", ",".join(self._paths)]
         if self._throughput.value:
             options += ["--throughput", str(int(self._throughput.value))]
         if (self._storage.value or "").strip():

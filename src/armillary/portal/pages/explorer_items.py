@@ -14,7 +14,7 @@ from armillary.portal.context import Context, link
 from armillary.portal.data.account import ItemPage, Items
 from armillary.portal.data.asking import mistakes_of
 from armillary.portal.data.client import Refused
-from armillary.portal.data.items import preview_of
+from armillary.portal.data.items import Keyed, preview_of
 from armillary.portal.pages.explorer_editor import Editor
 from armillary.portal.widgets import dialogs, parts
 from armillary.ring.words import plural
@@ -31,8 +31,8 @@ OPEN_ITEM: Final = """
 
 async def show_items(context: Context) -> None:
     place = context.require_place()
-    _head(context)
     items = await Items.of(context.client, place)
+    _head(context, items.keyed)
     grid = Grid(context, items)
     with ui.row().classes("w-full no-wrap items-stretch gap-4"):
         with ui.column().classes("a-card").style("flex: 1.5; min-width: 0"):
@@ -42,7 +42,7 @@ async def show_items(context: Context) -> None:
     await grid.load()
 
 
-def _head(context: Context) -> None:
+def _head(context: Context, keyed: Keyed) -> None:
     place, about = context.require_place(), context.definition()
     with ui.column().classes("a-card gap-3"):
         with ui.row().classes("w-full items-center no-wrap gap-2"):
@@ -62,7 +62,7 @@ def _head(context: Context) -> None:
             ru = parts.throughput_text(about["throughput"] or shared)
             parts.stat(ru, "shared by the database" if shared else "throughput", "throughput")
             with ui.column().classes("gap-0 a-stat").style("min-width: 0"):
-                paths = ", ".join(about["partition_key"])
+                paths = ", ".join(keyed.shown_paths)
                 ui.label(paths).classes("a-value a-mono a-cut").props(
                     f"title={parts.quoted(paths)}"
                 )

@@ -65,9 +65,9 @@ class ScriptsPage:
         with self._run_card, ui.row().classes("w-full items-center no-wrap gap-2"):
             self._run_button = ui.button("Run", icon="play_arrow", on_click=self._run)
             self._run_button.props('unelevated no-caps title="Saves, then runs"')
-            self._key = ui.input(placeholder='Partition key: "ada", 5 or ["a", "b"]')
+            self._key = ui.input("Partition key", placeholder='"ada", 5 or ["a", "b"]')
             self._key.props('outlined dense aria-label="Partition key"').style("flex: 1")
-            self._arguments = ui.input(placeholder='Arguments, such as ["a", 1]')
+            self._arguments = ui.input("Arguments", placeholder='a list, such as ["a", 1]')
             self._arguments.props('outlined dense aria-label="Arguments"').style("flex: 2")
 
     # --- the list -------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024 if hasattr(os, "sysconf") else 4
 LINK = 0  # the descriptor of the socket to the parent
 READ_BYTES = 1 << 16
 PENDING = '{"ops"'  # how the library begins when a script waits for operations
+GROWN_KB = 3072  # more than before the first context, which has one; then memory is given back
 
 
 class Ended(Exception):
@@ -101,10 +102,20 @@ class Memory:
     def __init__(self) -> None:
         self._first_kb = self._peak_kb()
         self._file: int | None = None
+        self._trim = find_trim()
         try:  # while files may be opened; Linux only
             self._file = os.open("/proc/self/statm", os.O_RDONLY)
         except OSError:
             return
+        self._first_kb = self.rss_kb()
+
+    def give_back(self) -> None:
+        """What the context before this one has freed. The C library would keep it: what a large
+        script took would stay with a process that does nothing."""
+        if self._trim is None or self._file is None:
+            return
+        if self.rss_kb() > self._first_kb + GROWN_KB:
+            self._trim()
 
     def rss_kb(self) -> int:
         if self._file is not None:
@@ -121,6 +132,17 @@ class Memory:
             return 0
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak // 1024 if sys.platform == "darwin" else peak
+
+
+def find_trim() -> Callable[[], object] | None:
+    """`malloc_trim` of glibc. `ctypes` itself would take as long to import as half of the rest."""
+    try:
+        import _ctypes
+
+        address = _ctypes.dlsym(_ctypes.dlopen(None, 0), "malloc_trim")
+    except (ImportError, AttributeError, OSError):  # another system
+        return None
+    return lambda: _ctypes.call_function(address, (0,))
 
 
 def give_up_rights(address_space_bytes: int) -> None:
@@ -267,6 +289,7 @@ def serve(machine: Machine, memory: Memory, frames: Frames) -> None:
         kind, data = frames.read()
         if kind == "X":
             machine.prepare()
+            memory.give_back()
             continue
         began = process_time()
         try:
@@ -278,6 +301,7 @@ def serve(machine: Machine, memory: Memory, frames: Frames) -> None:
         write_frame(kind, text, began, memory.rss_kb())
         if kind == "D":
             machine.prepare()
+            memory.give_back()
 
 
 def main() -> None:

@@ -38,7 +38,6 @@
   function jsonOf(body) {
     const made = stringify(body);
     if (typeof made !== 'string') throw part('refusals').body();
-    state.queuedBytes += made.length;
     return made;
   }
 
@@ -114,7 +113,6 @@
       [options, callback] = optionsAndCallback(options, callback);
       const spec = typeof query === 'string' ? {query} : query;
       if (typeof spec !== 'object' || spec === null || typeof spec.query !== 'string') throw part('refusals').query(query);
-      state.queuedBytes += spec.query.length;
       const op = feedOp(options);
       op.op = 'query';
       op.query = spec.query;

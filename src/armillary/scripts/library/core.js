@@ -29,11 +29,14 @@
 
   // --- the queue --------------------------------------------------------------------------------
 
-  const state = {queue: [], callbacks: [], waiting: [], results: [], at: 0, failed: null, accepting: true, queued: 0, queuedBytes: 0};
+  const state = {queue: [], callbacks: [], sent: 0, waiting: [], results: [], at: 0, failed: null, accepting: true, queued: 0, queuedBytes: 0};
+  const bytesOf = (op) => (op.body || '').length + (op.query || '').length + (op.parameters || '').length;
   function enqueue(op, done) {
+    const bytes = state.queuedBytes + bytesOf(op);
     if (state.failed || !state.accepting || now() - begun >= limits.soft_ms ||
-        state.queued >= limits.pending_max || state.queuedBytes >= limits.pending_bytes) return false;
+        state.queued >= limits.pending_max || bytes >= limits.pending_bytes) return false;
     state.queued += 1;
+    state.queuedBytes = bytes;
     push(state.queue, op);
     push(state.callbacks, done);
     return true;
@@ -43,7 +46,21 @@
     try { state.failed = part('failures')(error); } catch (_) { // no room left to compile it
       state.failed = {name: 'InternalError', message: 'out of memory', isError: true};
     }
-    state.queue = []; state.callbacks = []; state.results = [];
+    state.queue = []; state.callbacks = []; state.results = []; state.sent = 0;
+  }
+  // The next operations for the host, a block at a time: what it holds at once does not grow with what a script asks for.
+  function nextBlock() {
+    const ops = [];
+    state.waiting = [];
+    while (ops.length < limits.block && state.sent < state.queue.length) {
+      const op = state.queue[state.sent];
+      state.queuedBytes -= bytesOf(op);
+      push(ops, op);
+      push(state.waiting, state.callbacks[state.sent]);
+      state.sent += 1;
+    }
+    if (state.sent === state.queue.length) { state.queue = []; state.callbacks = []; state.sent = 0; }
+    return ops;
   }
 
   // --- what a script sees -----------------------------------------------------------------------
@@ -96,7 +113,7 @@
     const found = parse(resultsText);
     state.accepting = found.accepting;
     state.results = found.results;
-    state.at = state.queuedBytes = 0;
+    state.at = 0;
   }
   // One callback, and whether another one waits. The host runs promise jobs in between.
   function next() {
@@ -112,12 +129,7 @@
     return made;
   }
   function poll() {
-    if (!state.failed && state.queue.length) {
-      const made = stringify({ops: state.queue});
-      state.waiting = state.callbacks;
-      state.queue = []; state.callbacks = [];
-      return made;
-    }
+    if (!state.failed && state.queue.length) return stringify({ops: nextBlock()});
     if (!state.failed) {
       try {
         const done = {log: library.log};

@@ -30,6 +30,7 @@
       const body = `{"Errors":[${stringify(result.error)}]}`;
       const made = fail(result.status, body);
       made.body = body;
+      made.stack = ''; // made while nothing of the script was running
       return made;
     },
   };
