@@ -33,9 +33,9 @@ WORKS: dict[str, Callable[[int, int, int], list[bytes]]] = {
     "create": lambda port, items, run: made.creates(
         port, CREATES_PER_S_MAX * SECONDS, FIRST_RUN + run
     ),
-    "upsert": lambda port, items, run: made.upserts(port, items),
-    "patch": lambda port, items, run: made.patches(port, items),
-    "mixed": lambda port, items, run: made.mixed(port, items),
+    "upsert": lambda port, items, run: made.upserts(port, items, FIRST_RUN + run),
+    "patch": lambda port, items, run: made.patches(port, items, FIRST_RUN + run),
+    "mixed": lambda port, items, run: made.mixed(port, items, FIRST_RUN + run),
 }
 
 

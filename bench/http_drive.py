@@ -9,11 +9,12 @@ import itertools
 import json
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.http_load import load
+from bench.http_requests import FIRST_TURN
 from bench.http_servers import Running
 
 CONNECTIONS = 32
@@ -95,11 +96,19 @@ def _wrk(server: Running, path: Path, start: int, seconds: int, connections: int
     return found
 
 
+def in_turns(requests: Sequence[bytes]) -> Iterator[bytes]:
+    """What the script of wrk sends: all of them, again and again, creates with ids of their own."""
+    mark = FIRST_TURN.encode()
+    for turn in itertools.count():
+        for one in requests:
+            yield one.replace(mark, b"-turn-%03d" % turn, 1) if turn else one
+
+
 def _drive_ourselves(
     server: Running, requests: Sequence[bytes], seconds: int, connections: int
 ) -> Seen:
     # One iterator for all connections: what one of them sends, no other does.
-    each = itertools.cycle(requests)
+    each = in_turns(requests)
     before = server.cpu_s()
     found = load(
         server.port,

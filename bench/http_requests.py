@@ -26,6 +26,9 @@ GROUP_ITEMS = 10
 READS = 8_192
 DATES = 20
 MIXED_WRITES = 10  # one request in so many is an upsert
+#: In the id of each create: the driver counts it up when the requests are sent once more, so that
+#: no id is sent twice however fast a server is (bench/http_wrk.lua, `in_turns`).
+FIRST_TURN = "-turn-000"
 SECRET = base64.b64decode(EMULATOR_KEY)
 
 
@@ -61,7 +64,7 @@ def creates(port: int, count: int, run: int) -> list[bytes]:
     """`run`: ids of other runs are others."""
     chance = random.Random(1_000 + run)
     return [
-        _write(port, item(f"new-{run}-{n}", chance.randrange(1_000_000), chance), n)
+        _write(port, item(f"new-{run}-{n}{FIRST_TURN}", chance.randrange(1_000_000), chance), n)
         for n in range(count)
     ]
 
@@ -88,9 +91,9 @@ def queries(port: int, count: int) -> list[bytes]:
     ]
 
 
-def upserts(port: int, count: int) -> list[bytes]:
-    """Items that exist, with other values in all but three properties."""
-    chance = random.Random(5)
+def upserts(port: int, count: int, run: int) -> list[bytes]:
+    """Items that exist, with other values in all but three properties, and others in each run."""
+    chance = random.Random(5_000 + run)
     upsert = {"x-ms-documentdb-is-upsert": "True"}
     numbers = [chance.randrange(count) for _ in range(READS)]
     return [
@@ -99,9 +102,9 @@ def upserts(port: int, count: int) -> list[bytes]:
     ]
 
 
-def patches(port: int, count: int) -> list[bytes]:
-    """One property of items that exist."""
-    chance = random.Random(6)
+def patches(port: int, count: int, run: int) -> list[bytes]:
+    """One property of items that exist, another value in each run."""
+    chance = random.Random(6_000 + run)
     found = []
     for turn in range(READS):
         number = chance.randrange(count)
@@ -116,9 +119,9 @@ def patches(port: int, count: int) -> list[bytes]:
     return found
 
 
-def mixed(port: int, count: int) -> list[bytes]:
+def mixed(port: int, count: int, run: int) -> list[bytes]:
     """Nine reads, one upsert of an item that exists."""
-    chance = random.Random(4)
+    chance = random.Random(4_000 + run)
     upsert = {"x-ms-documentdb-is-upsert": "True"}
     found = reads(port, count)
     for at in range(0, len(found), MIXED_WRITES):

@@ -1,7 +1,12 @@
 -- Sends whole requests from a file, one after the other, from a given one on.
 -- The file: a line with the length of the request, the request, and so on.
+-- When all have been sent they begin anew; FIRST_TURN in an id then counts the turns, so that each
+-- create is of an id of its own.
+
+local FIRST_TURN = "-turn-000"
 
 local requests = {}
+local marks = {}
 local at = 0
 
 function init(args)
@@ -9,15 +14,23 @@ function init(args)
   while true do
     local line = file:read("*l")
     if not line then break end
-    requests[#requests + 1] = file:read(tonumber(line))
+    local text = file:read(tonumber(line))
+    requests[#requests + 1] = text
+    marks[#requests] = text:find(FIRST_TURN, 1, true) or false
   end
   file:close()
   at = tonumber(args[2])
 end
 
 function request()
+  local place = at % #requests + 1
+  local turn = math.floor(at / #requests)
   at = at + 1
-  return requests[(at - 1) % #requests + 1]
+  local mark = turn > 0 and marks[place]
+  if not mark then return requests[place] end
+  local text = requests[place]
+  return text:sub(1, mark - 1) .. string.format("-turn-%03d", turn)
+    .. text:sub(mark + #FIRST_TURN)
 end
 
 function done(summary, latency, _)

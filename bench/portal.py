@@ -115,7 +115,7 @@ def open_partitions(portal: Portal) -> None:
 def busy(report: Report, server: Server, portal: Portal, partitions: int, place: Path) -> None:
     port = urlsplit(server.endpoint).port
     assert port is not None
-    requests = made.mixed(port, ITEMS)
+    requests = made.mixed(port, ITEMS, 0)
     page = portal.page
     sockets: list[str] = []
     page.on("websocket", lambda one: sockets.append(one.url))
