@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import armillary
 from armillary.engine.base import Command
@@ -87,7 +88,7 @@ def test_batches_of_a_group_do_what_a_batch_each_does(asked: list[list[Any]]) ->
         for (done, failed), wanted in zip(many, each, strict=True):
             assert failed == (wanted if isinstance(wanted, Failed) else None)
             if not isinstance(wanted, Failed):
-                assert done == [one._replace(text=b"") for one in wanted]
+                assert done == [replace(one, text=b"") for one in wanted]
 
 
 def test_a_mistake_in_one_command_is_found_by_running_each() -> None:
@@ -95,7 +96,7 @@ def test_a_mistake_in_one_command_is_found_by_running_each() -> None:
         container = account.create_database("d").create_container("c", "/pk")
         store = container._store
         good = [_data(store, "create", {"id": str(n), "pk": "a"}, None, 0) for n in range(3)]
-        bad = (*good[1][:2], [good[1][2][0]._replace(entries=None)])
+        bad = (*good[1][:2], [replace(good[1][2][0], entries=None)])
         jobs = [Job(1, Command(WRITE, data), Future()) for data in (good[0], bad, good[2])]
         with store.engine.read(store.state.table.ranges[0].space) as reader:
             outcomes = run_jobs(OverlayWriter(reader), jobs, HANDLERS)

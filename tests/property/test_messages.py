@@ -42,6 +42,7 @@ ops = st.builds(
     entries=st.none() | entries,
     expect_lsn=st.none() | st.integers(0, 2**60),
     refusal=st.none() | st.tuples(texts, texts, facts),
+    gone=st.none() | st.lists(small, max_size=2),
 )
 contexts = st.builds(
     Context,

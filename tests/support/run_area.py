@@ -54,6 +54,12 @@ class MemoryArea:
         where = self.first_from(key, prefix)
         return None if where is None else (where, self.content[where])
 
+    def rows_from(self, key: bytes, prefix: bytes) -> Iterator[Row]:
+        row = self.first_row(key, prefix)
+        while row is not None:
+            yield row
+            row = self.first_row(row[0] + b"\x00", prefix)
+
     def last_below(self, key: bytes, prefix: bytes) -> bytes | None:
         return self._found(bisect_left(self._order, key) - 1, prefix)
 

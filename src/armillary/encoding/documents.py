@@ -16,7 +16,7 @@ so that a point read answers with a slice and one `unpack_from`, without parsing
 This module does not know partition keys beyond their bytes, and assigns no ids, etags or times.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from struct import Struct
 from typing import Any, Final
@@ -69,6 +69,16 @@ def parse_body(source: Source) -> Body:
         item = _parse_text(source)
     else:
         item = _copy_mapping(source)
+    return _body_of(item)
+
+
+def changed_body(item: Mapping[str, JSON], names: Iterable[str]) -> Body:
+    """`parse_body` of an item of which only these properties are new; the others are of a body."""
+    new = {name: item[name] for name in names if name in item}
+    return _body_of({**item, **_copy_mapping(new)})
+
+
+def _body_of(item: dict[str, JSON]) -> Body:
     if "id" not in item:
         raise BadInput(
             "The input content is invalid because the required properties - 'id; ' - are missing"
@@ -318,6 +328,7 @@ HEADER: Final = Struct(">BBQQQiII16s8sB")
 #: The three a point read needs: lsn, ts, ttl (0 = the container decides).
 MOMENT: Final = Struct(">2xQ8xQi")
 LSN: Final = Struct(">2xQ")
+POLICY: Final = Struct(">30xI")
 BODY_BYTES: Final = Struct(">34xI")
 ETAG_SLICE: Final = slice(38, 54)
 DIGEST_SLICE: Final = slice(54, 62)

@@ -94,6 +94,10 @@ class Writer(Reader, Protocol):
         """Delete without asking what was there: on PostgreSQL asking costs a round trip each."""
         ...
 
+    def change_many(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """`put_many` and, where there is None, `delete_many`."""
+        ...
+
     def nested(self) -> AbstractContextManager[None]:
         """A scope that is undone alone when its block raises."""
         ...

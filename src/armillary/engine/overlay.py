@@ -112,10 +112,10 @@ class OverlayWriter:
         self._set(key, value)
 
     def put_many(self, rows: Rows) -> None:
-        self._set_many(rows if type(rows) is dict else dict(rows))
+        self.change_many(rows if type(rows) is dict else dict(rows))
 
     # HOT: thirteen rows of every create. Keys that are new here are taken in as one.
-    def _set_many(self, new: Mapping[bytes, bytes | None]) -> None:
+    def change_many(self, new: Mapping[bytes, bytes | None]) -> None:
         if (
             new
             and new.keys().isdisjoint(self._changes.keys())  # views: the shorter one is walked
@@ -139,7 +139,7 @@ class OverlayWriter:
         return there
 
     def delete_many(self, keys: Iterable[bytes]) -> None:
-        self._set_many(dict.fromkeys(keys))
+        self.change_many(dict.fromkeys(keys))
 
     def nested(self) -> Scope:
         return Scope(self)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from zlib import crc32
 
+import msgspec
 import pytest
 from tests.support.commands import command, first_rows
 from tests.support.run_area import MemoryArea
@@ -16,6 +18,7 @@ from armillary.engine.runs import merging, writing
 from armillary.engine.runs.blocks import Block, cut_blocks, decode_block, of_entries
 from armillary.engine.runs.cache import EXPANSION, BlockCache
 from armillary.engine.runs.directory import EMPTY, Directory, pack_directory
+from armillary.errors import DataDamaged
 from armillary.store.rows import layout
 
 OpenLmdb = Callable[..., LmdbEngine]
@@ -81,6 +84,21 @@ def test_blocks_fill_a_page_and_never_more() -> None:
         assert [value for _, one in found for value in one] == values
         for (bound, _), (before, _), (after, _) in zip(blocks, found, found[1:], strict=False):
             assert before[-1] < bound <= after[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "body"),
+    [(1, [[b"a", b"b"], [b"1", None]]), (2, [1, [b"a1", b"b2"]])],
+)
+def test_blocks_of_earlier_versions_are_read(form: int, body: list[object]) -> None:
+    """They have a CRC32. Folders that were made before have such blocks until they are merged."""
+    packed = msgspec.msgpack.encode(body)
+    value = bytes((form,)) + crc32(packed).to_bytes(4, "big") + packed
+    keys, values = decode_block(value).part(0, 2)
+    assert (keys, values) == ([b"a", b"b"], [b"1", None if form == 1 else b"2"])
+    for wrong in (value[:-1] + b"x", bytes((form + 2,)) + value[1:], b"\x05" + value[1:], b"\x01"):
+        with pytest.raises(DataDamaged):
+            decode_block(wrong)
 
 
 def test_the_cache_is_bounded() -> None:

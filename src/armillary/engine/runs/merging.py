@@ -171,21 +171,21 @@ class _Taken:
         self._places: list[bytes] = []
         self._blocks: list[Block] = []
         self._lasts: list[bytes] = []
-        prefix = run_prefix(run.number)
-        where = area.first_from(seek_key(run.number, boundary), prefix)
+        self.more = False
         count = 0
-        while where is not None and count < wanted:
-            block = decode_block(area.value(), where)
-            if not self._blocks and block.key(0) < boundary:  # the others are above it
+        for where, value in area.rows_from(seek_key(run.number, boundary), run_prefix(run.number)):
+            if count >= wanted:
+                self.more = True
+                break
+            block = decode_block(value, where)
+            if not count and block.key(0) < boundary:  # the others are above it
                 block = block.cut(block.find(boundary), len(block))
             size = len(block)
             if size:
                 count += size
                 self._places.append(where)
                 self._blocks.append(block)
-                self._lasts.append(block.key(size - 1))
-            where = area.first_from(where + b"\x00", prefix)
-        self.more = where is not None
+                self._lasts.append(block.key(-1))
 
     @property
     def last_key(self) -> bytes:

@@ -82,11 +82,15 @@ def flush_sorted(
 
 def append(area: Area, run: Run, entries: list[Block]) -> Run:
     """The run with more entries, all of them above those it has."""
-    last = entries[-1]
-    blocks = cut_blocks(entries, last.key(len(last) - 1) + b"\x00")
-    number = run.blocks
+    blocks = cut_blocks(entries, entries[-1].key(-1) + b"\x00")
+    number, prefix = run.blocks, run_prefix(run.number)
     rows = [
-        (block_key(run.number, bound, number + at), value)
+        (
+            prefix + bound
+            if len(bound) <= BOUND_BYTES_MAX
+            else block_key(run.number, bound, number + at),
+            value,
+        )
         for at, (bound, value) in enumerate(blocks)
     ]
     area.put_sorted(rows)

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import TypeVar
 
 import orjson
+from msgspec.structs import replace
 
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, Reader
@@ -31,7 +31,7 @@ from armillary.scripts.transactions.reservations import Reservations
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.operations import run_operation
-from armillary.store.items.preparation import Operation, Seen, prepare, prepare_patch, seen_text
+from armillary.store.items.preparation import Operation, Seen, prepare, prepare_patch
 from armillary.store.items.requests import Context, Done, Key, Op
 from armillary.store.items.script_writes import COMMIT, Commit, Follows, Read, read_logical_lsn
 from armillary.store.items.transaction import Found, Work
@@ -96,8 +96,8 @@ class Transaction:
         work = self._open()
         if operation.kind == "patch":
             found = self._find(work, operation.id)
-            seen = Seen(None, 0) if found is None else seen_text(found.text, found.header.lsn)
-            op, _ = prepare_patch(self.state, operation, replace(seen, lsn=None))
+            seen = Seen(None if found is None else orjson.loads(found.text), None)
+            op = prepare_patch(self.state, operation, seen).op
         else:
             op = prepare(self.state, operation, self.values, self.store.random).op
         for item_id in {op.id, op.new_id or op.id}:
@@ -112,12 +112,12 @@ class Transaction:
         engine, space = self.store.engine, self.owner.space
         if op.kind not in ("delete", "fail"):
             etag = self._reservations.etag(engine, space, self._fence, work.ts)
-            op = op._replace(etag=etag)
+            op = replace(op, etag=etag)
             if op.kind in ("create", "upsert"):
-                op = op._replace(rid=self._reservations.rid(engine, space, self._fence))
+                op = replace(op, rid=self._reservations.rid(engine, space, self._fence))
         done = self._undone_if_it_fails(work, lambda: run_operation(work, self.key, op))
         if done.outcome != "created":
-            op = op._replace(rid=b"")  # nothing was there to number
+            op = replace(op, rid=b"")  # nothing was there to number
         self._ops.append(op)
         self.writes.append(done)
         self.changes.append((done.outcome, op.new_id or op.id))

@@ -28,6 +28,11 @@ def log_put(
     tx.put(log_key(new.lsn, rid), LogEntry(change, new.previous_lsn, new.ts, new.epk).pack())
 
 
+def log_superseded(tx: Writer, meta: Meta, rid: bytes, old: Header, old_text: bytes) -> None:
+    """Of an item that is replaced, where versions are kept: the entry of the version before."""
+    _supersede(tx, True, meta, rid, old, old_text)
+
+
 def log_remove(
     tx: Writer,
     keep: bool,

@@ -124,6 +124,12 @@ class IndexPlan:
     """The members of an item that have entries. None: the policy does not name them all."""
     shapes: dict[tuple[bytes, ...], bytes] = field(default_factory=dict)
 
+    @property
+    def is_plain(self) -> bool:
+        """Range entries and nothing else: what an item has in the indexes follows from one property
+        of its root at a time."""
+        return not (self.composites or self.unique_keys or self.others)
+
     def covers(self, segments: Sequence[Segment]) -> bool:
         """Is a scalar at this path indexed? If so, every item that has a value there has an entry
         there.

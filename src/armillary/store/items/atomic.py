@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from armillary import steps
 from armillary.engine.base import Handler, Writer
 from armillary.errors import DbError, Fenced, Stale
@@ -56,7 +58,7 @@ def _run(work: Work, key: Key, ops: Sequence[Op]) -> AtomicAnswer | DbError:
     try:
         with work.tx.nested():
             for op in ops:
-                done.append(operations.run_operation(work, key, op)._replace(text=b""))
+                done.append(replace(operations.run_operation(work, key, op), text=b""))
                 steps.reached("batch.operation")
     except DbError as error:
         work.restore_key(key.epk_key, saved)

@@ -66,7 +66,7 @@ def batch_ops(
                 check_id(operation.id)
                 known = operation.id in made
                 seen = Seen(made[operation.id], None) if known else see(operation.id)
-                op, item = prepare_patch(state, operation, seen)
+                op, item, _ = prepare_patch(state, operation, seen)
             else:
                 prepared = prepare(state, operation, given, random)
                 op, item = prepared.op, prepared.item

@@ -12,10 +12,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from armillary.encoding.documents import BODY_BYTES, DIGEST_SLICE, check_id
+from armillary.encoding.documents import (
+    BODY_BYTES,
+    DIGEST_SLICE,
+    LSN,
+    POLICY,
+    check_id,
+    json_offset,
+)
 from armillary.encoding.etags import matches
 from armillary.encoding.partition_key import KeyValues
-from armillary.engine.base import Command, Reader, SpaceGone
+from armillary.engine.base import Command, SpaceGone
 from armillary.errors import (
     DbError,
     Fenced,
@@ -29,7 +36,7 @@ from armillary.partition.request_units import miss_ru
 from armillary.store.catalog.state import ContainerState, Spot
 from armillary.store.items.batches import batch_key, batch_ops, check_batch
 from armillary.store.items.bulk import Answer, Bulk
-from armillary.store.items.patch import modified_paths
+from armillary.store.items.patch import check_operations
 from armillary.store.items.preparation import (
     Operation,
     Prepared,
@@ -37,15 +44,14 @@ from armillary.store.items.preparation import (
     prepare,
     prepare_patch,
     required,
-    seen_text,
 )
 from armillary.store.items.reading import Placed, Stored, is_live, read_many
 from armillary.store.items.requests import Done, Failed, Key
 from armillary.store.items.routing import ROUNDS_MAX, RoutedStore, key_in
 from armillary.store.rows.fence import check_fence
-from armillary.store.rows.layout import DOC
+from armillary.store.rows.layout import DOC, ID
 from armillary.store.rows.meta import FENCE_BYTES
-from armillary.store.rows.secondary import ID_CUT_BYTES, cut_id, id_part
+from armillary.store.rows.secondary import ID_CUT_BYTES, cut_id, id_part, is_cut
 from armillary.store.throughput.gate import Gate
 from armillary.store.throughput.meter import Ticket
 
@@ -143,18 +149,29 @@ class ContainerStore(RoutedStore):
         gate = Gate(self.meter, state, owner, key.json, "patch", self.profile, ticket)
         if ticket is None:
             gate.admit()
-        with self.engine.read(owner.space) as reader:
-            check_fence(reader.meta, state.fences[owner.space])
-            seen = self._see(state, reader, key, operation.id)
-        op, _ = prepare_patch(state, operation, seen)
-        data = (self.context(state, owner), key, [op])
+        patched = prepare_patch(state, operation, self._see(state, owner, key, operation.id))
+        if patched.op.kind == "fail":
+            check_operations(operation.patch)  # a patch of wrong form is wrong on every item
+        data = (self.context(state, owner), key, [patched.op])
         future = submit(owner.space, Command("items.write", data))
-        return Sent(future, owner, gate, modified_paths(operation.patch))
+        return Sent(future, owner, gate, patched.paths)
 
-    def _see(self, state: ContainerState, reader: Reader, key: Key, item_id: str) -> Seen:
-        wanted = [(key, item_id, id_part(item_id))]
-        (stored,) = read_many(reader, wanted, state.definition.default_ttl, self.now_s())
-        return Seen(None, 0) if stored is None else seen_text(stored.text, stored.lsn)
+    def _see(self, state: ContainerState, owner: Range, key: Key, item_id: str) -> Seen:
+        """The item as it is now. Raises Fenced or SpaceGone when its range has moved."""
+        part = id_part(item_id)
+        meta, _, value = self.engine.read_via(owner.space, ID + key.epk_key + part, DOC)
+        check_fence(meta, state.fences[owner.space])
+        default_ttl = state.definition.default_ttl
+        if (
+            value is None
+            or value[DIGEST_SLICE] != key.digest
+            or (default_ttl and not is_live(value, default_ttl, self.now_s()))
+        ):
+            return Seen(None, 0)
+        item = orjson.loads(value[json_offset(value) :])
+        if is_cut(part) and item["id"] != item_id:
+            return Seen(None, 0)
+        return Seen(item, LSN.unpack_from(value)[0], POLICY.unpack_from(value)[0])
 
     # --- reads ----------------------------------------------------------------------------------
 
@@ -288,9 +305,7 @@ class ContainerStore(RoutedStore):
 
         def attempt(state: ContainerState, owner: Range, key: Key) -> list[Done] | Failed:
             def see(item_id: str) -> Seen:
-                with self.engine.read(owner.space) as reader:
-                    check_fence(reader.meta, state.fences[owner.space])
-                    return self._see(state, reader, key, item_id)
+                return self._see(state, owner, key, item_id)
 
             gate = self._gate(state, owner, key.json, "batch")
             gate.admit()

@@ -12,6 +12,8 @@ in its group. A batch runs in a scope that is undone alone, and answers `Failed`
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from armillary import steps
 from armillary.encoding.etags import etag_text, matches
 from armillary.engine.base import Handler, Row, Writer
@@ -35,7 +37,7 @@ from armillary.store.items.requests import (
     from_refusal,
     to_refusal,
 )
-from armillary.store.items.transaction import Found, Work, changed_leaves
+from armillary.store.items.transaction import Found, Work
 from armillary.store.rows import layout
 
 WRITE: Final = "items.write"
@@ -108,7 +110,7 @@ def run_bulk(tx: Writer, data: BulkData) -> BulkAnswer:
             refused[at] = to_refusal(answer)
             done.append(None)
         else:
-            done.append(answer if wants_text else answer._replace(text=b""))
+            done.append(answer if wants_text else replace(answer, text=b""))
     work.finish_many()
     return done, refused
 
@@ -246,18 +248,9 @@ def _overwrite(work: Work, key: Key, op: Op, live: Found) -> Done:
             gone[holder.rid] = holder
     for rival in gone.values():
         work.remove_item(rival, work.indexed(rival), expired=True)
-    new, was, now = work.replace_item(key, op, live)
-    removed, added = changed_leaves(was.entries, now.entries)
-    return Done(
-        "replaced",
-        new.text,
-        _etag(new),
-        work.lsn,
-        old_bytes=live.header.body_bytes,
-        new_bytes=new.header.body_bytes,
-        leaves_removed=removed,
-        leaves_added=added,
-    )
+    text, etag, removed, added = work.replace_item(key, op, live)
+    sizes = live.header.body_bytes, len(op.text)
+    return Done("replaced", text, etag, work.lsn, *sizes, removed, added)
 
 
 def _expired_rivals(work: Work, key: Key, op: Op, own: Found | None) -> dict[bytes, Found]:
@@ -293,7 +286,8 @@ def keys_of(data: tuple[Context, Key, Sequence[Op]]) -> list[bytes]:
     for op in ops:
         if op.entries is not None:
             keys += (layout.UX + key.epk_key + entry for entry in op.entries.ux)
-            keys += (layout.SHAPE + op.entries.shape,)
+            if op.entries.shape:
+                keys += (layout.SHAPE + op.entries.shape,)
     return keys
 
 

@@ -17,6 +17,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
+import msgspec
+
 from armillary.encoding.documents import SYSTEM_PROPERTIES
 from armillary.errors import BadInput
 from armillary.limits import PATCH_OPERATIONS_MAX
@@ -38,9 +40,9 @@ class Patch:
     operations: tuple[Mapping[str, JSON], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """One checked operation. `number` counts from 1, as the messages do."""
+class Operation(msgspec.Struct, frozen=True):
+    """One checked operation. `number` counts from 1, as the messages do. A Struct, because a frozen
+    dataclass takes ten times as long to make."""
 
     number: int
     name: str
@@ -79,7 +81,13 @@ def apply_patch(
     The result is a new object that may share unchanged parts with `item` and with the values of
     the operations; treat those as read-only.
     """
-    checked = check_operations(operations)
+    return apply_checked(item, check_operations(operations), protected=protected)
+
+
+def apply_checked(
+    item: Mapping[str, JSON], checked: Sequence[Operation], *, protected: Collection[Pointer] = ()
+) -> dict[str, JSON]:
+    """The same with operations whose form is known to be right."""
     for operation in checked:
         _refuse_protected(operation, protected)
     result: JSON = dict(item)
@@ -91,10 +99,13 @@ def apply_patch(
 
 def modified_paths(operations: Sequence[Mapping[str, JSON]]) -> int:
     """How many distinct paths are charged for; a move changes two."""
-    checked = check_operations(operations)
+    return len(changed_pointers(check_operations(operations)))
+
+
+def changed_pointers(checked: Sequence[Operation]) -> set[Pointer]:
     paths = {operation.path for operation in checked}
     paths.update(operation.source for operation in checked if operation.source is not None)
-    return len(paths)
+    return paths
 
 
 # --- the form of operations -------------------------------------------------------------------

@@ -8,15 +8,15 @@ Patches are computed here too, on what the caller saw, and guarded by the LSN of
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
-import orjson
 
 from armillary.encoding.documents import (
     SYSTEM_PROPERTIES,
     Body,
     Source,
+    changed_body,
     check_id,
     parse_body,
 )
@@ -25,8 +25,9 @@ from armillary.encoding.paths import extract, format_path
 from armillary.errors import BadInput, DbError, NotFound, PartitionKeyMismatch, PreconditionFailed
 from armillary.store.catalog.definitions import ContainerDefinition
 from armillary.store.catalog.state import ContainerState
-from armillary.store.index.entries import index_entries
-from armillary.store.items.patch import apply_patch
+from armillary.store.index.differences import differences_of
+from armillary.store.index.entries import Entries, index_entries
+from armillary.store.items.patch import apply_checked, changed_pointers, check_operations
 from armillary.store.items.requests import Op, to_refusal
 from armillary.store.rows.secondary import id_part
 from armillary.values import JSON, UNDEFINED
@@ -145,10 +146,18 @@ def body_op(
     body: Body,
     operation: Operation,
     expect_lsn: int | None = None,
+    differ: tuple[set[bytes], set[bytes]] | None = None,
 ) -> Op:
+    """`differ`: the range entries that only the version `expect_lsn` has, and that only this one
+    has."""
     part = new_part = id_part(body.id)
     if target != body.id:  # which is checked already
         part = id_part(check_id(target))
+    gone = None
+    if differ is None:
+        entries = index_entries(state.plan, body.item)
+    else:
+        gone, entries = list(differ[0]), Entries(ix=list(differ[1]), shape=b"")
     return Op(
         kind,
         target,
@@ -157,10 +166,11 @@ def body_op(
         new_id=body.id,
         new_id_part=new_part,
         ttl=body.ttl or 0,
-        entries=index_entries(state.plan, body.item),
+        entries=entries,
         if_match=operation.if_match,
         if_none_match=operation.if_none_match,
         expect_lsn=expect_lsn,
+        gone=gone,
     )
 
 
@@ -174,31 +184,49 @@ class Seen:
     item: dict[str, JSON] | None
     lsn: int | None
     """None: made earlier in this batch, so the store's version does not matter."""
+    policy: int = 0
+    """The version of the indexing policy that its entries were made by; 0: not known."""
 
 
-def seen_text(text: bytes, lsn: int) -> Seen:
-    return Seen(orjson.loads(text), lsn)
+class Patched(NamedTuple):
+    op: Op
+    """The replace that the patch comes to; or the refusal it comes to, which is as good only while
+    the item is still the one that was seen."""
+    item: dict[str, JSON] | None
+    """After it."""
+    paths: int = 0
+    """How many it changes, for the charge."""
 
 
-def prepare_patch(state: ContainerState, operation: Operation, seen: Seen) -> tuple[Op, Any]:
-    """The replace that the patch comes to, and the item after it; or the refusal it comes to,
-    which is as good only while the item is still the one that was seen."""
+def prepare_patch(state: ContainerState, operation: Operation, seen: Seen) -> Patched:
     check_id(operation.id)
     try:
         if seen.item is None:
             raise NotFound
         if operation.condition is not None and not operation.condition(seen.item):
             raise PreconditionFailed
+        plain = seen.item.copy()
+        for name in SYSTEM_PROPERTIES:
+            plain.pop(name, None)
+        checked = check_operations(operation.patch)
         protected = [("id",), *state.definition.partition_key.paths]
-        plain = {k: v for k, v in seen.item.items() if k not in SYSTEM_PROPERTIES}
-        item = apply_patch(plain, operation.patch, protected=protected)
+        item = apply_checked(plain, checked, protected=protected)
+        pointers = changed_pointers(checked)
+        changed = {pointer[0] for pointer in pointers}
         synthetic = state.definition.synthetic_key
         if synthetic is not None:  # a part of the key may have changed
             item = synthetic.apply(item, stored=extract(plain, synthetic.path))
-        body = parse_body(item)
+            changed |= item.keys()
+        body = changed_body(item, changed)
         state.model.check_body(body.item)
     except DbError as error:
         part = id_part(operation.id)
         refusal = to_refusal(error)
-        return Op("fail", operation.id, part, expect_lsn=seen.lsn, refusal=refusal), None
-    return body_op(state, "replace", operation.id, body, operation, seen.lsn), body.item
+        return Patched(Op("fail", operation.id, part, expect_lsn=seen.lsn, refusal=refusal), None)
+    differ = None
+    if seen.lsn and seen.policy == state.record.policy and state.plan.is_plain:
+        was = {name: plain[name] for name in changed if name in plain}
+        now = {name: body.item[name] for name in changed if name in body.item}
+        differ = differences_of(state.plan, was, now)
+    op = body_op(state, "replace", operation.id, body, operation, seen.lsn, differ)
+    return Patched(op, body.item, len(pointers))

@@ -25,15 +25,25 @@ from armillary.encoding.documents import (
     unpack_header,
 )
 from armillary.encoding.etags import etag_bytes, etag_text
-from armillary.encoding.framed_model import SHARED_END
 from armillary.encoding.rids import item_rid
-from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
 from armillary.engine.base import Writer
-from armillary.errors import ContainerFull, Fenced, PartitionKeyCollision, PartitionKeyFull
-from armillary.store.feed.log import log_put, log_remove
-from armillary.store.index.differences import differences
-from armillary.store.index.entries import Entries, IndexPlan, paths_of, stamp
-from armillary.store.index.kinds.registry import changed_indexes
+from armillary.errors import (
+    ContainerFull,
+    Fenced,
+    PartitionKeyCollision,
+    PartitionKeyFull,
+    Stale,
+)
+from armillary.store.feed.log import log_remove, log_superseded
+from armillary.store.index.differences import changed_leaves, differences, leaves
+from armillary.store.index.entries import paths_of, stamp
+from armillary.store.index.item_rows import (
+    NOTHING_INDEXED,
+    Indexed,
+    Moved,
+    changed_rows,
+    index_rows,
+)
 from armillary.store.index.plan_cache import entries_of, plan_of
 from armillary.store.items.expiry import is_expired
 from armillary.store.items.requests import Context, Key, Op
@@ -48,13 +58,10 @@ from armillary.store.rows.secondary import (
     log_key,
     logical_key,
     pack_created,
+    pack_replaced,
     unpack_logical,
 )
 from armillary.units import bytes_text
-
-_NODE_TERMS = (ARRAY_TERM, OBJECT_TERM)
-_NODE_BYTES = 1 + 8 + 1  # kind, path, type: the entry of an array or object, not of a leaf
-_FRAMED_NODE_BYTES = _NODE_BYTES + len(SHARED_END)  # the same under a framed value model
 
 
 class Found(NamedTuple):
@@ -63,24 +70,6 @@ class Found(NamedTuple):
     rid: bytes
     header: Header
     text: bytes
-
-
-class Indexed(NamedTuple):
-    """What an item has in the indexes: entries that are its rid away from a row, and the rest."""
-
-    plan: IndexPlan | None
-    entries: Entries
-    rid: bytes
-    epk: bytes
-    rest: dict[bytes, bytes]
-    size_bytes: int
-
-    @property
-    def rows(self) -> dict[bytes, bytes]:
-        return {entry + self.rid: self.epk for entry in self.entries.ix} | self.rest
-
-
-NOTHING_INDEXED = Indexed(None, Entries(shape=b""), b"", b"", {}, 0)
 
 
 #: What an operation may change of `Work`, as it was before: meta, its logical partition and
@@ -93,7 +82,7 @@ class Work:
         "_logical",
         "_shapes",
         "_touched",
-        "_ts_entry",
+        "_ts_entries",
         "context",
         "lsn",
         "meta",
@@ -111,7 +100,8 @@ class Work:
         self.ts = max(context.now_s, self.meta.ts)
         self.plan = plan_of(context.policies, context.policy)
         """Of the current policy."""
-        self._ts_entry = (0, b"")
+        self._ts_entries: dict[int, bytes] = {}
+        """Of the index of `_ts`, without the rid."""
         self._logical: dict[bytes, LogicalPartition | None] = {}
         self._touched: set[bytes] = set()
         self._shapes: dict[bytes, shapes.Counted] = {}
@@ -174,11 +164,7 @@ class Work:
         rows = {entry + rid: epk_key for entry in entries.ix}
         plan = self.plan
         if plan.ts_prefix is not None:
-            known_ts, ts_entry = self._ts_entry
-            if known_ts != ts:
-                ts_entry = plan.ts_prefix + plan.model.term(ts)
-                self._ts_entry = ts, ts_entry
-            rows[ts_entry + rid] = epk_key
+            rows[self._entry_of_ts(ts) + rid] = epk_key
         if entries.cx:
             for entry in stamp(entries.cx, entries.stamps, ts):
                 rows[entry + rid] = epk_key
@@ -238,51 +224,113 @@ class Work:
             self._shapes[shape] = counted[0] + 1, counted[1]
         return text, shown, entries.leaves
 
-    def replace_item(self, key: Key, op: Op, old: Found) -> tuple[Found, Indexed, Indexed]:
-        """The new item, and what the old and the new one have in the indexes, at least where they
-        differ. If it is refused, nothing has changed."""
-        tx, meta, context = self.tx, self.meta, self.context
-        assert op.entries is not None
-        rid = old.rid
-        etag = op.etag or etag_bytes(meta.etags + 1, meta.ordinal, self.ts)
-        header = Header(
-            lsn=self.lsn,
-            previous_lsn=_previous_lsn(old, self.lsn),
-            ts=self.ts,
-            ttl=op.ttl,
-            policy_version=context.policy,
-            body_bytes=len(op.text),
-            etag=etag,
-            digest=key.digest,
-            epk=key.epk_key,
-        )
+    # HOT: every upsert, replace and patch of an item that is there; one flat function, as above.
+    def replace_item(self, key: Key, op: Op, old: Found) -> tuple[bytes, str, int, int]:
+        """(JSON, etag, indexed leaves that went, that came). If it is refused, nothing has
+        changed."""
+        meta, context, header = self.meta, self.context, old.header
+        rid, lsn, ts, epk_key = old.rid, self.lsn, self.ts, key.epk_key
+        etag = op.etag or etag_bytes(meta.etags + 1, meta.ordinal, ts)
+        shown = etag_text(etag)
         name = item_rid(context.container, int.from_bytes(rid, "big"))
-        link = f"{context.self_prefix}{name}/"
-        new = Found(rid, header, finish_json(op.text, name, link, etag_text(etag), self.ts))
-        was, now = self._indexed_both(op, old, header)
-        self._check_size(key, len(new.text) + now.size_bytes - (len(old.text) + was.size_bytes))
+        text = finish_json(op.text, name, f"{context.self_prefix}{name}/", shown, ts)
+        moved = self._moved(op, old)
+        changes = moved.rows
+        body_bytes = len(text) - len(old.text)
+        growth = body_bytes + moved.size_bytes
+        if growth > 0:
+            self._check_size(key, growth)
 
+        is_first = header.lsn != lsn  # else it is changed twice in one transaction: one change
+        previous = header.lsn if is_first else header.previous_lsn
+        head = HEADER.pack(
+            FORMAT_VERSION,
+            0,
+            lsn,
+            previous,
+            ts,
+            op.ttl,
+            context.policy,
+            len(op.text),
+            etag,
+            key.digest,
+            len(epk_key),
+        )
+        changes[layout.DOC + rid] = b"".join((head, epk_key, text))
+        if op.new_id_part != op.id_part:
+            changes[layout.ID + epk_key + op.id_part] = None
+            changes[layout.ID + epk_key + op.new_id_part] = rid
+        if is_first:
+            if self._keeps_versions:
+                log_superseded(self.tx, meta, rid, header, old.text)
+            else:
+                changes[log_key(header.lsn, rid)] = None
+            changes[log_key(lsn, rid)] = pack_replaced(previous, ts, epk_key)
+        self.tx.change_many(changes)
         if not op.etag:
             meta.etags += 1
-        rows = {layout.DOC + rid: pack_header(header) + new.text}
-        if op.new_id_part != op.id_part:
-            rows[layout.ID + key.epk_key + op.new_id_part] = rid
-            tx.delete_many((layout.ID + key.epk_key + op.id_part,))
-        self._move_index_rows(was, now, rows)
-        log_put(tx, self._keeps_versions, meta, rid, header, old.header, old.text)
-        self._count(key, old, was, new, now)
-        return new, was, now
+        if header.policy_version != meta.policy:
+            meta.stale_items -= 1
+        meta.body_bytes += body_bytes
+        meta.index_bytes += moved.size_bytes
+        logical = self.logical(epk_key)
+        assert logical is not None, "an item without its logical partition"
+        self._touched.add(epk_key)
+        self._logical[epk_key] = LogicalPartition(
+            logical.identity, logical.key_json, logical.items, logical.size_bytes + growth, lsn
+        )
+        if moved.shapes is not None:
+            self._count_shapes(*moved.shapes)
+        return text, shown, moved.leaves_removed, moved.leaves_added
 
-    def _indexed_both(self, op: Op, old: Found, header: Header) -> tuple[Indexed, Indexed]:
-        """Of an item and of its next version, without what is the same in both."""
+    def _moved(self, op: Op, old: Found) -> Moved:
+        """What a replace changes in the indexes."""
+        plan, rid, header, entries = self.plan, old.rid, old.header, op.entries
+        assert entries is not None
+        same_policy = header.policy_version == self.context.policy
+        if op.gone is not None:
+            if not same_policy:
+                raise Stale
+            differ = set(op.gone), set(entries.ix)
+        elif same_policy:
+            found = differences(plan, old.text, op.text, entries)
+            if found is None:
+                return self._moved_all(op, old)
+            differ = found
+        else:
+            return self._moved_all(op, old)
+        gone, new = differ
+        removed = [entry + rid for entry in gone]
+        rows: dict[bytes, bytes | None] = {entry + rid: header.epk for entry in new}
+        if header.ts != self.ts and plan.ts_prefix is not None:
+            removed.append(self._entry_of_ts(header.ts) + rid)
+            rows[self._entry_of_ts(self.ts) + rid] = header.epk
+        if header.ttl > 0 or op.ttl > 0:
+            before, after = header.ts + header.ttl, self.ts + op.ttl
+            if header.ttl > 0 and (op.ttl <= 0 or before != after):
+                removed.append(expiry_key(before, rid))
+            if op.ttl > 0 and (header.ttl <= 0 or before != after):
+                rows[expiry_key(after, rid)] = b""
+        size_bytes = sum(map(len, rows)) - sum(map(len, removed))
+        rows.update(dict.fromkeys(removed))
+        return Moved(rows, size_bytes, leaves(gone), leaves(new))
+
+    def _moved_all(self, op: Op, old: Found) -> Moved:
+        """The same by all rows of both versions."""
         assert op.entries is not None
-        plan, rid = self.plan, old.rid
-        if old.header.policy_version == header.policy_version:
-            differ = differences(plan, old.text, op.text, op.entries)
-            if differ is not None:
-                was, now = differ
-                return index_rows(plan, was, rid, old.header), index_rows(plan, now, rid, header)
-        return self.indexed(old), index_rows(plan, op.entries, rid, header)
+        was = self.indexed(old)
+        header = replace(old.header, ts=self.ts, ttl=op.ttl)
+        now = index_rows(self.plan, op.entries, old.rid, header)
+        rows = changed_rows(was, now)
+        counts = changed_leaves(was.entries, now.entries)
+        return Moved(rows, now.size_bytes - was.size_bytes, *counts, (was, now))
+
+    def _entry_of_ts(self, ts: int) -> bytes:
+        found = self._ts_entries.get(ts)
+        if found is None:
+            assert self.plan.ts_prefix is not None
+            found = self._ts_entries[ts] = self.plan.ts_prefix + self.plan.model.term(ts)
+        return found
 
     def remove_item(self, old: Found, was: Indexed, *, expired: bool = False) -> None:
         tx, epk_key = self.tx, old.header.epk
@@ -354,6 +402,7 @@ class Work:
             raise Fenced
         if context.policies != self.context.policies or context.policy != self.context.policy:
             self.plan = plan_of(context.policies, context.policy)
+            self._ts_entries = {}
         self.context = context
         self.ts = max(context.now_s, self.meta.ts)
 
@@ -395,16 +444,10 @@ class Work:
 
     def _move_index_rows(self, was: Indexed, now: Indexed, rows: dict[bytes, bytes]) -> None:
         """`rows`, which the item has besides, are put with them."""
-        before_ix, after_ix = frozenset(was.entries.ix), frozenset(now.entries.ix)
-        gone = [entry + was.rid for entry in before_ix - after_ix]
-        gone += was.rest.keys() - now.rest.keys()
-        # Without asking whether they are there: of a row in runs that would be a search.
-        self.tx.delete_many(gone)
-        for entry in after_ix - before_ix:
-            rows[entry + now.rid] = now.epk
-        # A vector may change under its key; every other row is all in the key.
-        rows |= {row: value for row, value in now.rest.items() if was.rest.get(row) != value}
-        self.tx.put_many(rows)
+        self.tx.change_many(changed_rows(was, now) | rows)
+        self._count_shapes(was, now)
+
+    def _count_shapes(self, was: Indexed, now: Indexed) -> None:
         before, after = was.entries.shape, now.entries.shape
         if before != after:
             if before:
@@ -483,49 +526,3 @@ class Work:
 Saved: TypeAlias = tuple[
     Meta, dict[bytes, LogicalPartition | None], set[bytes], dict[bytes, shapes.Counted]
 ]
-
-
-def index_rows(plan: IndexPlan, entries: Entries, rid: bytes, header: Header) -> Indexed:
-    epk_key, ix = header.epk, entries.ix
-    rest: dict[bytes, bytes] = {}
-    for entry in stamp(entries.cx, entries.stamps, header.ts):
-        rest[entry + rid] = epk_key
-    for entry in entries.ux:
-        rest[layout.UX + epk_key + entry] = rid
-    if plan.ts_prefix is not None:
-        rest[plan.ts_prefix + plan.model.term(header.ts) + rid] = epk_key
-    if header.ttl > 0:
-        rest[expiry_key(header.ts + header.ttl, rid)] = b""
-    size_bytes = sum(map(len, ix)) + len(ix) * len(rid) + sum(map(len, rest))
-    for entry, data in entries.others:
-        rest[entry + rid] = data + epk_key
-        size_bytes += len(entry) + len(rid) + len(data)
-    return Indexed(plan, entries, rid, epk_key, rest, size_bytes)
-
-
-def _previous_lsn(old: Found | None, lsn: int) -> int:
-    """Of the version before this transaction, however often it changed inside it."""
-    if old is None:
-        return 0
-    return old.header.previous_lsn if old.header.lsn == lsn else old.header.lsn
-
-
-def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
-    """(removed, added) leaf entries: what a write is charged for beside its size."""
-    before, after = set(was.ix), set(now.ix)
-    removed, added = _leaves(before - after), _leaves(after - before)
-    if was.others or now.others:
-        less, more = changed_indexes(was.others, now.others)
-        return removed + less, added + more
-    return removed, added
-
-
-def _leaves(entries: set[bytes]) -> int:
-    short = [entry for entry in entries if len(entry) <= _FRAMED_NODE_BYTES]
-    return len(entries) - sum(map(_is_node, short))
-
-
-def _is_node(entry: bytes) -> bool:
-    if len(entry) == _NODE_BYTES:
-        return entry[-1:] in _NODE_TERMS
-    return len(entry) == _FRAMED_NODE_BYTES and entry.endswith(SHARED_END)

@@ -18,9 +18,10 @@ from armillary.encoding.documents import unpack_header
 from armillary.engine.base import Handler, Writer, always
 from armillary.errors import Fenced, Stale
 from armillary.store.feed.log import log_put, log_remove
+from armillary.store.index.item_rows import NOTHING_INDEXED, Indexed, index_rows
 from armillary.store.index.plan_cache import entries_of, plan_of
 from armillary.store.items.requests import Context, Key
-from armillary.store.items.transaction import NOTHING_INDEXED, Found, Indexed, Work, index_rows
+from armillary.store.items.transaction import Found, Work
 from armillary.store.moves.floors import Floor, all_floors, put_floors
 from armillary.store.rows import layout
 from armillary.store.rows.fence import open_meta

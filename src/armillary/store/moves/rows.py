@@ -22,8 +22,8 @@ from armillary import limits
 from armillary.encoding.documents import unpack_header
 from armillary.engine.base import Row
 from armillary.store.index.entries import Entries, IndexPlan, paths_of
+from armillary.store.index.item_rows import index_rows
 from armillary.store.index.plan_cache import item_entries, plan_of
-from armillary.store.items.transaction import index_rows
 from armillary.store.moves.handlers import Piece, Totals
 from armillary.store.moves.sorted_rows import SortedRows
 from armillary.store.rows import layout

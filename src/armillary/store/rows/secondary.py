@@ -131,6 +131,12 @@ def pack_created(ts: int, epk: bytes) -> bytes:
     return _LOG.pack(1, 0, 0, ts, len(epk)) + epk
 
 
+def pack_replaced(previous_lsn: int, ts: int, epk: bytes) -> bytes:
+    """The same of a replace: of an item that this transaction made itself, still a create."""
+    change = Change.REPLACE if previous_lsn else Change.CREATE
+    return _LOG.pack(change, 0, previous_lsn, ts, len(epk)) + epk
+
+
 def log_key(lsn: int, rid: bytes) -> bytes:
     return layout.LOG + U64.pack(lsn) + rid
 

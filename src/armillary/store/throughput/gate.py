@@ -3,6 +3,8 @@
 The cost is computed even without a meter, because the answer carries it.
 """
 
+from msgspec.structs import replace
+
 from armillary.errors import DbError, Fenced, Stale, Throttled
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import DEFAULT, Coefficients, miss_ru
@@ -40,10 +42,10 @@ class Gate:
     def passed(self, done: Done, patched_paths: int = 0) -> Done:
         ru = self._cost(done, patched_paths)
         self.charge(ru, status=_STATUS.get(done.outcome, 200))
-        return done._replace(charge_ru=ru)
+        return replace(done, charge_ru=ru)
 
     def passed_all(self, all_done: list[Done]) -> list[Done]:
-        priced = [done._replace(charge_ru=self._cost(done)) for done in all_done]
+        priced = [replace(done, charge_ru=self._cost(done)) for done in all_done]
         self.charge(sum(done.charge_ru for done in priced))
         return priced
 

@@ -10,9 +10,9 @@ import orjson
 
 from armillary.encoding.documents import unpack_header
 from armillary.engine.base import Reader
+from armillary.store.index.item_rows import index_rows
 from armillary.store.index.kinds.registry import KINDS
 from armillary.store.index.plan_cache import entries_of, plan_of
-from armillary.store.items.transaction import index_rows
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.rows.secondary import (
