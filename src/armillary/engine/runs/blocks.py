@@ -13,9 +13,9 @@ The checksum is the beginning of a MurmurHash3 of 128 bits, which takes a third 
 CRC32: every block that is merged pays for one when it is read and one when it is written. Forms 1
 and 2, which are read, are the same with a CRC32.
 
-A bound is as short as the two keys around it allow. One longer than `BOUND_BYTES_MAX` is cut and
-followed by the number of the block in its run, so that blocks keep their order; a search then
-walks over the few blocks that share the cut bound.
+A bound is a beginning of the key that follows it, long enough to be above the one before. One
+longer than `BOUND_BYTES_MAX` is cut and followed by the number of the block in its run, so that
+blocks keep their order; a search then walks over the few blocks that share the cut bound.
 
 A value of up to 4,080 bytes fills one overflow page of LMDB exactly. Nothing here knows LMDB.
 """
@@ -46,7 +46,7 @@ END: Final = b"\xf0"  # above every key of a caller
 
 PAGE_BYTES: Final = 4_080
 BOUND_BYTES_MAX: Final = 490
-SHORT: Final = 32  # bytes of two keys that are looked at first for where they differ
+SHORT: Final = 24  # bytes of two keys that are looked at first
 PLAIN_FORM: Final = 3
 JOINED_FORM: Final = 4
 #: Earlier ones, with a CRC32.
@@ -169,9 +169,12 @@ def seek_key_below(run: int, end: bytes) -> bytes:
 
 
 def bound_between(last: bytes, following: bytes) -> bytes:
-    """The shortest key that is above `last` and not above `following`."""
+    """A short key that is above `last` and not above `following`: nearly always a beginning of one
+    of these lengths, else the shortest there is."""
+    if last[:12] != following[:12]:
+        return following[:12]
     if last[:SHORT] != following[:SHORT]:
-        last, following = last[:SHORT], following[:SHORT]
+        return following[:SHORT]
     size = min(len(last), len(following))
     differ = int.from_bytes(last[:size], "big") ^ int.from_bytes(following[:size], "big")
     same = size - (differ.bit_length() + 7) // 8

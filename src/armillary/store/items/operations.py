@@ -228,13 +228,15 @@ PUTTING: Final = frozenset({"create", "upsert", "replace"})
 def _insert(work: Work, key: Key, op: Op, expired: Found | None) -> Done:
     """A new item. What lies in its way and is expired goes in the same transaction."""
     work.check_collision(key)
-    gone = _expired_rivals(work, key, op, None)
-    if expired is not None:
-        gone[expired.rid] = expired
-    for rival in gone.values():
-        work.remove_item(rival, work.indexed(rival), expired=True)
+    assert op.entries is not None
+    if expired is not None or op.entries.ux:
+        gone = _expired_rivals(work, key, op, None)
+        if expired is not None:
+            gone[expired.rid] = expired
+        for rival in gone.values():
+            work.remove_item(rival, work.indexed(rival), expired=True)
     text, etag, leaves = work.add_item(key, op)
-    return Done("created", text, etag, work.lsn, new_bytes=len(op.text), leaves_added=leaves)
+    return Done("created", text, etag, work.lsn, 0, len(op.text), 0, leaves)
 
 
 def _overwrite(work: Work, key: Key, op: Op, live: Found) -> Done:
