@@ -95,14 +95,18 @@ def _body_of(item: dict[str, JSON]) -> Body:
 
 def made_body(item: dict[str, JSON]) -> Body:
     """The body of an item that a value model of ours made: its form needs no look and no copy."""
+    made: Any = item
+    return Body(item, made_text(item), made["id"], made.get("ttl"))
+
+
+def made_text(item: dict[str, JSON]) -> bytes:
     try:
         text = orjson.dumps(item)
     except orjson.JSONEncodeError as error:
         raise BadInput(f"The item can't be written as JSON: {error}.") from error
     if len(text) > ITEM_BYTES_MAX:
         raise TooLarge.of(len(text), ITEM_BYTES_MAX)
-    made: Any = item
-    return Body(item, text, made["id"], made.get("ttl"))
+    return text
 
 
 def _parse_text(source: bytes | bytearray | memoryview | str) -> dict[str, JSON]:

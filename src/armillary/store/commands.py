@@ -4,6 +4,8 @@ from armillary.engine.base import Handler
 from armillary.engine.messages import Codec
 from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
+from armillary.store.inserts import handler as inserts
+from armillary.store.inserts.requests import NewItems
 from armillary.store.items import atomic, operations, script_writes
 from armillary.store.items.requests import Context, Done, Failed, Key, Op, Refusal
 from armillary.store.migration import records as rekey_records
@@ -20,6 +22,7 @@ HANDLERS: dict[str, Handler] = {
     **bills.HANDLERS,
     **operations.HANDLERS,
     **atomic.HANDLERS,
+    **inserts.HANDLERS,
     **upkeep.HANDLERS,
     **move_records.HANDLERS,
     **moving.HANDLERS,
@@ -44,5 +47,8 @@ CODECS: dict[str, Codec] = {
     ),
     operations.WRITE: Codec(tuple[Key, list[Op]], Done, Context),
     atomic.ATOMIC: Codec(tuple[Key, list[Op]], tuple[list[Done], Failed | None], Context),
+    inserts.INSERT: Codec(
+        tuple[Key, list[Op], NewItems], tuple[list[Done], Failed | None], Context
+    ),
     script_writes.COMMIT: Codec(script_writes.Commit, list[Done]),
 }

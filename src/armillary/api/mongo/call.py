@@ -27,7 +27,7 @@ from armillary.budget import Budget
 from armillary.encoding.bson.values import (
     Document,
     decode,
-    decode_exactly,
+    decode_all_exactly,
     is_number,
     number_of,
     type_name,
@@ -209,7 +209,7 @@ class Call:
         """An array argument; its documents may have come in a section of their own."""
         raw = self.request.arrays.get(name)
         if raw is not None:
-            return [decode_exactly(one) if exact else decode(one) for one in raw]
+            return decode_all_exactly(raw) if exact else [*map(decode, raw)]
         value = self.command.get(name)
         if value is None:
             raise missing_field(f"{self.name}.{name}")

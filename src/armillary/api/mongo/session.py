@@ -1,5 +1,5 @@
 """One client: bytes in, events out. Frames are taken apart here; commands run in threads, point
-finds and single inserts on the event loop (`fast/`)."""
+finds and small inserts on the event loop (`fast/`)."""
 
 from __future__ import annotations
 

@@ -248,12 +248,30 @@ def user_name(name: str) -> str | None:
 
 def to_item(document: Document, **extra: JSON) -> dict[str, JSON]:
     """The item of a document, which has its `_id`. `extra`: members of the store or of ours."""
-    item: dict[str, JSON] = {"id": item_id(document["_id"])}
+    names = tuple(document)
+    if not (_KNOWN_NAMES.get(names) or _are_plain(names)):
+        item: dict[str, JSON] = {"id": item_id(document["_id"])}
+        for name, value in document.items():
+            item[stored_name(name)] = to_stored(value, 1)
+        return item | extra
+    # HOT: most documents, with names of few forms, and most values as they are.
+    item = {"id": item_id(document["_id"]), **document, **extra}
     for name, value in document.items():
-        if name in _ODD or name[:1] == "$":
-            name = stored_name(name)
-        item[name] = value if type(value) in _AS_THEY_ARE else to_stored(value, 1)
-    return item | extra if extra else item
+        kind = type(value)
+        if kind in _AS_THEY_ARE:
+            continue
+        item[name] = {"$oid": str(value)} if kind is ObjectId else to_stored(value, 1)
+    return item
+
+
+def _are_plain(names: tuple[str, ...]) -> bool:
+    """Whether names at the top are stored as they are."""
+    plain = not any(name in _ODD or name[:1] == "$" for name in names)
+    if plain and len(names) <= _KNOWN_NAMES_LENGTH:
+        if len(_KNOWN_NAMES) >= _KNOWN_NAMES_MAX:
+            _KNOWN_NAMES.clear()
+        _KNOWN_NAMES[names] = True
+    return plain
 
 
 def from_item(item: dict[str, JSON]) -> Document:
@@ -275,6 +293,10 @@ def from_item(item: dict[str, JSON]) -> Document:
 
 
 _ODD: Final = RESERVED
+_KNOWN_NAMES: dict[tuple[str, ...], bool] = {}
+"""Names at the top of documents that are stored as they are."""
+_KNOWN_NAMES_MAX: Final = 1_000
+_KNOWN_NAMES_LENGTH: Final = 50
 _AS_THEY_ARE: Final = frozenset({str, bool, int, type(None)})
 
 

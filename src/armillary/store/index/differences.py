@@ -23,7 +23,7 @@ from armillary.encoding.documents import SYSTEM_PROPERTIES
 from armillary.encoding.framed_model import SHARED_END
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
-from armillary.store.index.entries import Entries, IndexPlan, shape_of, walk_item
+from armillary.store.index.entries import Entries, IndexPlan, shape_of_paths, walk_item
 from armillary.store.index.kinds.registry import changed_indexes
 from armillary.values import JSON
 
@@ -54,7 +54,7 @@ def differences(
         for name in SYSTEM_PROPERTIES:
             item.pop(name, None)
         keys, paths = walk_item(plan, item)
-        if shape_of(plan, tuple(paths)) != entries.shape:
+        if shape_of_paths(plan, tuple(paths)) != entries.shape:
             return None
         old, new = set(keys), set(entries.ix)
         return old - new, new - old

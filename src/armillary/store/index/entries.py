@@ -83,7 +83,7 @@ def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
     leaves = len(ix) - bare
     if len(set(ix)) < leaves + bare:  # equal elements of an array
         ix = list(dict.fromkeys(ix))
-    shape = shape_of(plan, tuple(hashes))
+    shape = shape_of_paths(plan, tuple(hashes))
     cx: list[bytes] = []
     stamps: list[Stamp] = []
     for composite in plan.composites:
@@ -113,7 +113,7 @@ def _with_ts(plan: IndexPlan, paths: frozenset[bytes]) -> frozenset[bytes]:
     return paths if plan.ts_prefix is None else paths | {plan.ts_prefix[PATH]}
 
 
-def shape_of(plan: IndexPlan, hashes: tuple[bytes, ...]) -> bytes:
+def shape_of_paths(plan: IndexPlan, hashes: tuple[bytes, ...]) -> bytes:
     """Found again by the paths in the order of the walk, because items of one kind have them in
     the same order.
     """

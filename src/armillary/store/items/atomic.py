@@ -45,13 +45,13 @@ def run_many(tx: Writer, many: Sequence[AtomicData]) -> list[AtomicAnswer | DbEr
         except Fenced as error:
             answers.append(error)
             continue
-        answers.append(_run(work, key, ops))
+        answers.append(run_on(work, key, ops))
     if work is not None:
         work.finish_many()
     return answers
 
 
-def _run(work: Work, key: Key, ops: Sequence[Op]) -> AtomicAnswer | DbError:
+def run_on(work: Work, key: Key, ops: Sequence[Op]) -> AtomicAnswer | DbError:
     """One of several that share their rows of totals: what a refused one changed is undone."""
     saved = work.save_key(key.epk_key)
     done: list[Done] = []

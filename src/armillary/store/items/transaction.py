@@ -9,6 +9,7 @@ partitions and `meta` once, in `finish`. It decides nothing: what an operation m
     remove_item   the same rows backwards          ┘
 """
 
+from collections.abc import Sequence
 from copy import copy
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -36,7 +37,7 @@ from armillary.errors import (
 )
 from armillary.store.feed.log import log_remove, log_superseded
 from armillary.store.index.differences import changed_leaves, differences, leaves
-from armillary.store.index.entries import paths_of, stamp
+from armillary.store.index.entries import Entries, paths_of, stamp
 from armillary.store.index.item_rows import (
     NOTHING_INDEXED,
     Indexed,
@@ -223,6 +224,36 @@ class Work:
             counted = self._shapes.get(shape) or (0, partial(paths_of, plan, entries))
             self._shapes[shape] = counted[0] + 1, counted[1]
         return text, shown, entries.leaves
+
+    def add_rows(
+        self,
+        key: Key,
+        rows: dict[bytes, bytes],
+        items: int,
+        body_bytes: int,
+        index_bytes: int,
+        shapes: Sequence[tuple[Entries, int]],
+    ) -> None:
+        """Many new items whose rows were made elsewhere (`store/inserts`). `shapes`: the entries of
+        one item of each shape, and how many have it. If it is refused, nothing has changed."""
+        meta, epk_key, size = self.meta, key.epk_key, body_bytes + index_bytes
+        self._check_size(key, size)
+        self.tx.put_many(rows)
+        meta.rids += items
+        meta.etags += items
+        meta.items += items
+        meta.body_bytes += body_bytes
+        meta.index_bytes += index_bytes
+        held = self.logical(epk_key)
+        if held is None or not held.items:
+            held = LogicalPartition(key.identity, key.json)
+        self._logical[epk_key] = LogicalPartition(
+            held.identity, held.key_json, held.items + items, held.size_bytes + size, self.lsn
+        )
+        self._touched.add(epk_key)
+        for entries, count in shapes:
+            counted = self._shapes.get(entries.shape) or (0, partial(paths_of, self.plan, entries))
+            self._shapes[entries.shape] = counted[0] + count, counted[1]
 
     # HOT: every upsert, replace and patch of an item that is there; one flat function, as above.
     def replace_item(self, key: Key, op: Op, old: Found) -> tuple[bytes, str, int, int]:

@@ -51,7 +51,11 @@ class Gate:
 
     def passed_unread(self, all_done: list[Done]) -> float:
         """The same where only the sum is wanted: what all of them cost."""
-        ru = sum(map(self._cost, all_done))
+        return self.passed_with(all_done, 0.0)
+
+    def passed_with(self, all_done: list[Done], rest_ru: float) -> float:
+        """The same where a part of the cost is known already."""
+        ru = sum(map(self._cost, all_done)) + rest_ru
         self.charge(ru)
         return ru
 

@@ -47,7 +47,7 @@ class CallWorld:
     def replace_collection(self, database: str, name: str, rows: Rows) -> None:
         """The rows are collected first: the pipeline may read what it replaces."""
         from armillary.api.mongo.commands.inserting import prepared
-        from armillary.api.mongo.data.writes import insert_all
+        from armillary.api.mongo.data.inserts import insert_all
 
         database = database or self._call.database
         check_collection_name(database, name)

@@ -10,10 +10,8 @@ from bson.timestamp import Timestamp
 
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.data.collections import check_collection_name
-from armillary.api.mongo.data.writes import (
-    Statement,
-    insert_all,
-)
+from armillary.api.mongo.data.inserts import insert_all
+from armillary.api.mongo.data.writes import Statement
 from armillary.api.mongo.errors import (
     MongoError,
     wrong_type,

@@ -10,8 +10,9 @@ from armillary.api.mongo.aggregate.documents import UPDATE_STAGES, compile_docum
 from armillary.api.mongo.aggregate.pipeline import split_stage
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.data.collections import Collection, check_collection_name
+from armillary.api.mongo.data.inserts import insert_all
 from armillary.api.mongo.data.reads import Row, rows_of
-from armillary.api.mongo.data.writes import Moved, duplicate, insert_all, replace_row
+from armillary.api.mongo.data.writes import Moved, duplicate, replace_row
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.compiled import compile_expression
 from armillary.api.mongo.expressions.values import get_path

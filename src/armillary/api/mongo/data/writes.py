@@ -1,4 +1,4 @@
-"""Writing documents: inserts in batches, and one changed or removed document at a time.
+"""Writing documents, one at a time. `inserts.py` has many at once.
 
 A retryable write carries a record: one more item in the same logical partition and the same commit,
 named by session, transaction number and statement. It expires by itself, and a split carries it as
@@ -10,9 +10,8 @@ record, and the client gets the answer that the record holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -47,12 +46,8 @@ from armillary.limits import MONGO_RECORD_SECONDS
 from armillary.store.catalog.collections import CollectionShape
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Failed, from_refusal
-from armillary.store.items.sent_batches import SentBatch, finish_batch, run_batch, start_batch
+from armillary.store.items.sent_batches import run_batch
 from armillary.values import JSON
-
-BATCH_ITEMS: Final = 400
-BATCH_BYTES: Final = 1_000_000
-UNDER_WAY_MAX: Final = 64  # batches of one command that wait for the writer at once
 
 
 class Moved(Exception):
@@ -125,6 +120,8 @@ def item_of(collection: Collection, document: Document) -> dict[str, JSON]:
 
 def _item_of(collection: Collection, shape: CollectionShape, document: Document) -> dict[str, JSON]:
     try:
+        if not shape.uniques and shape.ttl_field is None and "ttl" not in document:
+            return to_item(document)
         return to_item(document, **shape.extra(document, collection.store.now_s()))
     except BadInput as error:
         code = 53 if "_id" in error.message else 15
@@ -287,191 +284,3 @@ def check_shard_kept(collection: Collection, old: Document, new: Document) -> No
             66,
             f"Performing an update on the path '{path}' would modify the immutable field '{path}'",
         )
-
-
-# --- many inserts ---------------------------------------------------------------------------------
-
-
-class Insert(NamedTuple):
-    at: int
-    document: Document
-    item: dict[str, JSON]
-    key: KeyValues
-    size: int
-
-
-class Inserted(NamedTuple):
-    done: int
-    errors: list[tuple[int, MongoError]]
-    charge_ru: float
-
-
-def insert_all(
-    collection: Collection,
-    documents: Sequence[Document],
-    *,
-    ordered: bool,
-    statement: Callable[[int], Statement] | None,
-    sizes: Sequence[int],
-) -> Inserted:
-    """Documents of one command. Those of one logical partition go in batches; an ordered insert
-    stops at the first that fails."""
-    errors: list[tuple[int, MongoError]] = []
-    pending: list[Insert] = []
-    for index, document in enumerate(documents):
-        try:
-            item, key = item_of(collection, document), collection.key_of(document)
-        except MongoError as error:
-            errors.append((index, error))
-            if ordered:
-                break
-            continue
-        pending.append(Insert(index, document, item, key, sizes[index]))
-    run = _Inserting(collection, statement, ordered)
-    if ordered:
-        _insert_in_order(run, pending)
-    else:
-        run.all(_batches(pending))
-    if ordered and run.errors:
-        errors = []
-    errors = sorted([*run.errors, *errors], key=lambda one: one[0])
-    return Inserted(run.count, errors[:1] if ordered else errors, run.charge_ru)
-
-
-def _batches(pending: list[Insert]) -> list[list[Insert]]:
-    by_key: dict[KeyValues, list[list[Insert]]] = {}
-    sizes: dict[KeyValues, int] = {}
-    for one in pending:
-        batches = by_key.setdefault(one.key, [[]])
-        size = sizes.get(one.key, 0) + one.size
-        if batches[-1] and (len(batches[-1]) >= BATCH_ITEMS or size > BATCH_BYTES):
-            batches.append([])
-            size = one.size
-        sizes[one.key] = size
-        batches[-1].append(one)
-    return [one for batches in by_key.values() for one in batches]
-
-
-def _insert_in_order(run: _Inserting, pending: list[Insert]) -> None:
-    """Runs of one key are batches of their own. A run over several keys is looked up first, so that
-    nothing behind a duplicate is sent."""
-    keys = {one.key for one in pending}
-    if len(keys) <= 1:
-        for batch in _batches(pending):
-            run.all([batch])
-            if run.errors:
-                return
-        return
-    store = run.collection.store
-    found = store.read_many([(str(one.item["id"]), one.key) for one in pending])
-    seen: set[tuple[KeyValues, Any]] = set()
-    stop = len(pending)
-    for at, (one, stored) in enumerate(zip(pending, found, strict=True)):
-        name = (one.key, one.item["id"])
-        if stored is not None or name in seen:
-            stop = at
-            break
-        seen.add(name)
-    run.all(_batches(pending[:stop]))
-    if not run.errors and stop < len(pending):
-        run.all([[pending[stop]]])
-        if not run.errors:  # it was removed since, or an earlier attempt of this command wrote it
-            _insert_in_order(run, [one for one in pending[stop + 1 :] if one.at not in run.known])
-
-
-class _Inserting:
-    def __init__(
-        self,
-        collection: Collection,
-        statement: Callable[[int], Statement] | None,
-        ordered: bool,
-    ) -> None:
-        self.collection = collection
-        self._ordered = ordered
-        self.statement = statement
-        self.count = 0
-        self.charge_ru = 0.0
-        self.errors: list[tuple[int, MongoError]] = []
-        self.known: set[int] = set()
-        """Documents that an earlier attempt wrote, by the records found so far."""
-
-    def all(self, batches: list[list[Insert]]) -> None:
-        """Several under way at once; each is one logical partition."""
-        for at in range(0, len(batches), UNDER_WAY_MAX):
-            sent: list[tuple[list[Insert], SentBatch | DbError]] = []
-            for batch in batches[at : at + UNDER_WAY_MAX]:
-                try:
-                    sent.append(
-                        (
-                            batch,
-                            start_batch(
-                                self.collection.store, self._operations(batch), batch[0].key
-                            ),
-                        )
-                    )
-                except DbError as error:
-                    sent.append((batch, error))
-            for batch, one in sent:
-                self._finish(batch, one)
-
-    def _operations(self, batch: list[Insert]) -> list[Operation]:
-        made = [writing(self.collection, "create", one.document, one.item) for one in batch]
-        if self.statement is not None:
-            first = batch[0]
-            written = {"at": [one.at for one in batch]}
-            made.insert(
-                0, recording(self.collection, first.document, self.statement(first.at), written)
-            )
-        return made
-
-    def _finish(self, batch: list[Insert], sent: SentBatch | DbError) -> None:
-        try:
-            if isinstance(sent, DbError):
-                raise sent
-            outcome = finish_batch(sent)
-            if outcome is None:
-                outcome = run_batch(self.collection.store, self._operations(batch), batch[0].key)
-        except (TooLarge, BadInput) as error:
-            if len(batch) == 1:
-                self.errors.append((batch[0].at, refused(error)))
-                return
-            for one in batch:
-                self.all([[one]])
-                if self._ordered and self.errors:
-                    return
-            return
-        except DbError as error:
-            # What was written before stays: the client hears which documents were not.
-            self.errors += [(one.at, refused(error)) for one in batch]
-            return
-        if not isinstance(outcome, Failed):
-            self.count += len(batch)
-            self.charge_ru += outcome
-            return
-        self._failed(batch, outcome)
-
-    def _failed(self, batch: list[Insert], failed: Failed) -> None:
-        shift = 0 if self.statement is None else 1
-        refusal = from_refusal(failed.refusal)
-        if self.statement is not None and failed.position == 0:
-            earlier = recorded(self.collection, self.statement(batch[0].at), batch[0].key)
-            if earlier is not None:  # a second attempt
-                done = {int(one) for one in earlier["at"]}
-                self.count += len(done)
-                self.known |= done
-                rest = [one for one in batch if one.at not in done]
-                if rest:
-                    self.all([rest])
-                return
-        at = failed.position - shift
-        bad = batch[max(at, 0)]
-        if isinstance(refusal, Conflict):
-            error = duplicate(self.collection, bad.document, refusal)
-        else:
-            error = refused(refusal)
-        if at > 0:  # nothing has happened: those before it once more, without it
-            self.all([batch[:at]])
-        self.errors.append((bad.at, error))
-        rest = batch[at + 1 :]
-        if rest and not self._ordered:
-            self.all([rest])

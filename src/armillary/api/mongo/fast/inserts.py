@@ -1,5 +1,6 @@
-"""An insert of one document, sent to the writer from the event loop: what `commands/inserting.py`
-does, without a thread that waits.
+"""An insert of one batch, sent to the writer from the event loop: what `commands/inserting.py`
+does, without a thread that waits. A batch is one document or some hundred small ones, of one
+logical partition; larger inserts would hold the loop too long.
 
 Every doubt (another argument, a transaction, a collection that was not asked for yet, a fault
 that a test set) gives None, and the command runs in a thread, which is the reference.
@@ -17,14 +18,14 @@ from armillary.api.core.streams import Begun, Event, Work
 from armillary.api.mongo.call import Client
 from armillary.api.mongo.commands.inserting import prepared_document
 from armillary.api.mongo.data.collections import Collection
-from armillary.api.mongo.data.writes import Statement, recording, writing
+from armillary.api.mongo.data.inserts import Insert, Statements, finish_inserts, start_inserts
+from armillary.api.mongo.data.writes import Statement, item_of
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.request_lines import log_command
 from armillary.api.mongo.wire.messages import Request, reply_bytes
-from armillary.encoding.bson.values import Document, decode_exactly
+from armillary.encoding.bson.values import Document, decode_all_exactly
 from armillary.errors import DbError
 from armillary.store.items.requests import Failed
-from armillary.store.items.sent_batches import finish_batch, start_batch
 
 if TYPE_CHECKING:
     from armillary.api.mongo.service import Service
@@ -41,6 +42,8 @@ INSERT: Final = frozenset(
         "documents",
     ]
 )
+DOCUMENTS_MAX: Final = 200
+BYTES_MAX: Final = 64 * 1024
 PLAIN: Final[dict[str, tuple[type, ...]]] = {"ordered": (bool,), "txnNumber": (int, Int64)}
 
 
@@ -84,29 +87,33 @@ def _insert(
     if not all(type(command[one]) in kinds for one, kinds in PLAIN.items() if one in command):
         return None
     raw = request.arrays.get("documents")
-    if raw is None or len(raw) != 1 or service.settings.strict:
+    if raw is None or not 1 <= len(raw) <= DOCUMENTS_MAX or service.settings.strict:
+        return None
+    if len(raw) > 1 and sum(map(len, raw)) > BYTES_MAX:
         return None
     collection = _known(service, request)
     if collection is None:
         return None
-    document = prepared_document(decode_exactly(raw[0]), service)
-    statement = _statement(command)
-    operations = [writing(collection, "create", document)]
-    if statement is not None:
-        operations.insert(0, recording(collection, document, statement, {"at": [0]}))
     started = time.perf_counter()
-    store = collection.store
-    sent = start_batch(store, operations, collection.key_of(document), store.engine.submit_soon)
+    batch: list[Insert] = []
+    for at, one in enumerate(decode_all_exactly(raw)):
+        document = prepared_document(one, service)
+        key = collection.key_of(document)
+        if at and key != batch[0].key:
+            return None
+        batch.append(Insert(at, document, item_of(collection, document), key, len(raw[at])))
+    submit = collection.store.engine.submit_soon
+    sent = start_inserts(collection, batch, _statements(command), submit)
 
     def finish() -> bytes | None:
         try:
-            outcome = finish_batch(sent)
+            outcome = finish_inserts(sent)
         except DbError:
             return None
         if outcome is None or isinstance(outcome, Failed):
             return None  # nothing has happened: the thread finds out why
         _note(service, client, request, outcome, started)
-        reply: Document = {"n": 1, "ok": 1.0}
+        reply: Document = {"n": len(batch), "ok": 1.0}
         if "lsid" in command:
             reply |= service.times()
         return reply_bytes(request, reply, next(replies))
@@ -114,8 +121,9 @@ def _insert(
     return Begun(sent.future, finish, work)
 
 
-def _statement(command: Document) -> Statement | None:
+def _statements(command: Document) -> Statements | None:
     number: Any = command.get("txnNumber")
     if number is None:
         return None
-    return Statement(bytes(command["lsid"]["id"]).hex(), int(number), 0)
+    session = bytes(command["lsid"]["id"]).hex()
+    return lambda at: Statement(session, int(number), at)

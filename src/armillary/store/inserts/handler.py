@@ -1,0 +1,169 @@
+"""The writer's side: all rows of many new items in one walk, totals once.
+
+    look    is any of the ids taken?            yes: the general path (`items/atomic.py`)
+    add     rows of every item                  too large for its partition: the general path
+    count   meta, logical partition, shapes
+
+`rows_of` makes the rows that `Work.add_item` makes: tests/property/test_inserts.py compares them.
+"""
+
+from binascii import b2a_base64
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from armillary.encoding.documents import FORMAT_VERSION, HEADER
+from armillary.encoding.etags import etag_bytes, etag_text
+from armillary.encoding.rids import item_rid
+from armillary.engine.base import Handler, Row, Writer
+from armillary.errors import DbError, Fenced
+from armillary.store.index.entries import Entries
+from armillary.store.inserts.requests import InsertAnswer, InsertData, NewItems, creates
+from armillary.store.items import atomic, operations
+from armillary.store.items.requests import Key, Op
+from armillary.store.items.transaction import Work
+from armillary.store.rows import layout
+from armillary.store.rows.meta import COUNTER_BITS
+from armillary.store.rows.secondary import log_key, pack_created
+
+INSERT = "items.insert"
+
+
+def run_alone(tx: Writer, data: InsertData) -> InsertAnswer:
+    (answer,) = run_many(tx, [data])
+    if isinstance(answer, DbError):
+        raise answer
+    return answer
+
+
+def run_many(tx: Writer, many: Sequence[InsertData]) -> list[InsertAnswer | DbError]:
+    work: Work | None = None
+    answers: list[InsertAnswer | DbError] = []
+    for context, key, ops, items in many:
+        try:
+            if work is None:
+                work = Work(tx, context)
+            else:
+                work.adopt(context)
+        except Fenced as error:
+            answers.append(error)
+            continue
+        answer: InsertAnswer | DbError | None = _run(work, key, ops, items)
+        if answer is None:
+            answer = atomic.run_on(work, key, [*ops, *creates(items)])
+            if not isinstance(answer, DbError):
+                answer = answer[0][: len(ops)], answer[1]
+        answers.append(answer)
+    if work is not None:
+        work.finish_many()
+    return answers
+
+
+def _run(work: Work, key: Key, ops: Sequence[Op], items: NewItems) -> InsertAnswer | None:
+    """None: something is in the way of one of them, nothing has changed."""
+    if not _is_free(work, key, items):
+        return None
+    saved = work.save_key(key.epk_key)
+    try:
+        with work.tx.nested():
+            done = [replace(operations.run_operation(work, key, op), text=b"") for op in ops]
+            _add(work, key, items)
+    except DbError:
+        work.restore_key(key.epk_key, saved)
+        return None
+    work.advance()
+    return done, None
+
+
+def _is_free(work: Work, key: Key, items: NewItems) -> bool:
+    known = work.logical(key.epk_key)
+    if known is not None and known.identity != key.identity:
+        return False
+    prefix = layout.ID + key.epk_key
+    rows = [prefix + part for part in items.id_parts]
+    return len(set(rows)) == len(rows) and not any(work.tx.get_many(rows))
+
+
+def _add(work: Work, key: Key, items: NewItems) -> None:
+    rows, body_bytes, index_bytes = rows_of(work, key, items)
+    firsts = dict(zip(reversed(items.shapes), reversed(items.ix), strict=True))
+    counts = Counter(items.shapes)
+    work.add_rows(
+        key,
+        rows,
+        len(items.texts),
+        body_bytes,
+        index_bytes,
+        [(Entries(ix=firsts[shape], shape=shape), count) for shape, count in counts.items()],
+    )
+
+
+# HOT: once per item of an insert of many; one flat loop; numbers in bench/mongo.py. Tags and names
+# are those of `etags.py` and `rids.py`, with what all items share taken out of the loop.
+def rows_of(work: Work, key: Key, items: NewItems) -> tuple[dict[bytes, bytes], int, int]:
+    """The rows of all items; the bytes of their texts, and of their rows in indexes."""
+    meta, context, plan = work.meta, work.context, work.plan
+    epk_key, lsn, ts = key.epk_key, work.lsn, work.ts
+    number, etags = meta.ordinal << COUNTER_BITS | meta.rids, meta.etags
+    container, self_prefix = context.container, context.self_prefix.encode()
+    item_rid(container, number + len(items.texts))  # checks the last of them
+    tag_end = etag_bytes(0, meta.ordinal, ts)[6:]
+    shown_end = etag_text(etag_bytes(0, meta.ordinal, ts))[13:]
+    end = f'{shown_end}\\"","_attachments":"attachments/","_ts":{ts}}}'.encode()
+    ts_entry = b"" if plan.ts_prefix is None else plan.ts_prefix + plan.model.term(ts)
+    log_head, log_row = log_key(lsn, b""), pack_created(ts, epk_key)
+    lr, ids, doc = layout.LR + epk_key, layout.ID + epk_key, layout.DOC
+    pack, policy, digest, epk_bytes = HEADER.pack, context.policy, key.digest, len(epk_key)
+    body_bytes = index_bytes = 0
+    rows: dict[bytes, bytes] = {}
+    for part, text, entries in zip(items.id_parts, items.texts, items.ix, strict=True):
+        number += 1
+        etags += 1
+        rid = number.to_bytes(8, "big")
+        tag = etags.to_bytes(6, "big")
+        name = b2a_base64(container + rid[::-1], newline=False).replace(b"/", b"-")
+        shown = tag.hex("-", -4).encode()
+        head = pack(
+            FORMAT_VERSION, 0, lsn, 0, ts, 0, policy, len(text), tag + tag_end, digest, epk_bytes
+        )  # fmt: skip
+        rows[doc + rid] = whole = b'%b%b%b,"_rid":"%b","_self":"%b%b/","_etag":"\\"%b%b' % (
+            head, epk_key, text[:-1], name, self_prefix, name, shown, end
+        )  # fmt: skip
+        rows[lr + rid] = b""
+        rows[ids + part] = rid
+        rows[log_head + rid] = log_row
+        for entry in entries:
+            rows[entry + rid] = epk_key
+            index_bytes += len(entry)
+        if ts_entry:
+            rows[ts_entry + rid] = epk_key
+        body_bytes += len(whole)
+    count = len(items.texts)
+    body_bytes -= count * (HEADER.size + epk_bytes)
+    index_bytes += 8 * sum(map(len, items.ix))
+    if ts_entry:
+        index_bytes += count * (len(ts_entry) + 8)
+    return rows, body_bytes, index_bytes
+
+
+# --- what an engine with round trips can fetch ahead --------------------------------------------
+
+
+def _keys_of(data: InsertData) -> list[bytes]:
+    context, key, ops, items = data
+    ids = [layout.ID + key.epk_key + part for part in items.id_parts]
+    shapes = [layout.SHAPE + shape for shape in set(items.shapes)]
+    return [*operations.keys_of((context, key, ops)), *ids, *shapes]
+
+
+def _vias_of(data: InsertData) -> list[Row]:
+    context, key, ops, _ = data
+    return operations.vias_of((context, key, ops))
+
+
+def _never(data: InsertData) -> bool:
+    return False
+
+
+HANDLERS: dict[str, Handler] = {INSERT: Handler(run_alone, _keys_of, _vias_of, _never, run_many)}

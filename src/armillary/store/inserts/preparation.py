@@ -1,0 +1,101 @@
+"""The caller's side: items made ready for one command, without an operation for each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from armillary.encoding.documents import made_text
+from armillary.partition.request_units import Coefficients, create_ru
+from armillary.store.catalog.state import ContainerState
+from armillary.store.index.entries import BSON, IndexPlan, index_entries, shape_of_paths
+from armillary.store.index.plan import Node
+from armillary.store.inserts.requests import NewItems
+from armillary.store.rows.secondary import ID_CUT_BYTES
+from armillary.values import JSON
+
+_ABSENT: Final = object()
+
+
+class Ready(NamedTuple):
+    items: NewItems
+    leaves: list[int]
+    """Of each item: what indexing it costs."""
+
+    def cost_ru(self, profile: Coefficients) -> float:
+        alike = Counter(zip(map(len, self.items.texts), self.leaves, strict=True))
+        return sum(create_ru(*pair, profile=profile) * count for pair, count in alike.items())
+
+
+def is_plain(state: ContainerState) -> bool:
+    """Whether items of this container have range entries only."""
+    plan = state.plan
+    return not (
+        plan.composites or plan.unique_keys or plan.others or state.definition.synthetic_key
+    )
+
+
+def ready(state: ContainerState, items: Sequence[dict[str, JSON]]) -> Ready | None:
+    """Items that a value model of ours made, of a plain container. None: one of them has to go as
+    an operation. Raises what `made_text` raises, for any of them."""
+    plan = state.plan
+    id_parts: list[bytes] = []
+    texts: list[bytes] = []
+    for item in items:
+        name = item["id"]
+        assert isinstance(name, str)
+        part = name.encode()
+        if len(part) > ID_CUT_BYTES or "ttl" in item:
+            return None
+        id_parts.append(b"\x00" + part)
+        texts.append(made_text(item))
+    ix, leaves, shapes = _all_entries(plan, items)
+    return Ready(NewItems(id_parts, texts, ix, shapes), leaves)
+
+
+# HOT: once per item of an insert of many; `index_entries` is the reference.
+def _all_entries(
+    plan: IndexPlan, items: Sequence[dict[str, JSON]]
+) -> tuple[list[list[bytes]], list[int], list[bytes]]:
+    """Entries, how many of them are leaves, shape; of each item."""
+    named = _named(plan)
+    model, term = plan.model, plan.model.term
+    ix: list[list[bytes]] = []
+    leaves: list[int] = []
+    shapes: list[bytes] = []
+    last: list[bytes] = []
+    shape = shape_of_paths(plan, ())
+    for item in items:
+        keys: list[bytes] = []
+        is_walked = named is None
+        hashes: list[bytes] = []
+        for name, child in named or ():
+            value = item.get(name, _ABSENT)
+            kind = type(value)
+            if kind is list or (kind is dict and not model.is_scalar(value)):
+                is_walked = True  # there are entries inside
+                break
+            if value is not _ABSENT and child.included:
+                hashes.append(child.hash)
+                keys.append(child.prefix + term(value))
+        if is_walked:
+            entries = index_entries(plan, item)
+            ix.append(entries.ix)
+            leaves.append(entries.leaves)
+            shapes.append(entries.shape)
+            continue
+        if hashes != last:
+            shape, last = shape_of_paths(plan, tuple(hashes)), hashes
+        ix.append(keys)
+        leaves.append(len(keys))
+        shapes.append(shape)
+    return ix, leaves, shapes
+
+
+def _named(plan: IndexPlan) -> list[tuple[str, Node]] | None:
+    """The members that have entries, where the policy names them all."""
+    if plan.model.name != BSON or plan.named is None:
+        return None
+    root = plan.root
+    return [(name, root.children.get(name) or plan.child(root, name)) for name in plan.named]
