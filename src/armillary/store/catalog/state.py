@@ -50,12 +50,16 @@ class ContainerState:
     spots: "dict[str, Spot]" = field(default_factory=dict, compare=False, repr=False)
     """By the text of a key in one part: 1 and True are equal, so there are no others."""
 
-    located: "dict[str, tuple[bytes, Key]]" = field(default_factory=dict, compare=False, repr=False)
-    """The same: what `make_key` made."""
+    located: "dict[str | tuple[()], tuple[bytes, Key]]" = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """The same, and the key of a container without one: what `make_key` made."""
 
     def key(self, values: KeyValues) -> "tuple[bytes, Key]":
         """(effective partition key, the logical partition) of a key value. HOT: once per write."""
-        value = values[0] if len(values) == 1 and type(values[0]) is str else None
+        value: str | tuple[()] | None = None if values else ()
+        if len(values) == 1 and type(values[0]) is str:
+            value = values[0]
         found = None if value is None else self.located.get(value)
         if found is None:
             definition = self.definition

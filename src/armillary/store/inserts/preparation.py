@@ -24,7 +24,10 @@ class Ready(NamedTuple):
     """Of each item: what indexing it costs."""
 
     def cost_ru(self, profile: Coefficients) -> float:
-        alike = Counter(zip(map(len, self.items.texts), self.leaves, strict=True))
+        sizes = zip(map(len, self.items.texts), self.leaves, strict=True)
+        if len(self.leaves) == 1:
+            return create_ru(*next(sizes), profile=profile)
+        alike = Counter(sizes)
         return sum(create_ru(*pair, profile=profile) * count for pair, count in alike.items())
 
 
