@@ -267,7 +267,7 @@ def to_item(document: Document, **extra: JSON) -> dict[str, JSON]:
 def _are_plain(names: tuple[str, ...]) -> bool:
     """Whether names at the top are stored as they are."""
     plain = not any(name in _ODD or name[:1] == "$" for name in names)
-    if plain and len(names) <= _KNOWN_NAMES_LENGTH:
+    if plain and sum(map(len, names)) <= _KNOWN_NAMES_LENGTH:
         if len(_KNOWN_NAMES) >= _KNOWN_NAMES_MAX:
             _KNOWN_NAMES.clear()
         _KNOWN_NAMES[names] = True
@@ -296,7 +296,7 @@ _ODD: Final = RESERVED
 _KNOWN_NAMES: dict[tuple[str, ...], bool] = {}
 """Names at the top of documents that are stored as they are."""
 _KNOWN_NAMES_MAX: Final = 1_000
-_KNOWN_NAMES_LENGTH: Final = 50
+_KNOWN_NAMES_LENGTH: Final = 1_000  # characters of all of them
 _AS_THEY_ARE: Final = frozenset({str, bool, int, type(None)})
 
 

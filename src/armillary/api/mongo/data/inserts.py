@@ -35,6 +35,7 @@ from armillary.store.items.sent_batches import SentBatch, finish_batch, run_batc
 from armillary.values import JSON
 
 BATCH_ITEMS: Final = 1_000
+OPERATIONS_MAX: Final = 400  # of a batch of operations, each of which holds the writer longer
 BATCH_BYTES: Final = 1_000_000
 UNDER_WAY_MAX: Final = 64  # batches of one command that wait for the writer at once
 
@@ -80,20 +81,21 @@ def insert_all(
     if ordered:
         _insert_in_order(run, pending)
     else:
-        run.all(_batches(pending))
+        run.all(_batches(collection, pending))
     if ordered and run.errors:
         errors = []
     errors = sorted([*run.errors, *errors], key=lambda one: one[0])
     return Inserted(run.count, errors[:1] if ordered else errors, run.charge_ru)
 
 
-def _batches(pending: list[Insert]) -> list[list[Insert]]:
+def _batches(collection: Collection, pending: list[Insert]) -> list[list[Insert]]:
+    most = BATCH_ITEMS if is_plain(collection.store.state) else OPERATIONS_MAX
     by_key: dict[KeyValues, list[list[Insert]]] = {}
     sizes: dict[KeyValues, int] = {}
     for one in pending:
         batches = by_key.setdefault(one.key, [[]])
         size = sizes.get(one.key, 0) + one.size
-        if batches[-1] and (len(batches[-1]) >= BATCH_ITEMS or size > BATCH_BYTES):
+        if batches[-1] and (len(batches[-1]) >= most or size > BATCH_BYTES):
             batches.append([])
             size = one.size
         sizes[one.key] = size
@@ -106,8 +108,10 @@ def _insert_in_order(run: _Inserting, pending: list[Insert]) -> None:
     nothing behind a duplicate is sent."""
     keys = {one.key for one in pending}
     if len(keys) <= 1:
-        for batch in _batches(pending):
-            run.all([batch])
+        for batch in _batches(run.collection, pending):
+            # An earlier attempt may have had longer batches.
+            left = [one for one in batch if one.at not in run.known] if run.known else batch
+            run.all([left] if left else [])
             if run.errors:
                 return
         return
@@ -121,7 +125,7 @@ def _insert_in_order(run: _Inserting, pending: list[Insert]) -> None:
             stop = at
             break
         seen.add(name)
-    run.all(_batches(pending[:stop]))
+    run.all(_batches(run.collection, pending[:stop]))
     if not run.errors and stop < len(pending):
         run.all([[pending[stop]]])
         if not run.errors:  # it was removed since, or an earlier attempt of this command wrote it
