@@ -64,6 +64,7 @@ def orjson_parts(text: bytes) -> dict[str, msgspec.Raw]:
 
 @example(parse_policy({}), ({"id": "1", "a": 1}, {"id": "1", "a": True}))
 @example(parse_policy({}), ({"id": "1", "a": [1, 1]}, {"id": "1", "a": [1, 2]}))
+@example(parse_policy({}), ({"id": "1", "a": [{"b": 1}]}, {"id": "1", "a": [{"b": 1}, {"b": 2}]}))
 @given(policies(), versions())
 def test_only_what_differs_is_indexed(
     policy: IndexPolicy, pair: tuple[dict[str, Any], dict[str, Any]]

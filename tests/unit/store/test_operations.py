@@ -18,6 +18,9 @@ from armillary.errors import (
     PartitionKeyMismatch,
     PreconditionFailed,
 )
+from armillary.store.index.item_rows import Moved
+from armillary.store.items.requests import Op
+from armillary.store.items.transaction import Found, Work
 
 
 @pytest.fixture
@@ -54,6 +57,40 @@ def test_create_refuses_an_id_that_its_logical_partition_has(items: Container) -
     items.create_item(item(pk="b"))
     assert everything(items) == [item(), item(pk="b")]
     check(items)
+
+
+def test_equal_elements_of_arrays_are_counted_once(items: Container) -> None:
+    """They share a row of the index. Counted twice when it goes, the size of the partition would
+    fall below zero, and nothing could be deleted there any more."""
+    for list_ in ([1, 1], [1, 2], [{"x": 1}, {"x": 1}], [{"x": 2}, {"x": 3}], [{"x": 3}], []):
+        items.upsert_item(item(list=list_))
+        check(items)
+    items.upsert_item(item(list=[[1, 1], [1, 1]]))
+    items.patch_item("1", "a", [{"op": "replace", "path": "/list", "value": [[1, 2]]}])
+    check(items)
+    items.delete_item("1", "a")
+    assert [(one.items, one.body_bytes, one.index_bytes) for one in items.partitions()] == [
+        (0, 0, 0)
+    ]
+
+
+def test_sizes_that_an_earlier_version_counted_too_low_refuse_no_delete(
+    items: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = Work._moved
+
+    def too_low(work: Work, op: Op, old: Found) -> Moved:
+        moved = exact(work, op, old)
+        return moved._replace(size_bytes=moved.size_bytes - 1_000)
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(Work, "_moved", too_low)
+        items.create_item(item(list=[1] * 50))
+        items.replace_item("1", item(list=[1]))
+    items.delete_item("1", "a")
+    assert [(one.items, one.body_bytes, one.index_bytes) for one in items.partitions()] == [
+        (0, 0, 0)
+    ]
 
 
 def test_upsert_creates_and_replaces_and_keeps_the_rid(items: Container) -> None:

@@ -303,12 +303,16 @@ class Work:
         if header.policy_version != meta.policy:
             meta.stale_items -= 1
         meta.body_bytes += body_bytes
-        meta.index_bytes += moved.size_bytes
+        meta.index_bytes = max(0, meta.index_bytes + moved.size_bytes)  # as in `_count`
         logical = self.logical(epk_key)
         assert logical is not None, "an item without its logical partition"
         self._touched.add(epk_key)
         self._logical[epk_key] = LogicalPartition(
-            logical.identity, logical.key_json, logical.items, logical.size_bytes + growth, lsn
+            logical.identity,
+            logical.key_json,
+            logical.items,
+            max(0, logical.size_bytes + growth),
+            lsn,
         )
         if moved.shapes is not None:
             self._count_shapes(*moved.shapes)
@@ -533,8 +537,9 @@ class Work:
         body = (len(new.text) if new else 0) - (len(old.text) if old else 0)
         index = now.size_bytes - was.size_bytes
         meta.items += items
-        meta.body_bytes += body
-        meta.index_bytes += index
+        # Never below zero: earlier versions counted rows of equal elements twice when they went.
+        meta.body_bytes = max(0, meta.body_bytes + body)
+        meta.index_bytes = max(0, meta.index_bytes + index)
         if old is not None and old.header.policy_version != meta.policy:
             meta.stale_items -= 1
         one = new or old
@@ -549,7 +554,7 @@ class Work:
             logical.identity,
             logical.key_json,
             logical.items + items,
-            logical.size_bytes + body + index,
+            max(0, logical.size_bytes + body + index),
             max(logical.lsn, self.lsn) if is_change else logical.lsn,
         )
 
