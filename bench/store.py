@@ -17,18 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import Report, folder, item, rate
+from msgspec.structs import replace
 
 import armillary
 from armillary.container import Container
 from armillary.engine.base import Command, Durability, Handler, Writer
 from armillary.store.commands import HANDLERS
 from armillary.store.index.entries import Entries
+from armillary.store.index.item_rows import index_rows
 from armillary.store.index.plan_cache import entries_of, plan_of
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.preparation import Operation, Prepared, prepare
 from armillary.store.items.requests import Context
 from armillary.store.items.routing import key_in
-from armillary.store.items.transaction import Work, index_rows
+from armillary.store.items.transaction import Work
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.rows.secondary import U64, split_log_key
@@ -151,7 +153,7 @@ def _submit(store: ContainerStore, prepared: Prepared, deferred: bool) -> Future
     if deferred:
         assert op.entries is not None
         bare = Entries([], [], op.entries.ux, op.entries.leaves, op.entries.shape, [])
-        op = op._replace(entries=bare)
+        op = replace(op, entries=bare)
     data = (store.context(state, owner), key, [op])
     return store.engine.submit(owner.space, Command("items.write", data))
 
