@@ -57,6 +57,7 @@ RETRY_AFTER_MS = 500
 GRACE_SECONDS = 0.1  # between the first host that answers and the choice among those that do
 POSITIONS_MAX = 600  # probes that are remembered: ten minutes
 IDLE_AFTER_SECONDS = 5.0  # without a request; then there are fewer probes
+BUSY_AFTER_SECONDS = 1.0  # of requests; a round of housekeeping is shorter
 
 
 class State(Enum):
@@ -139,7 +140,7 @@ class Supervisor:
         self._reports: queue.SimpleQueue[tuple[int, _Found | None]] = queue.SimpleQueue()
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._inside = threading.local()
-        self._asked_at = time.monotonic()
+        self._asked_at = self._asked_since = time.monotonic()
         #: (when asked, identity, position in the WAL) of the last probes, the newest last.
         self._positions: deque[tuple[float, Identity, int]] = deque(maxlen=POSITIONS_MAX)
         self._outages = self._severed = self._refusals = 0
@@ -153,7 +154,10 @@ class Supervisor:
 
     def check(self) -> int:
         """The generation of connections that may be used now; raises when there is no database."""
-        self._asked_at = time.monotonic()
+        now = time.monotonic()
+        if now - self._asked_at > IDLE_AFTER_SECONDS:
+            self._asked_since = now
+        self._asked_at = now
         if self._state is State.READY or getattr(self._inside, "follower", False):
             return self._generation
         if self._refusal is not None:
@@ -313,7 +317,10 @@ class Supervisor:
     def _pause_s(self) -> float:
         if self._state is not State.READY:
             return POSTGRES_SEARCH_SECONDS
-        idle = time.monotonic() - self._asked_at > IDLE_AFTER_SECONDS
+        idle = (
+            time.monotonic() - self._asked_at > IDLE_AFTER_SECONDS
+            or self._asked_at - self._asked_since < BUSY_AFTER_SECONDS
+        )
         return POSTGRES_IDLE_PROBE_SECONDS if idle else POSTGRES_PROBE_SECONDS
 
     def _keep(self) -> None:

@@ -19,6 +19,7 @@ from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.requests import Key
 from armillary.store.rows import layout
+from armillary.store.upkeep import pieces
 from armillary.store.upkeep.pieces import Progress, is_reindex_due, is_sweep_due, is_trim_due
 
 CHUNK_ITEMS = 100  # of one command
@@ -74,6 +75,17 @@ def trim_log(store: ContainerStore, may: Callable[[], bool] = _always) -> int:
 def reindex(store: ContainerStore, may: Callable[[], bool] = _always) -> int:
     """Build index entries again where the policy has changed. May be cut short and resumed."""
     return _everywhere(store, "items.reindex", lambda state, reader: is_reindex_due(reader), may)
+
+
+def next_due_s(store: ContainerStore) -> int | None:
+    """When time alone will make work for `sweep` or `trim_log`, if nothing changes; None: never."""
+
+    def moment(state: ContainerState, owner: Range, reader: Reader) -> int | None:
+        definition = state.definition
+        return pieces.next_due_s(reader, definition.default_ttl, definition.retention_s)
+
+    found = [store.look(owner.start, moment) for owner in store.refresh().table.ranges]
+    return min((one for one in found if one is not None), default=None)
 
 
 def _everywhere(

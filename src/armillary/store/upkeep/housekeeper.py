@@ -35,7 +35,7 @@ from armillary.store.throughput.provisioned import (
     run_scaling,
     stored_bytes,
 )
-from armillary.store.upkeep.containers import reindex, sweep, trim_log
+from armillary.store.upkeep.containers import next_due_s, reindex, sweep, trim_log
 from armillary.store.upkeep.leases import Round
 from armillary.store.upkeep.watch import Watch
 
@@ -117,25 +117,37 @@ def keep_house(
     True when something was left to others, or to a later look. The first failure is raised when all
     have been looked at."""
     failure: DbError | None = None
+    brief: set[tuple[str, str]] = set()
+    told = False
     with account.round() as leases:
         if only is None:
             account.clean_up(leases.gate("spaces"))
             records: list[ContainerRecord] = []
+            bills = watch is None or watch.is_brief_due()
             for owner in account.list_databases():
                 records += _containers(account, owner.id)
+                if not bills:
+                    continue
                 with suppress(NotFound, Stale):  # deleted since it was listed; billed by another
                     failure = _refusal(partial(bill_database, account, owner, leases)) or failure
             only = {(record.database, record.id) for record in records}
             if watch is not None:
-                only = watch.due(records)
+                only, told = watch.due(records), watch.wants_moments
+                if bills and len(only) < len(records):
+                    brief = watch.brief(records) - only
         left = leases.left
         if len(only) > 1:
             _open_all_frozen(account, only)
-        for database, name in sorted(only):
+        for database, name in sorted(only | brief):
             leases.left = False
             store = account.container(database, name)
             try:
-                keep_container(account, store, leases)
+                if (database, name) in brief:
+                    keep_briefly(account, store, leases)
+                else:
+                    keep_container(account, store, leases)
+                    if watch is not None and told and not leases.left:
+                        watch.looked((database, name), next_due_s(store))
             except NotFound:
                 continue  # deleted under our eyes
             except Stale:
@@ -186,6 +198,13 @@ def keep_container(account: AccountStore, store: ContainerStore, leases: Round) 
         full = _refusal(task) or full
     if full is not None:
         raise full
+
+
+def keep_briefly(account: AccountStore, store: ContainerStore, leases: Round) -> None:
+    """What can be due although no partition changed: only the catalog is read for it."""
+    take_over(store, leases)
+    scale(account, store, leases)
+    bill_container(store, leases)
 
 
 def _refusal(task: Callable[[], object]) -> StorageFull | None:

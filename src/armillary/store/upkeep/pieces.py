@@ -63,6 +63,20 @@ def is_trim_due(reader: Reader, retention_s: int, now_s: int) -> bool:
     return oldest is not None and oldest + retention_s <= now_s
 
 
+def next_due_s(reader: Reader, default_ttl: int, retention_s: int) -> int | None:
+    """When a sweep or a trim will find something if nothing changes; None: never."""
+    meta = unpack_meta(reader.meta)
+    found: list[int] = []
+    if default_ttl != TTL_OFF:
+        rows = reader.scan(layout.TX, layout.after(layout.TX), limit=1)
+        found += [U64.unpack_from(key, 1)[0] for key, _ in rows]
+    if default_ttl > 0 and (oldest := _oldest(reader, meta.swept)) is not None:
+        found.append(oldest + default_ttl)
+    if not meta.keep_log and (oldest := _oldest(reader, meta.log_start)) is not None:
+        found.append(oldest + retention_s)
+    return min(found, default=None)
+
+
 def is_reindex_due(reader: Reader) -> bool:
     return unpack_meta(reader.meta).stale_items > 0
 
