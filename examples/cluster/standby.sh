@@ -9,4 +9,6 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
   pg_basebackup -d "host=$PRIMARY user=postgres application_name=$NAME" -D "$PGDATA" -R -X stream
   chmod 700 "$PGDATA"
 fi
-exec postgres -c wal_level=replica -c max_connections=200 -c synchronous_standby_names=
+# A promotion may have to wait for this interval, which is 5 s unless it is set.
+exec postgres -c wal_level=replica -c max_connections=200 -c synchronous_standby_names= \
+  -c wal_retrieve_retry_interval=200ms

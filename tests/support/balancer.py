@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 
 PROBE_SECONDS = 0.05
 
@@ -15,6 +15,8 @@ class Balancer:
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = list(ports)
         self._ready: set[int] = set()
+        self._withheld: set[int] = set()
+        self._passed: Counter[int] = Counter()
         self._turn = 0
         self.port = 0
         self._started = threading.Event()
@@ -25,6 +27,17 @@ class Balancer:
 
     def is_ready(self, port: int) -> bool:
         return port in self._ready
+
+    def withhold(self, port: int) -> None:
+        """No new connection goes there, whatever the server says, until `release`."""
+        self._withheld.add(port)
+
+    def release(self, port: int) -> None:
+        self._withheld.discard(port)
+
+    def is_unused(self, port: int) -> bool:
+        """No connection leads there now."""
+        return not self._passed[port]
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
@@ -57,18 +70,28 @@ class Balancer:
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         streams = [writer]
+        port = 0
         try:
-            while not self._ready:
+            while not (ports := sorted(self._ready - self._withheld)):
                 await asyncio.sleep(PROBE_SECONDS)
-            ports = sorted(self._ready)
             self._turn += 1
             port = ports[self._turn % len(ports)]
+            self._passed[port] += 1
             there, back = await asyncio.open_connection("127.0.0.1", port)
             streams.append(back)
-            await asyncio.gather(_copy(reader, back), _copy(there, writer))
+            # When one side has ended, both have: no client of HTTP closes half a connection.
+            copies = (
+                asyncio.create_task(_copy(reader, back)),
+                asyncio.create_task(_copy(there, writer)),
+            )
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+            for copy in copies:
+                copy.cancel()
+            await asyncio.gather(*copies, return_exceptions=True)
         except OSError:
             pass
         finally:
+            self._passed[port] -= 1
             for stream in streams:
                 stream.close()
 
@@ -77,8 +100,6 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
     while data := await source.read(65536):
         target.write(data)
         await target.drain()
-    with suppress(OSError):
-        target.write_eof()
 
 
 async def _says_ready(port: int) -> bool:

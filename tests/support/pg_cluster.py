@@ -45,6 +45,7 @@ SETTINGS = {
     "hot_standby": "on",
     "wal_keep_size": "256MB",
     "wal_receiver_status_interval": "1",
+    "wal_retrieve_retry_interval": "200ms",  # docs/cluster.md: a promotion may wait for it
     "autovacuum": "off",
 }
 
