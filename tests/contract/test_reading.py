@@ -28,6 +28,13 @@ def test_get_finds_what_is_there_and_nothing_else(filled: Engine) -> None:
         assert reader.get(b"other") is None, "a row of another space"
         assert reader.get_many([b"d", b"nope", b"a", b"d"]) == [b"vd", None, b"va", b"vd"]
         assert reader.get_many([]) == []
+        kind = [b"b\xff", b"b", b"b\x00", b"b\xff", b"b"]
+        assert reader.get_many(kind) == [b"v" + key for key in kind]
+        assert reader.get_many([*kind, b"bx", b"b" * 9]) == [
+            *[b"v" + key for key in kind],
+            None,
+            None,
+        ]
 
 
 def test_a_key_no_engine_can_hold_is_simply_not_there(filled: Engine) -> None:

@@ -34,7 +34,7 @@ class MemoryGraph:
 
     def _all(self) -> list[Element]:
         return [
-            (Edge if one.get("_isEdge") else Vertex)(one, self.partition_name)
+            (Edge if one.get("_isEdge") else Vertex.of)(one, self.partition_name)
             for one in self.documents.values()
         ]
 
@@ -81,13 +81,13 @@ class MemoryGraph:
         found: list[Vertex | None] = []
         for partition, id in refs:
             document = self.documents.get((hash_key(partition), id))
-            found.append(None if document is None else Vertex(document, self.partition_name))
+            found.append(None if document is None else Vertex.of(document, self.partition_name))
         return found
 
     def add_vertex(self, label: str, id: Any, properties: Sequence[NewProperty]) -> Vertex:
         document: dict[str, Any] = {"id": str(id if id is not None else f"n{next(self._numbers)}")}
         document["label"] = label
-        vertex = Vertex(document, self.partition_name)
+        vertex = Vertex.of(document, self.partition_name)
         for one in properties:
             if one.name == self.partition_name:
                 document[one.name] = one.value
@@ -104,7 +104,7 @@ class MemoryGraph:
                 for one in properties
             ],
         )
-        return self._added(Vertex(document, self.partition_name))
+        return self._added(Vertex.of(document, self.partition_name))
 
     def add_edge(
         self, label: str, id: Any, source: Vertex, target: Vertex, properties: Sequence[NewProperty]

@@ -118,7 +118,7 @@ def of_documents(documents: Iterable[dict[str, Any]], key: str) -> GraphData:
             edge = Edge(document, key)
             edges.append((edge.out_ref, edge.in_ref, size))
             continue
-        vertex = Vertex(document, key)
+        vertex = Vertex.of(document, key)
         properties: dict[str, list[JSON]] = {}
         for one in vertex.properties():
             properties.setdefault(one.key, []).append(one.value)

@@ -57,6 +57,11 @@ def results(program: Program, run: Run) -> Iterator[list[Any]]:
     pieces."""
     first, *rest = program.steps
     for batch in run_all(rest, _first(first, run), run):
+        count = len(batch)
+        if count <= GREMLIN_BATCH_TRAVERSERS and sum([one.bulk for one in batch]) == count:
+            run.budget.spend(count)  # HOT: each is one result
+            yield [one.object for one in batch]
+            continue
         objects = (one.object for one in batch for _ in range(one.bulk))
         while piece := list(islice(objects, GREMLIN_BATCH_TRAVERSERS)):
             run.budget.spend(len(piece))

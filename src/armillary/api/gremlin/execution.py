@@ -181,7 +181,7 @@ class Execution:
         system = run.system
         for batch in results(program, run):
             weigh(batch, self.budget)
-            yield [to_json(value, system) for value in batch]
+            yield [one if type(one) is str else to_json(one, system) for one in batch]
 
     def _store(self) -> ContainerStore:
         return self._context.gateway.container(self._login.database, self._login.graph)

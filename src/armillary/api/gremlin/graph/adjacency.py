@@ -25,7 +25,6 @@ from armillary.api.gremlin.graph.elements import (
     OUT_ID,
     Document,
 )
-from armillary.encoding.documents import json_offset
 from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import Coefficients, query_ru
@@ -33,7 +32,7 @@ from armillary.query.access.term_ranges import equal_to
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.paths import path_hash
 from armillary.store.items.containers import ContainerStore
-from armillary.store.items.reading import body_bytes
+from armillary.store.items.reading import sizes_of, texts_of
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
 
@@ -126,7 +125,7 @@ def indexed_edges(
 
         def read(state: ContainerState, owner: Range, reader: Reader) -> _Found:
             items = _read(reader, prefixes)
-            return _Found(items, sum(map(body_bytes, items or ())), owner.end)
+            return _Found(items, sum(sizes_of(items or ())), owner.end)
 
         page = store.look(at, read, cost=_cost, operation="query")
         if page.items is None:
@@ -134,7 +133,7 @@ def indexed_edges(
         at = page.end
         ru = _cost(page, store.profile)
         costs.note(1, len(page.items), page.size, perf_counter() - began, ru)
-        found += [one[json_offset(one) :] for one in page.items]
+        found += texts_of(page.items)
     costs.queries += 1
     return found
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from armillary.values import JSON
@@ -66,32 +67,22 @@ class VertexProperty:
         return f"vp[{self.key}->{self.value}]"
 
 
-class Vertex:
+class Vertex(msgspec.Struct, eq=False):
     """A vertex that a hop arrives at is known by its key and id before its document is parsed, or
-    even read; most of them are only passed on the way to others."""
+    even read; most of them are only passed on the way to others. HOT: every end of every hop."""
 
-    __slots__ = ("_document", "_read", "_text", "id", "partition", "partition_name")
-
-    def __init__(self, document: Document, partition_name: str) -> None:
-        self._document: Document | None = document
-        self._text = b""
-        self._read: Callable[[Ref], bytes] = _nowhere
-        self.id = str(document["id"])
-        self.partition_name = partition_name
-        self.partition: JSON = document.get(partition_name)
+    partition: JSON
+    id: str
+    partition_name: str
+    _text: bytes
+    """The document as it is stored; empty: `_read` gets it if it is wanted."""
+    _read: Callable[[Ref], bytes]
+    _document: Document | None = None
 
     @classmethod
-    def stored(
-        cls, text: bytes, ref: Ref, partition_name: str, read: Callable[[Ref], bytes]
-    ) -> Vertex:
-        """`text`: the document of `ref` as it is stored; empty: `read` gets it if it is wanted."""
-        made = cls.__new__(cls)
-        made._document = None
-        made._text = text
-        made._read = read
-        made.partition, made.id = ref
-        made.partition_name = partition_name
-        return made
+    def of(cls, document: Document, partition_name: str) -> Vertex:
+        key = document.get(partition_name)
+        return cls(key, str(document["id"]), partition_name, b"", _nowhere, document)
 
     @property
     def document(self) -> Document:

@@ -86,7 +86,7 @@ class GraphFileWriter:
                 self._index(part, edges)
                 for document in _documents(part):
                     if not is_edge(document):
-                        line = self._line(Vertex(document, self._key), edges)
+                        line = self._line(Vertex.of(document, self._key), edges)
                         file.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         finally:
             place.unlink(missing_ok=True)
@@ -162,7 +162,7 @@ class GraphFileWriter:
         if is_edge(document):
             return {one.key: one.value for one in Edge(document, self._key).properties()}
         found: dict[str, Any] = {}
-        for one in Vertex(document, self._key).properties():
+        for one in Vertex.of(document, self._key).properties():
             if one.key in found or one.meta:
                 what = "properties of its own" if one.meta else "several values"
                 raise BadInput(

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import Document, Ref
-from armillary.encoding.documents import json_offset
 from armillary.engine.base import Reader
 from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
@@ -28,7 +27,7 @@ from armillary.partition.request_units import (
 from armillary.query.run.sql import plan_of, run_plan
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
-from armillary.store.items.reading import body_bytes, read_values
+from armillary.store.items.reading import read_values, sizes_of, texts_of
 from armillary.store.items.requests import Key
 from armillary.store.items.routing import ROUNDS_MAX, key_in
 from armillary.store.rows import layout
@@ -97,7 +96,7 @@ def multi_read(
         return [text for found in reads for text in found]
     found: dict[Ref, bytes] = {}
     names = [ref if type(ref[0]) is str else _ref_name(ref) for ref in wanted]
-    left: Collection[Ref] = dict.fromkeys(names)
+    left: Collection[Ref] = dict.fromkeys([name for name in names if name is not NO_REF])
     for _ in range(ROUNDS_MAX):
         if not left:
             return [found.get(name) for name in names]
@@ -112,9 +111,16 @@ class _Other(NamedTuple):
     value: JSON
 
 
+#: The name of what is nowhere.
+NO_REF: Final[Ref] = (None, "")
+
+
 def _ref_name(ref: Ref) -> Ref:
-    """Refs that name one document are equal, others are not. For keys that are no text."""
+    """Refs that name one document are equal, others are not. For keys that are no text; an edge
+    that another API wrote may say that its sink has a key that nothing can have."""
     partition = ref[0]
+    if isinstance(partition, list | dict):
+        return NO_REF
     return (_Other(type(partition), partition), ref[1])
 
 
@@ -163,6 +169,7 @@ def _by_owner(
     """By the start of each range."""
     known = places.of(state)
     found: dict[bytes, _Part] = {}
+    part: _Part | None = None
     for ref in refs:
         partition, id = ref
         there = known.get(partition) if type(partition) is str else None
@@ -171,9 +178,10 @@ def _by_owner(
                 partition = partition.value
             there = place(state, partition, known)
         owner, key = there
-        part = found.get(owner.start)
-        if part is None:
-            part = found[owner.start] = _Part(owner, [], [])
+        if part is None or part.owner is not owner:
+            part = found.get(owner.start)
+            if part is None:
+                part = found[owner.start] = _Part(owner, [], [])
         try:
             part.wanted.append((key, id, id_part(id)))
         except UnicodeEncodeError:
@@ -204,18 +212,17 @@ def _owner_read(
             return _there(reader, asked, store.profile)
         ttl = state.definition.default_ttl
         stored = read_values(reader, asked.wanted, ttl, store.now_s())
-        sizes = [0 if one is None else body_bytes(one) for one in stored]
-        texts = [None if one is None else one[json_offset(one) :] for one in stored]
-        return _Read(texts, sum(sizes), feed_ru(sizes, profile=store.profile))
+        there = [one for one in stored if one is not None]
+        sizes, texts = sizes_of(there), iter(texts_of(there))
+        each = [None if one is None else next(texts) for one in stored]
+        sizes += [0] * (len(stored) - len(there))
+        return _Read(each, sum(sizes), feed_ru(sizes, profile=store.profile))
 
     texts, size, ru = store.look(part.owner.start, read, cost=_cost, operation="read")
-    count = 0
-    for ref, text in zip(asked.refs, texts, strict=True):
-        if text is not None:
-            found[ref] = text
-            count += 1
+    there = {ref: text for ref, text in zip(asked.refs, texts, strict=True) if text is not None}
+    found.update(there)
     costs.reads += len(asked.refs)
-    costs.note(1, count, size, perf_counter() - began, ru)
+    costs.note(1, len(there), size, perf_counter() - began, ru)
     if asked is part:
         return []
     done = set(asked.refs)
@@ -229,7 +236,7 @@ def _ids_tell(state: ContainerState, part: _Part) -> bool:
     return (
         not definition.default_ttl
         and definition.partition_key.version != 1
-        and not any(is_cut(id) for _, _, id in part.wanted)
+        and not any(map(is_cut, [id for _, _, id in part.wanted]))
     )
 
 

@@ -87,7 +87,7 @@ class StoreGraph:
     def vertices(self, ask: Ask) -> Iterator[list[Vertex]]:
         for documents in self._documents(ask, edges=False):
             name = self._partition_name
-            yield [Vertex(one, name) for one in documents if not is_edge(one)]
+            yield [Vertex.of(one, name) for one in documents if not is_edge(one)]
 
     def edges(self, ask: Ask) -> Iterator[list[Edge]]:
         for documents in self._documents(ask, edges=True):
@@ -170,13 +170,24 @@ class StoreGraph:
         name = self._partition_name
         read = link_reader(name)
         places = _places(vertices)
+        known, leaves = places.get, side == "out"
         found: list[list[Ref]] = [[] for _ in vertices]
         for edges in self._edges_of(vertices, side, labels):
             for one in edges:
                 link = read(one) if isinstance(one, bytes) else link_of(one, name)
-                ref, numbers = _joined(link, side, labels, places)
+                if link.is_edge is not True or (labels and link.label not in labels):
+                    continue
+                key, sink = link.partition, link.in_partition
+                if sink is UNSET:
+                    sink = key
+                out_end, in_end = (key, link.out_id), (sink, link.in_id)
+                own, other = (out_end, in_end) if leaves else (in_end, out_end)
+                # What is no text, or of another vertex, takes the longer way.
+                numbers = known(own) if type(own[1]) is type(own[0]) is str else None
+                if numbers is None or type(other[1]) is not str:
+                    other, numbers = _joined(link, side, labels, places)
                 for at in numbers:
-                    found[at].append(ref)
+                    found[at].append(other)
         return found
 
     def _edges_of(
@@ -232,11 +243,13 @@ class StoreGraph:
     def find(self, refs: Sequence[Ref], *, documents: bool = True) -> list[Vertex | None]:
         if not refs:
             return []
-        name, read, stored = self._partition_name, self._text_of, Vertex.stored
+        name, read = self._partition_name, self._text_of
         found = multi_read(self._store, refs, self.costs, self._places, documents=documents)
         return [
-            None if text is None or (text and is_edge_text(text)) else stored(text, ref, name, read)
-            for ref, text in zip(refs, found, strict=True)
+            Vertex(partition, id, name, text, read)
+            if text is not None and not (text and is_edge_text(text))
+            else None
+            for (partition, id), text in zip(refs, found, strict=True)
         ]
 
     def _text_of(self, ref: Ref) -> bytes:
@@ -305,7 +318,6 @@ def _joined(
     ref = (other, id if type(id) is str else str(id))
     if link.is_edge is not True or (labels and link.label not in labels):
         return ref, ()
-    numbers: Sequence[int] | None = places.get(own)
-    if numbers is None:  # of another vertex, or the key or the id is no text
-        numbers = places.get((key_name(own[0]), str(own[1])))
-    return ref, numbers or ()
+    if isinstance(own[0], list | dict):
+        return ref, ()  # no vertex has such a key
+    return ref, places.get((key_name(own[0]), str(own[1])), ())

@@ -79,7 +79,7 @@ class Writer:
         for one in properties:
             # Recorded: the same key again in one creation adds a value.
             self._put(document, one, appends=True)
-        return Vertex(self._create(document), name)
+        return Vertex.of(self._create(document), name)
 
     def add_edge(
         self, label: str, id: Any, source: Vertex, target: Vertex, properties: Sequence[NewProperty]
@@ -191,7 +191,7 @@ class Writer:
             if not isinstance(found, list):
                 raise ScriptError(f"The property '{owner.key}' can't have properties of its own.")
             for each in found:
-                if each.get("id") == owner.id:
+                if isinstance(each, dict) and each.get("id", "") == owner.id:
                     change(each)
 
         self._change(owner.owner, all_of)
@@ -205,7 +205,7 @@ class Writer:
             if id is None or not isinstance(found, list):
                 document.pop(name, None)
                 return
-            left = [each for each in found if each.get("id") != id]
+            left = [one for one in found if not isinstance(one, dict) or one.get("id", "") != id]
             if left:
                 document[name] = left
             else:
@@ -216,9 +216,11 @@ class Writer:
     def _change(self, element: Element, change: Change) -> None:
         current = element.document
         for _ in range(ROUNDS_MAX):
+            if "_etag" not in current:  # it had gone when it was read (`StoreGraph._text_of`)
+                raise NotFound
             new = {key: value for key, value in current.items() if key not in SYSTEM}
             change(new)
-            operation = Operation("replace", element.id, new, if_match=_etag(current))
+            operation = Operation("replace", element.id, new, if_match=str(current["_etag"]))
             try:
                 element.document = self._run(operation, element.partition)
             except PreconditionFailed:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from armillary.api.gremlin.machine.values import hash_key
 
 NO_LABELS: Final[tuple[str, ...]] = ()
@@ -11,26 +13,16 @@ NO_LABELS: Final[tuple[str, ...]] = ()
 Trail: TypeAlias = tuple[Any, Any, tuple[str, ...]] | None
 
 
-class Traverser:
+class Traverser(msgspec.Struct, eq=False):
     """HOT: one per result of each step. `origin` tells the traversers of a child traversal apart
     that runs for many parents at once; see `running.py`. `trail` is None when no step of the
     traversal looks at paths; only then may equal traversers be one with a larger `bulk`."""
 
-    __slots__ = ("bulk", "loops", "object", "origin", "trail")
-
-    def __init__(
-        self,
-        object: Any,
-        trail: Trail = None,
-        bulk: int = 1,
-        loops: tuple[int, ...] = (),
-        origin: int = 0,
-    ) -> None:
-        self.object = object
-        self.trail = trail
-        self.bulk = bulk
-        self.loops = loops
-        self.origin = origin
+    object: Any
+    trail: Trail = None
+    bulk: int = 1
+    loops: tuple[int, ...] = ()
+    origin: int = 0
 
     def at(self, object: Any, tracked: bool) -> Traverser:
         """A step further."""

@@ -89,6 +89,10 @@ class Tree(Map):
 
 def weigh(results: list[Any], budget: Budget) -> None:
     """Whether results may be written down: a list may hold one long text a million times."""
+    if {*map(type, results)} == {str}:  # HOT: ids, labels, names
+        budget.spend(len(results))
+        _check_fits(VALUE_BYTES * len(results) + sum(map(len, results)), budget)
+        return
     size = 0
     waiting: list[Any] = [results]
     while waiting:

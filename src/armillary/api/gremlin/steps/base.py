@@ -75,14 +75,19 @@ def argument_type(value: Any) -> str:
     return type_name(value)
 
 
+#: What has each of them, as an attribute of its name.
+TOKENS: Final[dict[str, tuple[type, ...]]] = {
+    "id": (Vertex, Edge, VertexProperty),
+    "label": (Vertex, Edge, VertexProperty),
+    "key": (VertexProperty, Property, Entry),
+    "value": (VertexProperty, Property, Entry),
+}
+
+
 def token_of(object: Any, token: str) -> Any:
     """T.id, T.label, T.key, T.value of an element, a property or an entry."""
-    if token in ("id", "label") and isinstance(object, Vertex | Edge | VertexProperty):
-        return object.id if token == "id" else object.label
-    if token in ("key", "value") and isinstance(object, VertexProperty | Property):
-        return object.key if token == "key" else object.value
-    if token in ("key", "value") and isinstance(object, Entry):
-        return object.key if token == "key" else object.value
+    if isinstance(object, TOKENS.get(token, ())):
+        return getattr(object, token)
     raise ScriptError(f"{type_name(object)} has no {token}.")
 
 

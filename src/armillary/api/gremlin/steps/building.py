@@ -129,7 +129,9 @@ class Builder:
             marks = [at for at, one in enumerate(calls) if one.name == word and not one.args]
             if not marks:
                 continue
-            low = start if start and calls[0].name in ("V", "E", "inject") else 0
+            if start and calls[0].name not in ("V", "E", "inject"):
+                raise no_method(word, calls[marks[0]].at)  # what is new has no other side
+            low = start
             bounds = [low - 1 if low else -1, *marks, len(calls)]
             parts = [calls[a + 1 : b] for a, b in pairwise(bounds)]
             if low:

@@ -198,6 +198,14 @@ class _Ranging(Stage):
         self.full = step.high == 0
 
     def feed(self, traversers: list[Traverser]) -> list[Traverser]:
+        count = len(traversers)
+        if not self.full and sum([one.bulk for one in traversers]) == count:  # each is one
+            begin = self._seen
+            self._seen += count
+            if self._high >= 0:
+                self.full = self._seen >= self._high
+                count = min(count, self._high - begin)
+            return traversers[max(0, self._low - begin) : count]
         found = []
         for one in traversers:
             if self.full:

@@ -99,7 +99,12 @@ class TokenStep(Step):
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
         tracked, name = run.tracked, self.name
-        return [one.at(token_of(one.object, name), tracked) for one in traversers]
+        if tracked:
+            return [one.at(token_of(one.object, name), True) for one in traversers]
+        return [
+            Traverser(token_of(one.object, name), None, one.bulk, one.loops, one.origin)
+            for one in traversers
+        ]
 
 
 class ConstantStep(Step):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import Any
 
 from armillary.api.gremlin.errors import ScriptError
@@ -86,20 +87,20 @@ class Arriving(Step):
 
     documents = True
 
-    def arrive(self, pairs: list[tuple[Traverser, Ref]], run: Run) -> list[Traverser]:
-        """Where the edges lead; a PartitionStrategy holds there as well."""
+    def arrive(self, ones: list[Traverser], refs: list[Ref], run: Run) -> list[Traverser]:
+        """Where the edges lead, one ref for each traverser; a PartitionStrategy holds there as
+        well. HOT: every end of every hop."""
         allowed, tracked = run.partitions, run.tracked
         if allowed is not None:
-            pairs = [
-                (one, ref) for one, ref in pairs if any(equal(ref[0], each) for each in allowed)
-            ]
-        ends = run.graph.find([ref for _, ref in pairs], documents=self.documents or tracked)
-        arrived = zip(pairs, ends, strict=True)
+            may = [any(equal(ref[0], each) for each in allowed) for ref in refs]
+            ones, refs = [*compress(ones, may)], [*compress(refs, may)]
+        ends = run.graph.find(refs, documents=self.documents or tracked)
+        arrived = zip(ones, ends, strict=True)
         if tracked:
-            return [one.at(end, True) for (one, _), end in arrived if end is not None]
+            return [one.at(end, True) for one, end in arrived if end is not None]
         return [
             Traverser(end, None, one.bulk, one.loops, one.origin)
-            for (one, _), end in arrived
+            for one, end in arrived
             if end is not None
         ]
 
@@ -132,13 +133,13 @@ class AlongStep(Arriving):
                 for edge in each[number]
             ]
         ends = [graph.ends(vertices, side, self.edge_labels) for side in self.sides]
-        pairs = [
-            (one, ref)
-            for number, one in enumerate(traversers)
-            for each in ends
-            for ref in each[number]
-        ]
-        return self.arrive(pairs, run)
+        ones: list[Traverser] = []
+        refs: list[Ref] = []
+        for number, one in enumerate(traversers):
+            for each in ends:
+                refs += each[number]
+                ones += [one] * len(each[number])
+        return self.arrive(ones, refs, run)
 
 
 class EndStep(Arriving):
@@ -152,15 +153,18 @@ class EndStep(Arriving):
         return self.name == "otherV"
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
-        pairs: list[tuple[Traverser, Ref]] = []
+        ones: list[Traverser] = []
+        refs: list[Ref] = []
         for one in traversers:
             edge = one.object
             if not isinstance(edge, Edge):
                 raise ScriptError(f"{self.name}() needs an edge, not {type_name(edge)}.")
-            pairs += [(one, ref) for ref in self._refs(one, edge)]
-        return self.arrive(pairs, run)
+            found = self._refs(one, edge)
+            refs += found
+            ones += [one] * len(found)
+        return self.arrive(ones, refs, run)
 
-    def _refs(self, one: Traverser, edge: Edge) -> list[Any]:
+    def _refs(self, one: Traverser, edge: Edge) -> list[Ref]:
         match self.name:
             case "outV":
                 return [edge.out_ref]
