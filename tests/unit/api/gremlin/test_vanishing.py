@@ -86,6 +86,16 @@ def test_two_drops_meet(account: Account, text: str, other: str) -> None:
     assert everything(account) == set()
 
 
+def test_drop_leaves_nothing_after_values_of_a_property_went(account: Account) -> None:
+    """Sizes that fell below zero could not be written: drop() was answered as a bug."""
+    for change in ("property('n', 6)", "properties('n').drop()"):
+        evaluate(graph_of(account), f"{VERTEX}.property('n', 1).property('n', 1)", {"i": "v9"})
+        evaluate(graph_of(account), f"g.V(['a', 'v9']).{change}")
+        evaluate(graph_of(account), "g.V().drop().dedup().group().by(label).by(count())")
+        (left,) = account.database("d").container("g").partitions()
+        assert (left.items, left.body_bytes, left.index_bytes) == (0, 0, 0)
+
+
 def test_an_edge_that_comes_while_its_vertex_is_dropped_leads_nowhere(account: Account) -> None:
     bound = {"i": "v3", "j": "v2", "e": "late"}
     meeting = Meeting(account, lambda: evaluate(graph_of(account), EDGE, bound))
