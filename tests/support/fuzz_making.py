@@ -203,3 +203,65 @@ class RequestMaker:
         elif chance < 0.11:
             headers["x-ms-date"] = damage.cut_text(random, headers["x-ms-date"])
         return headers
+
+
+class IntactMaker(RequestMaker):
+    """The same routes in the same shares, with nothing wrong: what damage is compared with. What it
+    names may have been deleted by one before it."""
+
+    def _nosql(self, world: Target, route: nosql.Route) -> Request:
+        random = self.random
+        segments: list[str] = []
+        for one in route.pattern.split("/"):
+            if one == "*":
+                known = KNOWN[segments[-1]] or NAMES
+                one = "c" if segments[-1] == "colls" else random.choice(known)
+            segments.append(one)
+        headers = dict(VARIANTS[route.variant])
+        item = segments[5] if segments[4:5] == ["docs"] and len(segments) > 5 else ""
+        if segments[4:] == ["docs"] and route.method == "POST" and not route.variant:
+            item = random.choice(KNOWN["docs"])  # brings back what others delete
+            headers["x-ms-documentdb-is-upsert"] = "True"
+        # As the items of a world are made.
+        key = "ab"[int(item) % 2] if item else "a"
+        if "docs" in segments or "operations" in segments:
+            headers |= pk(key)
+        if route.variant in ("query", "plan"):
+            headers["x-ms-documentdb-query-enablecrosspartition"] = "True"
+        body = self._intact(route, {"id": item, "pk": key} if item else {})
+        return self._finish(world, route.method, segments, headers, body)
+
+    def _intact(self, route: nosql.Route, named: dict[str, str]) -> bytes:
+        random = self.random
+        if route.method in ("GET", "DELETE"):
+            return b""
+        if route.variant in ("query", "plan"):
+            return json.dumps(random.choice(self.queries)).encode()
+        if route.variant == "batch":
+            return json.dumps(random.sample(BATCH, random.randint(1, len(BATCH)))).encode()
+        if route.method == "PATCH":
+            return json.dumps(PATCH).encode()
+        kind = [one for one in route.pattern.split("/") if one != "*"][-1]
+        whole = BODIES.get(kind, ITEM) | named
+        if route.method == "POST" and not named and random.random() < 0.6:
+            whole = whole | {"id": str(random.randrange(100_000))}
+        return json.dumps(whole).encode()
+
+    def _control(self, world: Target, route: control.ControlRoute) -> Request:
+        segments = [
+            one if one[0] != "{" else {"{db}": "d", "{coll}": "c"}.get(one, "0")
+            for one in ("_armillary", *route.segments)
+        ]
+        whole = CONTROL_BODIES.get(route.name)
+        body = b"" if whole is None else json.dumps(whole).encode()
+        return self._finish(world, route.method, segments, {}, body)
+
+    def _finish(
+        self, world: Target, method: str, segments: list[str], headers: dict[str, str], body: bytes
+    ) -> Request:
+        target = "/" + "/".join(quote(one, safe="=+") for one in segments)
+        if segments[0] == "_armillary":
+            signed = {"authorization": f"Bearer {EMULATOR_KEY}"}
+        else:
+            signed = world.signed(method, "/" + "/".join(segments))
+        return Request(method, target, signed | headers, body)

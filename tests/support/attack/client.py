@@ -27,7 +27,7 @@ async def _nosql(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random
     await asyncio.to_thread(world.renew)
     kind = nosql.Valid if asked["valid"] else nosql.Damaged
     made = kind(world, random)
-    again = made.make if asked["valid"] else Again(random, made.make)
+    again = Again(random, made.make, damages=not asked["valid"])
 
     async def renewing() -> None:
         while True:
@@ -42,7 +42,7 @@ async def _nosql(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random
 
 async def _scripts(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
     world = nosql.RemoteWorld(asked["port"])
-    kind = nosql.Valid if asked["valid"] else nosql.Scripts
+    kind = nosql.ValidScripts if asked["valid"] else nosql.Scripts
     made = kind(world, random)
     await asyncio.gather(*(ask_many(asked["port"], pace, tally, made.make) for _ in range(2)))
 
@@ -50,14 +50,15 @@ async def _scripts(asked: dict[str, Any], pace: Pace, tally: Tally, random: Rand
 async def _table(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
     kind = table.Valid if asked["valid"] else table.Damaged
     made = kind(asked["port"], random)
-    again = made.make if asked["valid"] else Again(random, made.make)
+    again = Again(random, made.make, damages=not asked["valid"])
     await asyncio.gather(*(ask_many(asked["port"], pace, tally, again) for _ in range(CONNECTIONS)))
 
 
 async def _frames(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random) -> None:
     if asked["valid"]:
         made = nosql.Valid(nosql.RemoteWorld(asked["port"]), random)
-        await ask_many(asked["port"], pace, tally, made.make)
+        asking = (ask_many(asked["port"], pace, tally, made.make) for _ in range(CONNECTIONS))
+        await asyncio.gather(*asking)
         return
     await asyncio.gather(
         *(send_frames(asked["port"], pace, tally, random) for _ in range(CONNECTIONS))

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import quote
 
 from tests.support.attack.http import Heard
-from tests.support.fuzz_making import RequestMaker
+from tests.support.fuzz_making import IntactMaker, RequestMaker
 from tests.support.fuzz_requests import FATAL, TOKEN_HEADERS, TOKENS_MAX
 from tests.support.fuzz_templates import BODIES, CONTAINER
 from tests.support.hostile_scripts import hostile
@@ -32,6 +32,11 @@ CONTROLS: Final = tuple(
 )
 KEPT: Final = ("victim", "d", "g", "d_mongo", "TablesDB")
 OFFER: Final = {"x-ms-offer-throughput": "100000"}
+HARMLESS: Final = (
+    "function () { const c = getContext(); c.getCollection().queryDocuments("
+    "c.getCollection().getSelfLink(), 'SELECT * FROM c WHERE c.n > 3', {}, "
+    "(error, found) => c.getResponse().setBody(found.length)); }"
+)
 SLOW_SHARE: Final = 0.0005
 """Of scripts that run into the bound on time: each holds a process of JavaScript for seconds."""
 
@@ -119,7 +124,7 @@ class Damaged:
     def __init__(self, world: RemoteWorld, random: Random) -> None:
         self._world = world
         self._random = random
-        self._maker = RequestMaker(random, CONTROLS)
+        self._maker: RequestMaker = RequestMaker(random, CONTROLS)
 
     def make(self) -> bytes:
         while True:
@@ -160,31 +165,20 @@ class Scripts:
         return raw(Request(method, target, self._world.signed(method, target) | headers, body))
 
 
-class Valid:
-    """The same number of requests with nothing wrong, for comparison."""
+class Valid(Damaged):
+    """The same requests of the same routes, in the same shares, with nothing wrong in them."""
 
     def __init__(self, world: RemoteWorld, random: Random) -> None:
-        self._world = world
-        self._random = random
+        super().__init__(world, random)
+        self._maker = IntactMaker(random, CONTROLS)
 
-    def make(self) -> bytes:
-        path = "/dbs/d/colls/c/docs"
-        key = pk("a")
-        match self._random.randrange(4):
-            case 0:
-                body = {"id": str(self._random.randrange(500)), "pk": "a", "n": 1, "text": "a fox"}
-                upsert = key | {"x-ms-documentdb-is-upsert": "True"}
-                return self._request("POST", path, json.dumps(body).encode(), upsert)
-            case 1:
-                query = {"query": "SELECT * FROM c WHERE c.n > 3 ORDER BY c.n", "parameters": []}
-                flags = key | {"x-ms-documentdb-isquery": "True"}
-                flags |= {"content-type": "application/query+json"}
-                return self._request("POST", path, json.dumps(query).encode(), flags)
-            case _:
-                return self._request("GET", f"{path}/0", b"", key)
 
-    def _request(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> bytes:
-        return raw(Request(method, target, self._world.signed(method, target) | headers, body))
+class ValidScripts(Scripts):
+    """Stored procedures that read and answer: stored, then run."""
+
+    def __init__(self, world: RemoteWorld, random: Random) -> None:
+        super().__init__(world, random)
+        self._slow = self._quick = [HARMLESS]
 
 
 def raw(request: Request) -> bytes:

@@ -110,19 +110,37 @@ BATCH_KIND: Final = "multipart/mixed; boundary=batch_1"
 
 
 class Valid:
+    """The same kinds of requests in the same shares, with nothing wrong in them."""
+
     def __init__(self, port: int, random: Random) -> None:
         self._port = port
         self._random = random
 
     def make(self) -> bytes:
         random = self._random
-        if random.randrange(3) == 0:
-            entity = json.dumps(ENTITY | {"RowKey": str(random.randrange(20))}).encode()
-            path = f"/t(PartitionKey='a',RowKey='{random.randrange(20)}')"
-            kind = {"content-type": "application/json"}
-            return signed(self._port, "PUT", path, entity, kind)
-        text = quote(random.choice(FILTERS[:2]), safe="")
-        return signed(self._port, "GET", f"/t()?$filter={text}", b"", {})
+        row = str(random.randrange(20))
+        key = f"/t(PartitionKey='a',RowKey='{row}')"
+        entity = json.dumps(ENTITY | {"RowKey": row}).encode()
+        kind = {"content-type": "application/json"}
+        match random.randrange(9):
+            case 0 | 1 | 2:
+                text = quote(random.choice(FILTERS), safe="")
+                return signed(self._port, "GET", f"/t()?$filter={text}", b"", {})
+            case 3:
+                return signed(self._port, "POST", "/t", entity, kind)
+            case 4:
+                method = random.choice(("PUT", "MERGE", "PATCH"))
+                return signed(self._port, method, key, entity, kind)
+            case 5:
+                return signed(self._port, "DELETE", key, b"", {"if-match": "*"})
+            case 6:
+                kind = {"content-type": BATCH_KIND}
+                return signed(self._port, "POST", "/$batch", BATCH.encode(), kind)
+            case 7:
+                return signed(self._port, "POST", "/Tables", b'{"TableName":"t"}', kind)
+            case _:
+                path = random.choice((key, "/Tables", "/?comp=properties"))
+                return signed(self._port, "GET", path, b"", {})
 
 
 def signed(

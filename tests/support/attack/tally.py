@@ -65,11 +65,13 @@ class Pace:
 
 class Again:
     """Makes requests, a part of them from those it made before: one bit of their bodies is another,
-    or nothing. A thousand times as quick, and what follows a request is never the same twice."""
+    if it `damages`, or nothing. A thousand times as quick, and what follows a request is never the
+    same twice."""
 
-    def __init__(self, random: Random, make: Callable[[], bytes]) -> None:
+    def __init__(self, random: Random, make: Callable[[], bytes], *, damages: bool = True) -> None:
         self._random = random
         self._make = make
+        self._damages = damages
         self._made: list[bytes] = []
 
     def __call__(self) -> bytes:
@@ -85,7 +87,7 @@ class Again:
             return one
         one = random.choice(self._made)
         body = one.find(b"\r\n\r\n") + 4
-        if 4 <= body < len(one) and random.random() < 0.7:
+        if self._damages and 4 <= body < len(one) and random.random() < 0.7:
             at = random.randrange(body, len(one))
             return one[:at] + bytes([one[at] ^ 1 << random.randrange(8)]) + one[at + 1 :]
         return one
