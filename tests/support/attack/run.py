@@ -108,7 +108,7 @@ class Siege:
     def _fill(self) -> None:
         client = SignedClient(self.server.port)
         key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
-        for database, name in (("victim", "c"), ("g", "g")):
+        for database, name in (("victim", "c"), ("g", "g"), ("s", "c")):
             assert client.ask("POST", "/dbs", {"id": database}).status == 201
             made = {"id": name, "partitionKey": key}
             assert client.ask("POST", f"/dbs/{database}/colls", made).status == 201

@@ -117,7 +117,7 @@ def _flatten(source: dict[str, Any], is_find: bool, prefix: str = "") -> dict[st
                 if name
                 else "FieldPath cannot be constructed with empty string",
             )
-        if name[0] == "$" and not (is_find and name == "$"):
+        if name[0] == "$" and not (is_find and prefix and name == "$"):
             raise MongoError(
                 16410,
                 "FieldPath field names may not start with '$'. Consider "

@@ -179,7 +179,8 @@ def test_projections(projection: Any, document: dict[str, Any], wanted: dict[str
 
 
 def test_inclusion_and_exclusion_do_not_mix() -> None:
-    for projection, code in (({"a": 1, "b": 0}, 31254), ({"a": 0, "b": 1}, 31253)):
+    cases = (({"a": 1, "b": 0}, 31254), ({"a": 0, "b": 1}, 31253), ({"$": 1}, 16410))
+    for projection, code in cases:
         with pytest.raises(MongoError) as caught:
             compile_projection(projection, PLAIN, query={})
         assert caught.value.code == code
