@@ -251,8 +251,7 @@ def finish(tx: Writer, data: tuple[Context, Final]) -> None:
 
 
 HANDLERS: dict[str, Handler] = {
-    # It opens a range that a dead runner has left frozen, which a full disk must not keep so.
-    "move.claim": Handler(claim, frees=always),
+    "move.claim": Handler(claim),
     "move.freeze": Handler(freeze),
     "move.release": Handler(release, frees=always),
     "move.load": Handler(load),

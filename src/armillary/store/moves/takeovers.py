@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from armillary.engine.base import SpaceGone
-from armillary.errors import DbError, NotFound, Stale
+from armillary.errors import DbError, NotFound, Stale, StorageFull
 from armillary.limits import MOVE_SILENT_MS
 from armillary.store.catalog.records import MoveRecord
 from armillary.store.items.containers import ContainerStore
@@ -73,7 +73,7 @@ def _claimed(store: ContainerStore, silent: Sequence[MoveRecord]) -> list[Move]:
     for record in silent:
         try:
             move = Move(store, target, take_over(store, target, record.epoch))
-            move.step()
+            _open_or_cancel(move)
         except Stale:  # another was quicker, or its runner has woken up
             continue
         except DbError as error:  # the others are opened all the same
@@ -83,3 +83,12 @@ def _claimed(store: ContainerStore, silent: Sequence[MoveRecord]) -> list[Move]:
     if failure is not None and not taken:
         raise failure
     return taken
+
+
+def _open_or_cancel(move: Move) -> None:
+    """Given up where the disk has no room for it: its parents are open then too."""
+    try:
+        move.step()
+    except StorageFull:
+        move.cancel()
+        raise

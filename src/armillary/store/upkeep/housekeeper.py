@@ -137,7 +137,7 @@ def keep_house(
                     brief = watch.brief(records) - only
         left = leases.left
         if len(only) > 1:
-            _open_all_frozen(account, only)
+            failure = _open_all_frozen(account, only) or failure
         for database, name in sorted(only | brief):
             leases.left = False
             store = account.container(database, name)
@@ -164,11 +164,18 @@ def keep_house(
     return left
 
 
-def _open_all_frozen(account: AccountStore, names: Iterable[tuple[str, str]]) -> None:
-    """Before the first container is kept, which may take minutes: requests wait for these."""
+def _open_all_frozen(account: AccountStore, names: Iterable[tuple[str, str]]) -> StorageFull | None:
+    """Before the first container is kept, which may take minutes: requests wait for these. Of its
+    failures one is for good: moves for which there is no room are given up."""
+    full: StorageFull | None = None
     for database, name in names:
-        with suppress(DbError):  # raised again when it has its turn
+        try:
             open_frozen(account.container(database, name))
+        except StorageFull as error:
+            full = error
+        except DbError:
+            continue  # raised again when it has its turn
+    return full
 
 
 def _containers(account: AccountStore, database: str) -> list[ContainerRecord]:
