@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -99,56 +101,123 @@ def test_a_server_without_tls_is_refused_where_the_address_asks_for_it(server: P
         PostgresEngine(_url(server, "postgres", "?sslmode=require"), COUNTING, start_s=2.0)
 
 
-def _certificate(folder: Path) -> tuple[Path, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    certificate, secret = folder / "server.crt", folder / "server.key"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    secret.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
+@dataclass(frozen=True)
+class Authority:
+    """Signs certificates; its own is `root.crt` of its folder."""
+
+    folder: Path
+    key: ec.EllipticCurvePrivateKey
+    name: x509.Name
+
+    @classmethod
+    def made(cls, folder: Path, name: str = "root") -> Authority:
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        authority = cls(folder, ec.generate_private_key(ec.SECP256R1()), subject)
+        basic = x509.BasicConstraints(ca=True, path_length=None)
+        (folder / f"{name}.crt").write_bytes(
+            authority._signed(subject, authority.key, basic, critical=True)
         )
-    )
-    return certificate, secret
+        return authority
+
+    def issue(self, name: str) -> tuple[bytes, bytes]:
+        """A certificate for this name at 127.0.0.1, and its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        places = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
+        form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        return (
+            self._signed(subject, key, places, critical=False),
+            key.private_bytes(*form, serialization.NoEncryption()),
+        )
+
+    def _signed(
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePrivateKey,
+        extension: x509.ExtensionType,
+        *,
+        critical: bool,
+    ) -> bytes:
+        now = datetime.now(UTC)
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self.name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(extension, critical=critical)
+            .sign(self.key, hashes.SHA256())
+        )
+        return made.public_bytes(serialization.Encoding.PEM)
 
 
-def test_tls_with_a_certificate_that_is_checked(tmp_path: Path) -> None:
+def _write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture(scope="module")
+def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PgServer, Path]]:
+    """A server that speaks TLS and knows `app` by a certificate, and a folder with `root.crt`,
+    which signed all of them, `other.crt`, which did not, and `app.crt` with its key."""
     # The one from PyPI was built without TLS.
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not found:
         pytest.skip("needs a PostgreSQL with TLS, such as Debian's")
+    ours = tmp_path_factory.mktemp("certificates")
+    authority = Authority.made(ours)
+    Authority.made(ours, "other")
+    for path, content in zip(("app.crt", "app.key"), authority.issue("app"), strict=True):
+        _write(ours / path, content)
     with servers() as make:
         server = make("tls", other=found[-1])
-        certificate, secret = _certificate(server.folder)
-        secret.chmod(0o600)
-        if os.geteuid() == 0:
-            shutil.chown(secret, USER)
+        server.execute("CREATE ROLE app LOGIN", "GRANT CREATE ON DATABASE postgres TO app")
+        given = dict(zip(("server.crt", "server.key"), authority.issue("server"), strict=True))
+        for name, content in (given | {"root.crt": (ours / "root.crt").read_bytes()}).items():
+            path = _write(server.folder / name, content)
+            if os.geteuid() == 0:
+                shutil.chown(path, USER)
+        hba = server.folder / "pg_hba.conf"
+        hba.write_text("hostssl all app 127.0.0.1/32 cert\n" + hba.read_text())
         server.stop()
-        server.settings["ssl"] = "on"
+        server.settings |= {"ssl": "on", "ssl_ca_file": "root.crt"}
         server.start()
-        trusted = tmp_path / "root.crt"
-        trusted.write_bytes(certificate.read_bytes())
-        more = f"?sslmode=verify-ca&sslrootcert={trusted}"
-        engine = PostgresEngine(_url(server, "postgres", more), COUNTING)
-        try:
-            with engine._reads.connection() as connection:
-                assert connection.pgconn.ssl_in_use
-        finally:
-            engine.close()
+        yield server, ours
+
+
+@pytest.mark.parametrize("mode", ["verify-ca", "verify-full"])
+def test_tls_with_a_certificate_that_is_checked(
+    encrypted: tuple[PgServer, Path], mode: str
+) -> None:
+    server, ours = encrypted
+    more = f"?sslmode={mode}&sslrootcert={ours}/root.crt"
+    engine = PostgresEngine(_url(server, "postgres", more), COUNTING)
+    try:
+        with engine._reads.connection() as connection:
+            assert connection.pgconn.ssl_in_use
+    finally:
+        engine.close()
+
+
+def test_a_certificate_of_another_authority_is_refused(
+    encrypted: tuple[PgServer, Path],
+) -> None:
+    server, ours = encrypted
+    more = f"?sslmode=verify-full&sslrootcert={ours}/other.crt"
+    with pytest.raises(Unavailable, match="certificate"):
+        PostgresEngine(_url(server, "postgres", more), COUNTING, start_s=2.0)
+
+
+def test_a_client_may_be_known_by_its_certificate(encrypted: tuple[PgServer, Path]) -> None:
+    server, ours = encrypted
+    more = f"?sslmode=verify-full&sslrootcert={ours}/root.crt"
+    with pytest.raises(Unavailable, match="certificate"):
+        PostgresEngine(_url(server, "app", more), COUNTING, start_s=2.0)
+    more += f"&sslcert={ours}/app.crt&sslkey={ours}/app.key"
+    PostgresEngine(_url(server, "app", more), COUNTING).close()
 
 
 @pytest.fixture(params=["extra_float_digits", "extra_float_digits,options"])
