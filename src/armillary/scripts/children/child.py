@@ -139,7 +139,8 @@ def find_trim() -> Callable[[], object] | None:
     try:
         import _ctypes
 
-        address = _ctypes.dlsym(_ctypes.dlopen(None, 0), "malloc_trim")
+        whole = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: this program itself
+        address = _ctypes.dlsym(whole, "malloc_trim")
     except (ImportError, AttributeError, OSError):  # another system
         return None
     return lambda: _ctypes.call_function(address, (0,))
