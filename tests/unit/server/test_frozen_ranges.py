@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.moving import step_to
+from tests.support.nosql import pk
 from tests.support.server_process import ServerProcess
 from tests.support.signed_http import SignedClient
 
@@ -52,6 +53,14 @@ def read_alone(port: int, container: str, item: str, key: str) -> int:
         client.close()
 
 
+def delete_alone(port: int, container: str, item: str, key: str) -> int:
+    client = SignedClient(port)
+    try:
+        return client.ask("DELETE", f"/{container}/docs/{item}", None, pk(key)).status
+    finally:
+        client.close()
+
+
 def test_reads_of_others_go_on_while_a_range_is_frozen(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", real=True, options=OTHERS)
     try:
@@ -67,17 +76,22 @@ def test_reads_of_others_go_on_while_a_range_is_frozen(tmp_path: Path) -> None:
         with open_account(tmp_path / "data", housekeeping=False) as account:
             move = begin_split(account._store.container("d", "moving"), 0)
             step_to(move, "drain")
-            with ThreadPoolExecutor(4) as pool:
+            with ThreadPoolExecutor(6) as pool:
                 with beating(move):
                     frozen = [
                         pool.submit(read_alone, server.port, "dbs/d/colls/moving", "1", "k3")
                         for _ in range(4)
+                    ]
+                    refused = [
+                        pool.submit(delete_alone, server.port, "dbs/d/colls/moving", "none", "k3")
+                        for _ in range(2)
                     ]
                     for number in range(20):
                         assert client.read("dbs/d/colls/still", "1", f"k{number}").status == 200
                     assert not any(one.done() for one in frozen), "they wait for the range"
                 move.run()
                 assert [one.result() for one in frozen] == [200] * 4
+                assert [one.result() for one in refused] == [404] * 2
         client.close()
     finally:
         server.close()

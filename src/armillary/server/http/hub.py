@@ -222,12 +222,26 @@ class Hub:
     def _finish(self, request: Request, begun: Begun, done: Done) -> None:
         try:
             response = begun.finish()
+        except MayNotWait:  # a refusal says where it comes from, and that range is frozen
+            self.pool.threads.submit(self._finish_there, request, begun, done)
+            return
         except Exception:  # noqa: BLE001 - see _bug
             response = self._bug(request)
         if response is None:
             self.pool.threads.submit(self._work, request, done)
         else:
             self._worked(len(request.body), done, response)
+
+    def _finish_there(self, request: Request, begun: Begun, done: Done) -> None:
+        """In a thread. Its future is done: to finish it again is to say the same."""
+        try:
+            response = begun.finish()
+        except Exception:  # noqa: BLE001 - see _bug
+            response = self._bug(request)
+        if response is None:
+            self._work(request, done)
+        else:
+            self._send(request, done, response)
 
     def may_stream(self) -> bool:
         return self.pool.streams < EVENT_STREAMS_MAX and not self.draining
