@@ -170,8 +170,8 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PgServ
     ours = tmp_path_factory.mktemp("certificates")
     authority = Authority.made(ours)
     Authority.made(ours, "other")
-    for path, content in zip(("app.crt", "app.key"), authority.issue("app"), strict=True):
-        _write(ours / path, content)
+    for name, content in zip(("app.crt", "app.key"), authority.issue("app"), strict=True):
+        _write(ours / name, content)
     with servers() as make:
         server = make("tls", other=found[-1])
         server.execute("CREATE ROLE app LOGIN", "GRANT CREATE ON DATABASE postgres TO app")
