@@ -177,8 +177,8 @@ def table_page() -> str:
         [
             "# Compatibility: API for Table",
             "Every route of `src/armillary/api/table/routes.py`, and every error code that a "
-            "request can get beside those of the store. How to connect, and what is different from "
-            "Cosmos DB and Storage: [table.md](table.md).",
+            "request can get besides those of the store. How to connect, and what is different "
+            "from Cosmos DB and Storage: [table.md](table.md).",
             "## Routes",
             _table(("method", "path", "what it does", "note"), routes),
             "## Error codes",

@@ -275,7 +275,7 @@ class ServerSettings:
     balancer sends its clients elsewhere. Connections are closed after their next answer."""
 
 
-#: Of a protocol beside NoSQL: a number, 0 for any that is free, or `off`.
+#: Of a protocol alongside NoSQL: a number, 0 for any that is free, or `off`.
 Port: TypeAlias = int | Literal["off"]
 
 

@@ -1,6 +1,6 @@
 """What can go wrong, in our words. Named by what the caller can do about it.
 
-Errors carry facts (sub-status, positions, waits) beside a sentence that says what was wrong and
+Errors carry facts (sub-status, positions, waits) alongside a sentence that says what was wrong and
 what is allowed. This module knows no wire codes: `api/errors.py` is the only place that maps an
 error to a status of a protocol. Anything raised that is not a `DbError` is a bug of ours.
 """
@@ -38,7 +38,7 @@ class BadInput(DbError):
 
 
 class PartitionKeyMismatch(BadInput):
-    """The key given beside the item is not the key inside it, or has the wrong number of parts."""
+    """The key given with the item is not the key inside it, or has the wrong number of parts."""
 
     sub_status = 1001
     text = (

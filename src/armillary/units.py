@@ -2,7 +2,7 @@
 
 Decimal units, as in the limits of the service: 1 KB is 1,000 bytes, 20 GB are 20,000,000,000. KiB,
 MiB and GiB are for those who mean powers of two. Bounds that are powers of two (an item has
-2,097,152 bytes) are told in bytes.
+2,097,152 bytes) are shown in bytes.
 """
 
 from typing import Final

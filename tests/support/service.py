@@ -92,7 +92,7 @@ class EchoPath:
     def accepts(self, request: Request) -> bool:
         return "say" in request.headers
 
-    def answer(self, date_line: bytes, word: bytes, say: bytes) -> bytes | None:
+    def answer(self, date_line: bytes, target: bytes, word: bytes, say: bytes) -> bytes | None:
         if say == b"bug":
             raise RuntimeError("planted")
         if say == b"long":
@@ -121,7 +121,7 @@ class LaterPath:
     def accepts(self, request: Request) -> bool:
         return True
 
-    def answer(self, date_line: bytes, raw: bytes, body: bytes) -> Waiting | None:
+    def answer(self, date_line: bytes, target: bytes, raw: bytes, body: bytes) -> Waiting | None:
         word = raw.decode()
         future = self.futures[word] = Future()
         return Waiting(future, partial(self._finish, word, body), partial(self._otherwise, word))

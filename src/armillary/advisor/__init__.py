@@ -13,7 +13,7 @@ targets, demand what is planned for; what the workload asks of each key
 measures        the numbers of a candidate; `judging` gates and scores them
 generating      which candidates there are
 advising        all of it: candidates measured, judged, ranked
-explaining, patterns, pasting, answer    the answer in words, as code, as JSON; `official` beside it
+explaining, patterns, pasting, answer    the answer in words, as code, as JSON; `official` with it
 traced, paging  a trace as a workload; the page of an advice
 scenarios       worked examples with known answers
 

@@ -65,7 +65,9 @@ def rekey(
         with _bar(json, ", ".join(key)) as shown:
             move = _by_server if is_remote(data) else _in_folder
             facts = move(data, database, source, target, options, throughput, cut_over, shown)
-        typer.echo(orjson.dumps(facts).decode() if json else "\n".join(told(target, facts)))
+        typer.echo(
+            orjson.dumps(facts).decode() if json else "\n".join(outcome_lines(target, facts))
+        )
         if facts["left"] or (cut_over and not facts["verified"]):
             raise CommandError("\n".join(_left(facts, source)), EXIT_PARTIAL)
 
@@ -139,7 +141,7 @@ def _by_server(
             shown(now["phase"], now["copied"], now["source_items"], now["without_key"])
 
 
-def told(target: str, facts: dict[str, Any]) -> list[str]:
+def outcome_lines(target: str, facts: dict[str, Any]) -> list[str]:
     """The result, for people."""
     count, items = facts["target_items"], facts["source_items"]
     if facts["verified"]:

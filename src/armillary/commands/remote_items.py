@@ -79,8 +79,8 @@ class RemoteItems:
         except BaseException:
             self.close()
             raise
-        told = self._definition.get("partitionKey")
-        self._key = None if told is None else parse_definition(told)
+        given = self._definition.get("partitionKey")
+        self._key = None if given is None else parse_definition(given)
         self._by_chance = keyed_by_chance(self._definition)
 
     def __enter__(self) -> RemoteItems:

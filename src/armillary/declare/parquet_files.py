@@ -20,10 +20,10 @@ def read_parquet(source: Path) -> Iterator[dict[str, Any]]:
     """Rows as items; what is null is absent, what has no JSON (a date) is text."""
     polars = import_polars()
     try:
-        told = polars.read_parquet_metadata(source).get(JSON_COLUMNS, "[]")
+        listed = polars.read_parquet_metadata(source).get(JSON_COLUMNS, "[]")
         frame = polars.scan_parquet(source)
         rows = frame.select(polars.len()).collect().item()
-        texts = frozenset(orjson.loads(told))
+        texts = frozenset(orjson.loads(listed))
         for start in range(0, rows, BATCH_ROWS):
             for row in frame.slice(start, BATCH_ROWS).collect().iter_rows(named=True):
                 yield {

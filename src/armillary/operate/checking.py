@@ -1,4 +1,4 @@
-"""What a build insists on: measured numbers against thresholds, with the evidence beside them.
+"""What a build insists on: measured numbers against thresholds, with the evidence alongside them.
 
     measures of a container ─┐
                              ├──▶ a Finding for each threshold ──▶ a line, an exit code

@@ -1,6 +1,6 @@
 """Items of a file into a container: JSON Lines, a JSON array, CSV (`.gz` of each), Parquet.
 
-Items are upserted in groups, so doing one twice does no harm; a journal beside the file says how
+Items are upserted in groups, so doing one twice does no harm; a journal alongside the file says how
 many are done, and a second run goes on there. What is refused (no key, too large, …) is counted and
 reported with its place in the file; the rest goes in.
 """

@@ -1,6 +1,6 @@
 """Which physical partition owns a key. In: effective partition keys. Out: ranges.
 
-`ranges` is the table of a container's physical partitions and the bisect over it. Beside it stand
+`ranges` is the table of a container's physical partitions and the bisect over it. Next to it stand
 the rules of throughput, as pure functions and small values that are stepped from outside:
 
     what does it cost     request_units

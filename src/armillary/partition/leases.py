@@ -3,7 +3,7 @@
     free ──acquire──▶ held until expires_ms ──renew──▶ held …      ──release──▶ free
                                └── expired ──acquire by another, epoch + 1
 
-The epoch rises whenever the lease changes hands. It goes with what its holder writes beside the
+The epoch rises whenever the lease changes hands. It goes with what its holder writes alongside the
 lease, and a write with an older epoch is refused: a holder that slept through its own expiry finds
 out at its next write, whatever it believes. So expiry only has to be roughly right.
 

@@ -1,4 +1,4 @@
-"""A table of its own in the schema of a store, for what servers share beside the data: budgets and
+"""A table of its own in the schema of a store, for what servers share besides data: budgets and
 counters. Making it is all that happens here; each keeps its own statements. On Citus the table is
 distributed too, so that the coordinator is not the one node that every server asks.
 """

@@ -1,4 +1,4 @@
-"""Charts beside the ring: a column for each physical partition, and heat over time.
+"""Charts alongside the ring: a column for each physical partition, and heat over time.
 
     columns   │    ┌┐ ┄┄┄┄ limit        heat map   partition 0 ░░▒▓██
               │ ┌┐ ││ ┌┐                           partition 1 ░░░░░░
@@ -32,7 +32,7 @@ class Column:
     id: str
     value: float
     limit: float | None
-    told: str
+    label: str
     kind: str
     """The class of its colour."""
 
@@ -102,7 +102,7 @@ def _column(
     y = _y(one.value, top)
     if one.value > 0:
         y = min(y, BOTTOM - 1.5)
-    yield f'<g class="column" data-id="{escape(one.id)}"><title>{escape(one.told)}</title>'
+    yield f'<g class="column" data-id="{escape(one.id)}"><title>{escape(one.label)}</title>'
     yield f'<path class="track" d="M{x:.1f} {TOP}h{wide:.1f}V{BOTTOM}h-{wide:.1f}Z"/>'
     yield f'<path class="{one.kind}" d="M{x:.1f} {y:.1f}h{wide:.1f}V{BOTTOM}h-{wide:.1f}Z"/>'
     if with_limit and one.limit:

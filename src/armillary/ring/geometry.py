@@ -16,7 +16,7 @@ def point(x: float, y: float, radius: float, turn: float) -> tuple[float, float]
 def sector(
     x: float, y: float, inner: float, outer: float, start: float, end: float, gap: float = 0.0
 ) -> str:
-    """The path of a piece of a band. `gap` is the width left free beside its neighbours: half at
+    """The path of a piece of a band. `gap` is the width left free alongside its neighbours: half at
     each end, and never more than a fifth of a narrow piece."""
     start, end = narrowed(start, end, inner, gap)
     if end - start >= WHOLE:

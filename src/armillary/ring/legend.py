@@ -1,4 +1,4 @@
-"""Beside the ring: its numbers, its heaviest keys, and what the marks mean."""
+"""Alongside the ring: its numbers, its heaviest keys, and what the marks mean."""
 
 from __future__ import annotations
 

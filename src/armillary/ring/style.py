@@ -1,7 +1,7 @@
 """Colours of the ring, for light and dark.
 
 Heat goes from grey-blue to orange: readers who can't tell red from green see that difference, and
-the lightness changes steadily beside the hue, so that it survives a black and white print. The
+the lightness changes steadily alongside the hue, so that it survives a black and white print. The
 other colours are from the palette of Okabe and Ito. Nothing is shown by colour alone.
 """
 

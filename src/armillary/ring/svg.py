@@ -134,7 +134,7 @@ def _partitions(ring: Ring) -> Iterator[str]:
             f'<g class="partition" data-id="{escape(one.id)}" data-bytes="{one.bytes}" '
             f'data-items="{one.items}" data-normalized="{one.normalised}" '
             f'data-throttled="{one.refused}" data-status="{escape(one.status)}">'
-            f"<title>{_text(_told(one), 300)}</title>"
+            f"<title>{_text(_label(one), 300)}</title>"
             f'<path class="track" d="{track}"/>'
         )
         if one.bytes and scale:
@@ -152,7 +152,7 @@ def _partitions(ring: Ring) -> Iterator[str]:
         yield f'<circle class="limit" cx="{X}" cy="{Y}" r="{STORE[1]}"/>'
 
 
-def _told(one: Arc) -> str:
+def _label(one: Arc) -> str:
     budget = "unlimited" if one.ru_per_s is None else f"{rate(one.ru_per_s)} RU/s"
     return (
         f"Partition {one.id}: {bytes_text(one.bytes)}, {plural(one.items, 'item')}; "
@@ -195,10 +195,10 @@ def _past(ring: Ring) -> Iterator[str]:
 
 def _coming(ring: Ring) -> Iterator[str]:
     for move in ring.moves:
-        told = f"{move.kind} of {', '.join(move.parents)} into "
-        told += " and ".join(child.id for child in move.children)
+        label = f"{move.kind} of {', '.join(move.parents)} into "
+        label += " and ".join(child.id for child in move.children)
         yield f'<g class="moving" data-parents="{escape(",".join(move.parents))}">'
-        yield f"<title>{_text(told, 200)}</title>"
+        yield f"<title>{_text(label, 200)}</title>"
         for child in move.children:
             yield f'<path class="move" d="{arc(X, Y, COMING, child.start, child.end, 6.0)}"/>'
         for child in move.children[1:]:
@@ -212,9 +212,9 @@ def _keys(keys: list[HotKey]) -> Iterator[str]:
     for n, (one, turn) in enumerate(zip(keys, turns, strict=True), 1):
         (ax, ay), (bx, by) = (point(X, Y, r, one.at) for r in (HEAT[0], GRADUATION))
         cx, cy = point(X, Y, KEYS, turn)
-        told = f"Key {one.label}: {share(one.ru_share)} of the RU, {bytes_text(one.bytes)}"
+        label = f"Key {one.label}: {share(one.ru_share)} of the RU, {bytes_text(one.bytes)}"
         yield (
-            f'<g class="key" data-share="{one.ru_share}"><title>{_text(told, 200)}</title>'
+            f'<g class="key" data-share="{one.ru_share}"><title>{_text(label, 200)}</title>'
             f'<path class="lead" d="M{ax:.1f} {ay:.1f}L{bx:.1f} {by:.1f}L{cx:.1f} {cy:.1f}"/>'
             f'<circle class="mark" cx="{cx:.1f}" cy="{cy:.1f}" r="9"/>'
             f'<text class="small bold mid on-mark" x="{cx:.1f}" y="{cy + 4:.1f}">{n}</text></g>'

@@ -48,7 +48,7 @@ SETTINGS = {
     ),
 }
 
-#: The same, for the ports of the protocols beside NoSQL.
+#: The same, for the ports of the protocols alongside NoSQL.
 PORTS = {
     "--table-port": ("ARMILLARY_TABLE_PORT", "Table; 0: a free one; off (default: 8902)"),
     "--mongo-port": ("ARMILLARY_MONGO_PORT", "MongoDB; 0: a free one; off (default: 10255)"),

@@ -104,7 +104,7 @@ def _bind_one(host: str, port: int, shared: bool, listen: bool, flag: str) -> so
 
 
 def check_free(host: str, port: int, flag: str = "--port") -> int:
-    """The port, chosen if it was 0. Bound alone for a moment: a shared binding would succeed beside
+    """The port, chosen if it was 0. Bound alone for a moment: a shared binding works next to
     another server of the same user, and the two would take turns answering."""
     sockets = bind(host, port, flag=flag)
     chosen = int(sockets[0].getsockname()[1])

@@ -189,8 +189,8 @@ def _schedule(
     """Put the refused of each range where they come again; how many give up instead."""
     lost = 0
     for i in np.flatnonzero(refused):
-        told = int(wait_ms[i])
-        wait = policy.wait_ms(retries_done, retries_done * told, told)
+        asked_ms = int(wait_ms[i])
+        wait = policy.wait_ms(retries_done, retries_done * asked_ms, asked_ms)
         if wait is None:
             lost += int(refused[i])
             continue

@@ -102,7 +102,7 @@ def advise(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Advice:
-    """With `candidates` only those are compared, beside `/id` and the present key."""
+    """With `candidates` only those are compared, alongside `/id` and the present key."""
     targets = targets or Targets()
     sampled = Sampled(survey, seed)
     clock = find_times(sampled)

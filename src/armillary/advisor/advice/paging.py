@@ -37,7 +37,7 @@ def page_of(advice: Advice, answer: dict[str, Any], comparison: Comparison) -> s
 
 
 def replayed(advice: Advice, seed: int = 0, *, short: bool = False) -> Comparison:
-    """The workload played out under the keys that are worth seeing beside another."""
+    """The workload played out under the keys that are worth seeing alongside another."""
     sample = sample_from(advice.sampled)
     moments = {path for path in advice.clock.times if advice.clock.follows(path)}
     played = play_out(

@@ -1,4 +1,4 @@
-"""Moments as people write them, beside ISO 8601 and seconds since 1970.
+"""Moments as people write them, alongside ISO 8601 and seconds since 1970.
 
     20260409 · 20260409130559 · 2026/04/09 13:05 · 4/9/2026 · 09.04.2026 · 9 Apr 2026 · 13:05
 

@@ -43,7 +43,7 @@ def filling(
 
 
 def _timed(candidate: Candidate, clock: Clock) -> tuple[list[Path], float] | None:
-    """For a key of something and its time: what beside the time is in it, and for how many days one
+    """For a key of something and its time: what is in it but the time, and for how many days one
     key is written to."""
     parts = (
         [(path, None) for path in candidate.levels]

@@ -183,7 +183,7 @@ def suffix_count(stem: Measured, grounds: Grounds) -> int:
 
 
 def _sources(grounds: Grounds, singles: dict[Path, Measured], stem: Path) -> list[Path]:
-    """What a suffix may be computed from: what operations know beside the stem; else the id, or
+    """What a suffix may be computed from: what operations know alongside the stem; else the id, or
     whatever has most values."""
     n = grounds.scale.partitions
     fine = [
@@ -204,7 +204,7 @@ def _sources(grounds: Grounds, singles: dict[Path, Measured], stem: Path) -> lis
 
 
 def bucketed(grounds: Grounds, singles: dict[Path, Measured]) -> list[Candidate]:
-    """A time bucket beside a path whose keys would fill up: the coarsest that keeps them small."""
+    """A time bucket after a path whose keys would fill up: the coarsest that keeps them small."""
     axis = grounds.clock.axis
     if axis is None or axis.unit not in UNITS:
         return []

@@ -43,7 +43,7 @@ def names_things(sampled: Sampled, clock: Clock, path: Path) -> bool:
 
 
 def items_are_things(sampled: Sampled, clock: Clock) -> bool:
-    """Whether items have a name of their own beside the id (an address, a title, a login): then
+    """Whether items have a name of their own alongside the id (an address, a title, a login): then
     each is a thing, and not an event of something else."""
     for path, column in sampled.survey.columns.items():
         seen = sampled.survey.seen.get(path)

@@ -203,7 +203,7 @@ def _other(one: Verdict) -> str:
 
 
 def _why(verdict: Verdict | None, shown: str = "") -> str:
-    """The reasons, in a row of their own: beside the numbers they would make narrow towers."""
+    """The reasons, in a row of their own: alongside the numbers they would make narrow towers."""
     reasons = () if verdict is None else verdict.reasons[:REASONS_SHOWN]
     if not reasons:
         return ""
@@ -227,7 +227,7 @@ def _pair(
     draw: Callable[[Replayed, plots.Side], str],
     caption: Callable[[Replayed], str],
 ) -> str:
-    """Bad and good key beside each other, drawn to one scale."""
+    """Bad and good key alongside each other, drawn to one scale."""
     sides: list[tuple[Replayed, plots.Side]] = [(best, "good")]
     if worst is not None:
         sides.insert(0, (worst, "poor"))
@@ -244,8 +244,8 @@ _SIGNS: Final[dict[plots.Side, str]] = {"good": "✓ best", "poor": "✕ worst"}
 
 
 def _card(title: str, why: str, body: str) -> str:
-    told = f'<p class="lead">{esc(why)}</p>' if why else ""
-    return f'<section class="card"><h2>{esc(title)}</h2>{told}{body}</section>'
+    lead = f'<p class="lead">{esc(why)}</p>' if why else ""
+    return f'<section class="card"><h2>{esc(title)}</h2>{lead}{body}</section>'
 
 
 def _facts_text(given: PageInput) -> str:
@@ -286,7 +286,7 @@ def _detail(one: Replayed) -> str:
     )
     more = len(one.partitions) - ROWS_SHOWN
     tail = f'<p class="note">and {more:,} more</p>' if more > 0 else ""
-    told = [
+    sentences = [
         one.hot or "",
         f"{len(one.splits)} splits on the way." if one.splits else "",
         f"The first partition is full in {days(one.first_split_days)} if it goes on like this."
@@ -297,7 +297,7 @@ def _detail(one: Replayed) -> str:
         else "",
         *(f"Left out: {why}" for why in one.skipped),
     ]
-    said = " ".join(filter(None, told))
+    said = " ".join(filter(None, sentences))
     return (
         f'<details><summary><span class="key">{esc(one.key)}</span></summary>'
         f'<p class="note">{esc(said)}</p><div class="wide"><table><thead><tr>{head}</tr></thead>'

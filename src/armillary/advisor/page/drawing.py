@@ -35,8 +35,8 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 def path(points: Sequence[tuple[float, float]], kind: str, title: str = "") -> str:
     steps = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    told = f"<title>{esc(title)}</title>" if title else ""
-    return f'<path d="M{steps}" class="{kind}">{told}</path>'
+    tip = f"<title>{esc(title)}</title>" if title else ""
+    return f'<path d="M{steps}" class="{kind}">{tip}</path>'
 
 
 def dot(x: float, y: float, radius: float, kind: str) -> str:

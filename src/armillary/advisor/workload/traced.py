@@ -1,4 +1,4 @@
-"""What a trace says beside its operations: a workload of their templates, and items it wrote."""
+"""What a trace says alongside its operations: a workload of their templates, and items it wrote."""
 
 from collections.abc import Iterator
 from dataclasses import replace

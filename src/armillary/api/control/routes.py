@@ -75,7 +75,7 @@ class ControlRoute:
     body: Schema | None = None
     status: int = 200
     errors: tuple[int, ...] = ()
-    """Refusals beside 400, 401 and 403, which all have."""
+    """Refusals alongside 400, 401 and 403, which all have."""
     media: str = "application/json"
     options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """What may stand behind the question mark: name → type, meaning."""

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 from typing import Final, TypeVar
 
+from armillary.limits import KB
+
 KEPT_MAX: Final = 4096
+BODY_BYTES_MAX: Final = 32 * KB  # of what the loop reads itself: a millisecond at most
 DATE: Final = rb"[A-Za-z0-9 ,:]+"
 
 UUIDS_AT_ONCE: Final = 256

@@ -3,7 +3,7 @@ and where each lies. What the graph page of the portal shows.
 
     POST /_armillary/dbs/{db}/colls/{coll}/gremlin   {"gremlin": "g.V()", "bindings": {}}
 
-Mounted beside the controls of the NoSQL port, because a browser's page speaks HTTP.
+Mounted alongside the controls of the NoSQL port, because a browser's page speaks HTTP.
 """
 
 from __future__ import annotations

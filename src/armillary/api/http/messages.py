@@ -163,7 +163,7 @@ class FastPath(Protocol):
 
     @property
     def answer(self) -> Callable[..., bytes | Waiting | None]:
-        """The whole answer to a request, given the Date line, the groups of its target and then its
-        captured headers, empty where it has none, and its body if it has one; or what it waits for.
-        None: not for us, and nothing has happened."""
+        """The whole answer to a request, given the Date line, its target, the groups of that and
+        then its captured headers, empty where it has none, and its body if it has one; or what it
+        waits for. None: not for us, and nothing has happened."""
         ...

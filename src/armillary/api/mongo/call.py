@@ -78,7 +78,7 @@ class Command:
 
     run: Callable[[Call], Document]
     fields: str = ""
-    """Arguments beside the generic ones, in words; `*`: any."""
+    """Arguments alongside the generic ones, in words; `*`: any."""
     login: bool = True
     writes: bool = False
     operation: str | None = None

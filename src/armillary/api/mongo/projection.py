@@ -1,7 +1,7 @@
 """Projections of find, findAndModify and `$project`: which fields go out, and which are computed.
 
 Inclusion and exclusion do not mix (`_id` may always be excluded). In a find, `$slice`, `$elemMatch`
-and the positional `a.$` stand beside them. Facts: section 12.
+and the positional `a.$` stand alongside them. Facts: section 12.
 """
 
 from __future__ import annotations

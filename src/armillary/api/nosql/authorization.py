@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from armillary.api.nosql.call import Call
     from armillary.api.nosql.routes import Route
 
-#: Shapes that a holder of a token for something inside a container may read beside it: clients
+#: Shapes that a holder of a token for something inside a container may read alongside it: clients
 #: need the definition and the ranges to find anything.
 ALWAYS_READABLE: Final = frozenset({"dbs/*/colls/*", "dbs/*/colls/*/pkranges"})
 

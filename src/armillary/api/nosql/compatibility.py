@@ -54,7 +54,7 @@ REQUEST_HEADERS: Final[dict[str, str]] = {
     "x-ms-documentdb-populatepartitionstatistics": "the same for each physical partition",
     "x-ms-documentdb-expiry-seconds": "life of a resource token",
     "x-ms-offer-throughput": "manual RU/s",
-    "x-ms-offer-type": "legacy; refused beside a number",
+    "x-ms-offer-type": "legacy; refused alongside a number",
     "x-ms-cosmos-offer-autopilot-settings": "autoscale, by its maximum",
     "x-ms-cosmos-migrate-offer-to-autopilot": "from manual to autoscale",
     "x-ms-cosmos-migrate-offer-to-manual-throughput": "and back",

@@ -19,6 +19,7 @@ from typing import Final
 
 import orjson
 
+from armillary.api.core.fast import BODY_BYTES_MAX
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.paths import Path, parse_path, parse_path_twice
@@ -28,7 +29,7 @@ from armillary.api.http.cors import cors_headers, preflight_headers
 from armillary.api.http.messages import Begun, Request, Response, Service
 from armillary.api.nosql.authorization import authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
-from armillary.api.nosql.fast.operations import Creates, Patches, PointReads, Queries
+from armillary.api.nosql.fast import Creates, Patches, PointReads, Queries
 from armillary.api.nosql.operation_names import container_named, logged_name, operation_name
 from armillary.api.nosql.options import Options
 from armillary.api.nosql.routes import Route, find_route
@@ -46,7 +47,6 @@ LANE_SEGMENTS: Final = 4  # /dbs/a/colls/b
 POINT_READ_SEGMENTS: Final = 6
 NOWHERE: Final = Path((), ())
 WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-BEGUN_BYTES_MAX: Final = 32 * 1024  # of a body that the loop reads itself: a millisecond at most
 
 
 class NosqlService(Service):
@@ -57,9 +57,8 @@ class NosqlService(Service):
         self._parse_path = parse_path_twice if settings.reads_ids_twice else parse_path
         if (settings.quick_reads or settings.loop_reads) and not settings.cors_origins:
             call_of = lambda request: self._routed(self._bare(request))[0]  # noqa: E731
-            creates = Creates(gateway, call_of, BEGUN_BYTES_MAX)
-            patches = Patches(gateway, call_of, BEGUN_BYTES_MAX)
-            self._fast_paths = (PointReads(gateway), Queries(gateway), creates, patches)
+            kinds = (PointReads, Queries, Creates, Patches)
+            self._fast_paths = tuple(kind(gateway, call_of) for kind in kinds)
 
     @property
     def says_where(self) -> bool:
@@ -113,7 +112,7 @@ class NosqlService(Service):
         event loop: the answer of the writer then wakes no thread for each request."""
         if (
             request.method not in WRITES
-            or len(request.body) > BEGUN_BYTES_MAX
+            or len(request.body) > BODY_BYTES_MAX
             or not self.gateway.settings.quick_reads
             or not self.gateway.engine.never_waits
             or self.gateway.settings.cors_origins

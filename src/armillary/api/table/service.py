@@ -16,6 +16,7 @@ import logging
 from dataclasses import replace
 from typing import Final
 
+from armillary.api.core.fast import BODY_BYTES_MAX
 from armillary.api.core.faults import strike
 from armillary.api.core.gateway import Gateway
 from armillary.api.errors import table_wire
@@ -33,7 +34,6 @@ from armillary.api.table.wire.targets import parse_parameters, parse_target, spl
 from armillary.clock import MayNotWait
 from armillary.config import Settings
 from armillary.errors import DbError
-from armillary.limits import KB
 from armillary.partition.request_units import metadata_ru
 from armillary.store.catalog.controls import FAULTS
 from armillary.store.catalog.tables import TABLES_DB
@@ -42,7 +42,6 @@ log = logging.getLogger("armillary.api")
 
 #: Names by which clients of emulators know an account.
 USUAL_ACCOUNTS: Final = ("localhost", "devstoreaccount1")
-BEGUN_BYTES_MAX: Final = 32 * KB  # of a body that the loop reads itself: a millisecond at most
 #: The names of the request log.
 LOGGED: Final = {
     "create": "Create",
@@ -67,7 +66,7 @@ class TableService(Service):
             self._fast_paths = (
                 *(FastReads(self, secure=secure) for secure in ways),
                 *(
-                    FastUpserts(self, one, BEGUN_BYTES_MAX, secure=secure)
+                    FastUpserts(self, one, BODY_BYTES_MAX, secure=secure)
                     for one in KINDS
                     for secure in ways
                 ),
@@ -123,7 +122,7 @@ class TableService(Service):
         """A small write of one entity, as far as it goes without waiting for the writer."""
         if (
             request.method == "GET"
-            or len(request.body) > BEGUN_BYTES_MAX
+            or len(request.body) > BODY_BYTES_MAX
             or not self.gateway.settings.quick_reads
             or not self.gateway.engine.never_waits
             or self._faults[FAULTS]

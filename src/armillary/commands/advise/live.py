@@ -69,10 +69,10 @@ def _key(body: dict[str, JSON]) -> Candidate | None:
         return synthetic(
             made.parts, separator=made.separator, suffix=made.suffix, stored_in=made.path
         )
-    told = body.get("partitionKey")
+    given = body.get("partitionKey")
     if is_table(body):
         return replace(plain(("PartitionKey",)), of_table=True)
-    if told is None:
+    if given is None:
         return None
-    definition = parse_definition(told)
+    definition = parse_definition(given)
     return None if definition.system_key else plain(*definition.paths)

@@ -21,7 +21,7 @@ from rich.text import Text
 from armillary.query.problems import QueryError
 from armillary.values import JSON
 
-#: What every item carries beside what its author wrote.
+#: What every item carries alongside what its author wrote.
 SYSTEM: Final = ("_rid", "_self", "_etag", "_attachments", "_ts")
 #: The column of rows that are no objects.
 VALUE: Final = "value"

@@ -10,7 +10,7 @@
     Int32     16   number
     Int64     18   decimal text: 64 bits do not fit the numbers of JavaScript
 
-Beside them an item of a table has `$pk` (PartitionKey), `$id` (RowKey) and the `id` that follows
+Alongside them an item of a table has `$pk` (PartitionKey), `$id` (RowKey) and the `id` that follows
 from it. `$` can't begin the name of a property, so a property that is named like one of the store's
 own (`id`, `ttl`, `_etag`, …) is kept behind `$$`.
 

@@ -3,7 +3,7 @@
 Too large is allowed, too small is not: a search by boxes looks at the shape again.
 Three things of geography make a box larger than its corners (functions/geojson.py, spatial.py):
 
-- an edge over the antimeridian goes the short way, so a shape may be two boxes;
+- an edge over the antimeridian takes the shorter arc, so a shape may be two boxes;
 - a ring that runs clockwise means everything outside of it;
 - distances follow geodesics, which bend towards the pole: t = tan(latitude) of a great circle never
   exceeds max(t of its ends) / cos(half of its longitudes), and the ellipsoid adds a little.

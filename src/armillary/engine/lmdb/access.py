@@ -28,7 +28,7 @@ from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import END, FIRST_OWN
 from armillary.engine.runs.cache import CACHE, BlockCache
 from armillary.engine.runs.directory import Directory, unpack_directory
-from armillary.engine.runs.reading import Part, RunReader
+from armillary.engine.runs.reading import Part, RunReader, parts_of
 from armillary.engine.sealing import unseal, unseal_many
 from armillary.errors import SnapshotExpired
 from armillary.limits import KEY_BYTES_MAX
@@ -208,7 +208,7 @@ def known_runs(area: Area, row: bytes | None, cache: BlockCache | None) -> RunRe
         if len(_directories) >= DIRECTORIES_KEPT:
             _directories.clear()
         directory = unpack_directory(row)
-        found = _directories[row] = directory, directory.parts()
+        found = _directories[row] = directory, parts_of(directory)
     directory, parts = found
     return RunReader(area, directory, cache, parts)
 

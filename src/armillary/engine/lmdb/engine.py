@@ -182,7 +182,7 @@ class LmdbStore(EngineDefaults):
         return LmdbReader(transaction, place, self._read_seconds_max)
 
     # HOT: every point read. Three gets in one snapshot, about 2.5 µs; no context manager, no
-    # reader object. The general way is read().
+    # reader object. The general path is read().
     def read_via(
         self, space: int, key: bytes, prefix: bytes
     ) -> tuple[bytes, bytes | None, bytes | None]:
@@ -200,7 +200,7 @@ class LmdbStore(EngineDefaults):
                     return raw[TAG_BYTES:], first, second
                 transaction.abort()
             except lmdb.Error:
-                pass  # the general way says what is wrong, or clears out dead readers
+                pass  # the general path says what is wrong, or clears out dead readers
         with self.read(space) as reader:
             found = reader.get_via(key, prefix)
             return (reader.meta, None, None) if found is None else (reader.meta, *found)
@@ -252,7 +252,7 @@ class LmdbStore(EngineDefaults):
             finally:
                 transaction.abort()
         except lmdb.Error:
-            return None  # the general way says what is wrong, or clears out dead readers
+            return None  # the general path says what is wrong, or clears out dead readers
 
     def spaces(self) -> list[int]:
         try:

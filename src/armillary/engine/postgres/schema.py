@@ -27,7 +27,7 @@ Migration = Callable[[psycopg.Connection, Statements], None]
 
 def _add_versions(connection: psycopg.Connection, statements: Statements) -> None:
     """The version of a fence, and where the data last was. Both are null in rows of format 1, and
-    may stay so: servers of that format go on beside newer ones until they are restarted."""
+    may stay so: servers of that format go on alongside newer ones until they are restarted."""
     for text in (
         "ALTER TABLE {rows} ADD COLUMN IF NOT EXISTS version bigint",
         "ALTER TABLE {stamp} ADD COLUMN IF NOT EXISTS system_id bigint",

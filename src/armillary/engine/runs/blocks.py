@@ -61,7 +61,7 @@ _SEQUENCE: Final = struct.Struct(">Q")
 _encode = msgspec.msgpack.Encoder().encode
 _decode_plain = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes | None]]).decode
 _decode_joined = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
-#: Beside the entries: form, checksum, and at most 11 bytes of msgpack.
+#: Alongside the entries: form, checksum, and at most 11 bytes of msgpack.
 _HEAD_BYTES_MAX: Final = 5 + 11
 
 
@@ -102,20 +102,29 @@ class Block:
         keys = self._keys if self.joined is None else self.joined
         return keys[0][0], keys[-1][0]
 
-    # HOT: twice per run of every short query.
     def find(self, key: bytes, low: int = 0) -> int:
         """How many entries have a smaller key. None of the first `low` has a greater one."""
-        joined = self.joined
+        joined, width = self.joined, self.width
         if joined is None:
             return bisect_left(self._keys, key, low)
         at = bisect_left(joined, key, low)
         # A key that `key` begins with is smaller, but may not look so with its value behind it.
-        while at < len(joined):
-            row = joined[at]
-            if row[: len(row) - self.width] >= key:
-                break
+        while width and at < len(joined) and joined[at][:-width] < key:
             at += 1
         return at
+
+    # HOT: once per run of every short query.
+    def span(self, start: bytes, end: bytes) -> tuple[int, int, bool]:
+        """Where the entries from `start` to before `end` begin and end, and whether others follow
+        them here: then no later block has more of them."""
+        if self.width:
+            at = self.find(start)
+            after = self.find(end, at)
+            return at, after, after < len(self)
+        keys = self._keys if self.joined is None else self.joined
+        at = bisect_left(keys, start)
+        after = bisect_left(keys, end, at)
+        return at, after, after < len(keys)
 
     def part(self, first: int, last: int) -> Entries:
         """Keys and values of these entries."""
@@ -153,19 +162,18 @@ def block_key(run: int, bound: bytes, sequence: int) -> bytes:
     return BLOCK + _RUN.pack(run) + bound
 
 
-def seek_key(run: int, key: bytes) -> bytes:
-    """The first block at or after this may have keys >= `key`; none before it has."""
-    if len(key) > BOUND_BYTES_MAX:
-        key = key[:BOUND_BYTES_MAX]
-    return BLOCK + _RUN.pack(run) + key + b"\x00"
+def seek_key(prefix: bytes, key: bytes) -> bytes:
+    """The first block at or after this may have keys >= `key`; none before it has. `prefix`: of the
+    run."""
+    return prefix + key[:BOUND_BYTES_MAX] + b"\x00"
 
 
-def seek_key_below(run: int, end: bytes) -> bytes:
+def seek_key_below(prefix: bytes, end: bytes) -> bytes:
     """The first block at or after this, or the last one before it, may have the greatest key
     < `end`; none after those has one."""
     if len(end) > BOUND_BYTES_MAX:
         end = end[:BOUND_BYTES_MAX] + b"\xff" * (_SEQUENCE.size + 1)
-    return BLOCK + _RUN.pack(run) + end
+    return prefix + end
 
 
 def bound_between(last: bytes, following: bytes) -> bytes:

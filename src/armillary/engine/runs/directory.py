@@ -1,4 +1,4 @@
-"""Which runs a space has: one row beside `meta`, written by every commit that changes it.
+"""Which runs a space has: one row alongside `meta`, written by every commit that changes it.
 
     newest ─▶ [ run ] [ run ] [ output ‖ input input ] [ run ] ─▶ oldest, then the tree
                                   a merge under way

@@ -173,7 +173,8 @@ class _Taken:
         self._lasts: list[bytes] = []
         self.more = False
         count = 0
-        for where, value in area.rows_from(seek_key(run.number, boundary), run_prefix(run.number)):
+        prefix = run_prefix(run.number)
+        for where, value in area.rows_from(seek_key(prefix, boundary), prefix):
             if count >= wanted:
                 self.more = True
                 break

@@ -31,7 +31,9 @@ from armillary.engine.runs.blocks import (
 from armillary.engine.runs.cache import BlockCache, Whole
 from armillary.engine.runs.directory import WHOLE_ENTRIES, Directory, Run
 
-Part: TypeAlias = tuple[Run, bytes, bytes]
+Part: TypeAlias = tuple[Run, bytes, bytes, bytes, bytes]
+"""(run, from, up to, what the keys of its blocks begin with, the name that it is kept whole under:
+empty where it is too large for that)"""
 Chunks: TypeAlias = Iterator[Entries]
 
 TREE_ROWS: Final = 64  # of the tree, in one chunk
@@ -53,20 +55,21 @@ class RunReader:
         """`parts`: those of the directory, if they are known."""
         self.area = area
         self.directory = directory
-        self.parts = directory.parts() if parts is None else parts
+        self.parts = parts_of(directory) if parts is None else parts
         self.cache = cache
 
     def get(self, key: bytes) -> bytes | None:
-        for run, low, high in self.parts:
+        for part in self.parts:
+            run, low, high, prefix, name = part
             if low <= key < high:
-                whole = self._whole(run, low, high) if run.entries <= WHOLE_ENTRIES else None
+                whole = self._whole(part) if name else None
                 if whole is not None:
                     block = whole.get(key[0])
                     at = 0 if block is None else block.find(key)
                     if block is not None and at < len(block) and block.key(at) == key:
                         return block.part(at, at + 1)[1][0]
                     continue
-                found = self._block_from(run, key)
+                found = self._block_from(run, prefix, key)
                 while found is not None:
                     where, block = found
                     at = block.find(key)
@@ -75,110 +78,71 @@ class RunReader:
                         if keys[0] == key:
                             return values[0]
                         break
-                    found = self._block_after(run, where)
+                    found = self._block_after(run, prefix, where)
         return self.area.get(key) if self.directory.tree else None
 
     def chunks(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
         """Rows of packed kinds from `start` to before `end`, in lists."""
-        short = None if reverse else self._short(start, end)
-        if short is not None:
-            return _put_together(short)
+        near = None if reverse else self._near(start, end, TREE_ROWS, values=True)
+        if near is not None:
+            return _put_together(near)
         sources: list[Chunks] = []
-        for run, low, high in self.parts:
+        for run, low, high, prefix, _ in self.parts:
             first, last = max(start, low), min(end, high)
             if first < last:
                 walk = self._descending if reverse else self._ascending
-                sources.append(walk(run, first, last))
+                sources.append(walk(run, prefix, first, last))
         if self.directory.tree:
             sources.append(self._tree(start, end, reverse))
         return merged(sources, reverse)
 
-    def _short(self, start: bytes, end: bytes) -> list[Entries] | None:
-        """What lies between, from the oldest to the newest, when that is part of one block of each
-        run; None when it is more. HOT: every hop of a graph scans the index once for each vertex,
-        and generators cost more than the few entries there."""
+    # HOT: every short query, and every hop of a graph once for each vertex. There are few entries,
+    # usually in one block of each run, and a generator would cost more than they do.
+    def _near(self, start: bytes, end: bytes, limit: int, *, values: bool) -> list[Entries] | None:
+        """What lies between, from the oldest to the newest; None when it goes on over several
+        blocks of a run and there are `limit` entries or more. Without `values` they only say what
+        is a tombstone."""
         found: list[Entries] = []
-        if self.directory.tree:
-            rows = self.area.rows(start, end, TREE_ROWS)
-            if len(rows) == TREE_ROWS:
-                return None
-            if rows:
-                found.append(([key for key, _ in rows], [value for _, value in rows]))
-        kind, same = start[0] if start else 0, end <= _after(start)
-        for run, low, high in reversed(self.parts):
-            first = start if start > low else low
-            last = end if end < high else high
-            if first >= last:
-                continue
-            if (
-                same
-                and run.entries <= WHOLE_ENTRIES
-                and (whole := self._whole(run, low, high)) is not None
-            ):
-                one = whole.get(kind)
-                if one is not None:
-                    at = one.find(first)
-                    after = one.find(last, at)
-                    if at < after:
-                        found.append(one.part(at, after))
-                continue
-            there = self._block_from(run, first)
-            if there is None:
-                continue
-            block = there[1]
-            at = block.find(first)
-            after = block.find(last, at)
-            if after == len(block):
-                return None
-            if at < after:
-                found.append(block.part(at, after))
-        return found
-
-    # HOT: every short query. Its keys usually lie in one block of each run, which is searched
-    # without a generator, and in one run, so that nothing has to be put together.
-    def few(self, start: bytes, end: bytes, limit: int) -> list[bytes] | None:
-        """The keys from `start` to before `end`; None when there may be `limit` or more."""
-        chunks: list[Entries] = []  # oldest first: newer ones overwrite
         if self.directory.tree:
             rows = self.area.rows(start, end, limit)
             if len(rows) >= limit:
                 return None
             if rows:
-                chunks.append(([key for key, _ in rows], [value for _, value in rows]))
+                found.append(([key for key, _ in rows], [value for _, value in rows]))
+        first_from = self.area.first_from
         kind, same = start[0] if start else 0, end <= _after(start)
-        for run, low, high in reversed(self.parts):
+        for part in reversed(self.parts):
+            run, low, high, prefix, name = part
             first = start if start > low else low
             last = end if end < high else high
             if first >= last:
                 continue
-            if (
-                same
-                and run.entries <= WHOLE_ENTRIES
-                and (whole := self._whole(run, low, high)) is not None
-            ):
-                one = whole.get(kind)
-                if one is not None:
-                    at = one.find(first)
-                    after = one.find(last, at)
+            if name and same and (whole := self._whole(part)) is not None:
+                if (one := whole.get(kind)) is not None:
+                    at, after, _ = one.span(first, last)
                     if at < after:
-                        chunks.append(one.alive(at, after))
+                        found.append(one.part(at, after) if values else one.alive(at, after))
                 continue
-            found = self._block_from(run, first)
-            if found is None:
-                continue
-            block = found[1]
-            at = block.find(first)
-            after = block.find(last, at)
-            if after == len(block):  # there may be more in the next one
-                for chunk in self._ascending(run, first, last):
-                    if len(chunk[0]) >= limit:
-                        return None
-                    chunks.append(chunk)
-            elif at < after:
-                chunks.append(block.alive(at, after))
-        if sum([len(keys) for keys, _ in chunks]) >= 2 * limit:
+            where, count = first_from(seek_key(prefix, first), prefix), 0
+            while where is not None:
+                block = self._load(run, where)
+                at, after, ends = block.span(first, last)
+                if at < after:
+                    found.append(block.part(at, after) if values else block.alive(at, after))
+                if ends:
+                    break
+                count += after - at
+                if count >= limit:
+                    return None
+                where = first_from(where + b"\x00", prefix)
+        return found
+
+    def few(self, start: bytes, end: bytes, limit: int) -> list[bytes] | None:
+        """The keys from `start` to before `end`; None when there may be `limit` or more."""
+        chunks = self._near(start, end, limit, values=False)
+        if chunks is None:
             return None
-        if len(chunks) == 1 and None not in chunks[0][1]:
+        if len(chunks) == 1 and None not in chunks[0][1]:  # nothing has to be put together
             alive = chunks[0][0]
         else:
             latest: dict[bytes, bytes | None] = {}
@@ -194,15 +158,16 @@ class RunReader:
         inside of a key or value that look like the beginning of one."""
         found: set[bytes] = set()
         ends = [(prefix, after(prefix)) for prefix in sorted(prefixes)]
-        for run, low, high in self.parts:
+        for part in self.parts:
+            _, low, high, blocks, name = part
             there = [one for one in ends if one[0] < high and one[1] > low]
-            whole = self._whole(run, low, high) if run.entries <= WHOLE_ENTRIES else None
+            whole = self._whole(part) if name else None
             for prefix, end in there:
                 if whole is None:
-                    self._search(run, prefix, size, limit, found)
+                    self._search(blocks, prefix, size, limit, found)
                 elif (block := whole.get(prefix[0])) is not None:
-                    first = block.find(prefix)
-                    keys, _ = block.alive(first, block.find(end, first))
+                    first, last, _ = block.span(prefix, end)
+                    keys, _ = block.alive(first, last)
                     found.update([key[len(prefix) : len(prefix) + size] for key in keys])
                 if len(found) > limit:
                     return None
@@ -212,9 +177,12 @@ class RunReader:
                 found.update(key[len(prefix) : len(prefix) + size] for key, _ in rows)
         return None if len(found) > limit else found
 
-    def _search(self, run: Run, prefix: bytes, size: int, limit: int, found: set[bytes]) -> None:
-        """In the bytes of the blocks that may have it; no further once there are too many."""
-        area, begin, skip = self.area, run_prefix(run.number), len(prefix)
+    def _search(
+        self, begin: bytes, prefix: bytes, size: int, limit: int, found: set[bytes]
+    ) -> None:
+        """In the bytes of the blocks that may have it, whose keys begin with `begin`; no further
+        once there are too many."""
+        area, skip = self.area, len(prefix)
         cut = prefix if skip <= BOUND_BYTES_MAX else prefix[:BOUND_BYTES_MAX]
         row = area.first_row(begin + cut + b"\x00", begin)
         while row is not None and len(found) <= limit:
@@ -231,7 +199,7 @@ class RunReader:
 
     # --- one run -----------------------------------------------------------------------------
 
-    def _whole(self, run: Run, low: bytes, high: bytes) -> Whole | None:
+    def _whole(self, part: Part) -> Whole | None:
         """All entries of a small run, by kind; None: look block by block, as for a run that has not
         been looked at as often as it has blocks: it may be merged before it pays.
 
@@ -240,10 +208,10 @@ class RunReader:
         cache = self.cache
         if cache is None:
             return None
-        name = run.nonce + _BLOCKS.pack(run.blocks)
+        run, low, high, prefix, name = part
         known = cache.get_whole(name)
         if known is None and not low and high == END and cache.is_wanted(name, run.blocks):
-            area, prefix = self.area, run_prefix(run.number)
+            area = self.area
             where = area.first_from(prefix, prefix)
             blocks, stored = [], 0
             while where is not None:
@@ -256,40 +224,38 @@ class RunReader:
             cache.put_whole(name, known)
         return known
 
-    def _ascending(self, run: Run, start: bytes, end: bytes) -> Chunks:
-        found = self._block_from(run, start)
+    def _ascending(self, run: Run, prefix: bytes, start: bytes, end: bytes) -> Chunks:
+        found = self._block_from(run, prefix, start)
         while found is not None:
             where, block = found
-            first = block.find(start)
-            last = block.find(end, first)
+            first, last, ends = block.span(start, end)
             if first < last:
                 yield block.part(first, last)
-            if last < len(block):
+            if ends:
                 return
-            found = self._block_after(run, where)
+            found = self._block_after(run, prefix, where)
 
-    def _descending(self, run: Run, start: bytes, end: bytes) -> Chunks:
+    def _descending(self, run: Run, prefix: bytes, start: bytes, end: bytes) -> Chunks:
         """Chunks from the last to the first; each is ascending in itself."""
-        area, prefix = self.area, run_prefix(run.number)
-        where = area.first_from(seek_key_below(run.number, end), prefix)
+        area = self.area
+        where = area.first_from(seek_key_below(prefix, end), prefix)
         if where is None:
             where = area.last_below(run_prefix(run.number + 1), prefix)
         while where is not None:
             block = self._load(run, where)
-            first = block.find(start)
-            last = block.find(end, first)
+            first, last, _ = block.span(start, end)
             if first < last:
                 yield block.part(first, last)
             if first > 0:
                 return
             where = area.last_below(where, prefix)
 
-    def _block_from(self, run: Run, key: bytes) -> tuple[bytes, Block] | None:
-        where = self.area.first_from(seek_key(run.number, key), run_prefix(run.number))
+    def _block_from(self, run: Run, prefix: bytes, key: bytes) -> tuple[bytes, Block] | None:
+        where = self.area.first_from(seek_key(prefix, key), prefix)
         return None if where is None else (where, self._load(run, where))
 
-    def _block_after(self, run: Run, where: bytes) -> tuple[bytes, Block] | None:
-        following = self.area.first_from(where + b"\x00", run_prefix(run.number))
+    def _block_after(self, run: Run, prefix: bytes, where: bytes) -> tuple[bytes, Block] | None:
+        following = self.area.first_from(where + b"\x00", prefix)
         return None if following is None else (following, self._load(run, following))
 
     def _load(self, run: Run, where: bytes) -> Block:
@@ -319,6 +285,20 @@ class RunReader:
                 end = rows[0][0]
             else:
                 start = rows[-1][0] + b"\x00"
+
+
+def parts_of(directory: Directory) -> list[Part]:
+    """What counts of each run, newest first."""
+    return [
+        (
+            run,
+            low,
+            high,
+            run_prefix(run.number),
+            run.nonce + _BLOCKS.pack(run.blocks) if run.entries <= WHOLE_ENTRIES else b"",
+        )
+        for run, low, high in directory.parts()
+    ]
 
 
 def _after(key: bytes) -> bytes:

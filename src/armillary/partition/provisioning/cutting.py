@@ -35,7 +35,7 @@ def byte_median(sizes: Sequence[tuple[bytes, N]]) -> bytes:
 def joined(
     sizes: Sequence[tuple[bytes, int]], parts: int = SPLIT_POINT_PARTS
 ) -> list[tuple[bytes, int]]:
-    """Neighbours added up, under the first one's key, while they are small beside the whole. Hardly
+    """Neighbours added up, under the first one's key, while they are small in the whole. Hardly
     more than half as many are left, of at most a few ten-thousandths each, or one large key."""
     small = 4 * sum(size for _, size in sizes) // parts
     found: list[tuple[bytes, int]] = []

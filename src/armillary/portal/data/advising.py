@@ -77,7 +77,9 @@ def suffix_of(name: str) -> str:
     return suffixes[-1]
 
 
-async def write_sample(items: Items, path: Path, count: int, told: Callable[[int], None]) -> int:
+async def write_sample(
+    items: Items, path: Path, count: int, progress: Callable[[int], None]
+) -> int:
     """The first `count` items of a container, which its hashes have put in no order, as lines."""
     written, size_bytes = 0, 0
     token: str | None = None
@@ -87,7 +89,7 @@ async def write_sample(items: Items, path: Path, count: int, told: Callable[[int
             for item in page.items:
                 size_bytes += file.write(orjson.dumps(advised_body(item)) + b"\n")
             written += len(page.items)
-            told(written)
+            progress(written)
             token = page.continuation
             if token is None:
                 break

@@ -108,7 +108,7 @@ def body_of(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_body(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The same in the form that people know: entities with plain names, types beside them."""
+    """The same in the form that people know: entities with plain names, types alongside them."""
     return plain_entity(body_of(item)) if is_entity(item) else body_of(item)
 
 

@@ -163,8 +163,8 @@ class Watches:
         while True:
             try:
                 async with self._client.stream("events") as lines:
-                    async for told in _events(lines):
-                        watch = self._watches.get(Place(told["database"], told["container"]))
+                    async for event in _events(lines):
+                        watch = self._watches.get(Place(event["database"], event["container"]))
                         if watch is not None:
                             watch.wake()
             except Refused as refusal:

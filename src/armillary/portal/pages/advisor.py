@@ -144,10 +144,10 @@ class AdvisorPage:
         self._paths = items.keyed.shown_paths
         path = workshop.new_file(".jsonl")
 
-        def told(count: int) -> None:
+        def progress(count: int) -> None:
             self._progress.text = f"{count:,} items read…"
 
-        if not await write_sample(items, path, int(self._size.value), told):
+        if not await write_sample(items, path, int(self._size.value), progress):
             path.unlink()
             raise NoAdvice("The container is empty: there is nothing to judge a key by.")
         return path

@@ -1,4 +1,4 @@
-"""One container in the explorer: a page of its items, and the editor beside it.
+"""One container in the explorer: a page of its items, and the editor alongside it.
 
 Never more than a page is loaded. The way back is kept as the tokens of the pages before.
 """

@@ -107,9 +107,9 @@ def use_chart(ring: Ring) -> str:
     columns = []
     for one in ring.arcs:
         part = 100 * one.used_ru / one.ru_per_s if one.ru_per_s else 0.0
-        told = f"{one.id}: {rate(one.used_ru)} RU/s"
+        label = f"{one.id}: {rate(one.used_ru)} RU/s"
         kind = f"h{max(1, heat_step(part))}"
-        columns.append(Column(one.id, one.used_ru, one.ru_per_s, told, kind))
+        columns.append(Column(one.id, one.used_ru, one.ru_per_s, label, kind))
     budgets = {one.ru_per_s for one in ring.arcs if one.ru_per_s}
     text = f"budget {rate(max(budgets))} RU/s" if budgets else ""
     return columns_svg("RU/s used by each physical partition", columns, rate, text)

@@ -28,7 +28,7 @@ from armillary.store.rows import layout
 from armillary.values import JSON
 
 Columns: TypeAlias = tuple[tuple[Path, bool], ...]
-"""Paths of a composite index, and whether each falls."""
+"""Paths of a composite index, and whether each is descending."""
 
 _NO_CONTEXT = Context(now_ticks=0, random=lambda: 0.0)
 
@@ -67,7 +67,7 @@ def _order(plan: Plan) -> Columns:
     if alias is None:
         return ()
     keys = [(path_at(key.expr, {alias: ()}), key.descending) for key in plan.order]
-    return tuple((path, falls) for path, falls in keys if path)
+    return tuple((path, is_descending) for path, is_descending in keys if path)
 
 
 def _composites(found: Sequence[Access], order: Columns) -> list[Columns]:
@@ -91,7 +91,7 @@ def _is_range(one: Lookup) -> bool:
 
 def _is_there(columns: Columns, index: IndexPlan) -> bool:
     """In these directions, or in all the opposite ones."""
-    turned = tuple((path, not falls) for path, falls in columns)
+    turned = tuple((path, not is_descending) for path, is_descending in columns)
     for composite in index.composites:
         stored = tuple((column.names, column.descending) for column in composite.columns)
         if composite.array is None and stored in (columns, turned):
@@ -100,4 +100,6 @@ def _is_there(columns: Columns, index: IndexPlan) -> bool:
 
 
 def _name(columns: Columns) -> str:
-    return ",".join(f"{path_text(path)} {'DESC' if falls else 'ASC'}" for path, falls in columns)
+    return ",".join(
+        f"{path_text(path)} {'DESC' if is_descending else 'ASC'}" for path, is_descending in columns
+    )

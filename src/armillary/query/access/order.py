@@ -224,7 +224,7 @@ def direction(
     stored = tuple(column.descending for column in columns)
     if stored == descending:
         return False
-    return True if stored == tuple(not falls for falls in descending) else None
+    return True if stored == tuple(not is_descending for is_descending in descending) else None
 
 
 def has_order_index(plan: Plan, index: IndexPlan) -> bool:

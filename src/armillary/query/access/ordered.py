@@ -8,7 +8,7 @@ needed. Three things make that less than obvious:
   an array). Entries that share such a term are a *run*: its items are loaded and sorted by value.
 - Items that lack the path have no entry in a single index; they come first (last when descending)
   and are found by a scan, which is left out when the store knows that there are none.
-- Rows that are equal in every key go by rid, and fall when the first key falls. An index that is
+- Rows that are equal in every key go by rid, and descend when the first key does. An index that is
   read in the other direction has equal terms the wrong way round: then they are runs as well.
 
 Without such an index, or when a filter leaves few items, all of them are looked at and the first
@@ -107,7 +107,7 @@ def _in_order(
     parts = [_entries(view, program, sorter, index, after, need)]
     if index.path is not None and some_lack(view, index.path):
         missing = _lacking(view, program, sorter, after, need)
-        parts = [*parts, missing] if sorter.ties_fall else [missing, *parts]
+        parts = [*parts, missing] if sorter.ties_descend else [missing, *parts]
     for part in parts:
         yield from part
 
@@ -120,11 +120,11 @@ def _lacking(
     if after is not None:
         if after.keys[0] is not UNDEFINED:
             # Behind them when rising; before the first of them when descending.
-            if not sorter.ties_fall:
+            if not sorter.ties_descend:
                 return
         else:
             start = after.tie
-    rows = view.everything(start, descending=sorter.ties_fall)
+    rows = view.everything(start, descending=sorter.ties_descend)
     last = None if after is None else sorter.of(after)
     found = ordered_rows(view.items(program, rows), program, sorter, last)
     lacking = (row for row in found if row.place.keys[0] is UNDEFINED)
@@ -140,10 +140,10 @@ def _entries(
     need: int,
 ) -> Iterator[OrderedRow]:
     start, end = index.low, index.high
-    has_ties = index.is_reverse == sorter.ties_fall
+    has_ties = index.is_reverse == sorter.ties_descend
     if after is not None:
         if index.path is not None and after.keys[0] is UNDEFINED:
-            if sorter.ties_fall:
+            if sorter.ties_descend:
                 return
         else:
             start, end = _seek(index, after, has_ties, start, end)
@@ -178,8 +178,8 @@ def run_of(terms: bytes, index: OrderIndex, has_ties: bool) -> Hashable:
     that have to be sorted together.
     """
     offset = 0
-    for falls in index.descending:
-        rest = descending(terms[offset:]) if falls else terms[offset:]
+    for is_descending in index.descending:
+        rest = descending(terms[offset:]) if is_descending else terms[offset:]
         value, length = index.model.split_term(rest)
         if isinstance(value, Partial):
             return terms[:offset], value.code, value.beginning
@@ -193,12 +193,12 @@ def _seek(
     """Bounds of a scan that begins at a place, or at the run it is in."""
     found = index.prefix
     is_whole = True
-    for key, falls in zip(after.keys, index.descending, strict=True):
+    for key, is_descending in zip(after.keys, index.descending, strict=True):
         part = index.model.term(key, index.cut)
         certain = index.model.is_exact(key, index.cut)
         if not certain:
             part = _run_beginning(index.model, part)
-        found += descending(part) if falls else part
+        found += descending(part) if is_descending else part
         if not certain:
             is_whole = False
             break

@@ -73,11 +73,11 @@ def nearest(
     index = other_index(view, layout.VX, wanted.path)
     if not isinstance(index, VectorIndex) or index.dimensions != len(wanted.vector):
         return None
-    sign = -1 if sorter.ties_fall else 1
+    sign = -1 if sorter.ties_descend else 1
     start = None if after is None else sign * after.keys[0]
     found = _candidates(view, wanted, sign, start)
     is_complete = view.is_whole and found.entries == view.meta.items
-    if not is_complete and not sorter.ties_fall:
+    if not is_complete and not sorter.ties_descend:
         return None
     rows = _best(view, program, sorter, after, need, found, sign)
     if not is_complete and (len(rows) < need or _has_no_key(rows[-1])):

@@ -47,7 +47,7 @@ _OPERATORS: Final = {
     operator: run.__name__ if run.__name__.isidentifier() and run.__name__ != "run" else f"bits{i}"
     for i, (operator, run) in enumerate(operators.BINARY.items())
 }
-#: Everything that a generated text may name beside its own variables.
+#: Everything that a generated text may name alongside its own variables.
 NAMES: Final[dict[str, Any]] = {
     "U": UNDEFINED,
     "type": type,

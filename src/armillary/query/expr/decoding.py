@@ -34,7 +34,7 @@ _Tree: TypeAlias = "dict[str, _Tree]"
 #: More members than this are not worth a struct; deeper ones are taken whole.
 FIELDS_MAX: Final = 32
 DEPTH_MAX: Final = 4
-#: Every JSON value that is not an object: a union may have one struct beside them.
+#: Every JSON value that is not an object: a union may have one struct alongside them.
 _OTHERS: Final = None | bool | int | float | str | list[Any]
 _CONTROL: Final = frozenset(map(chr, range(32))) | {'"', "\\"}
 

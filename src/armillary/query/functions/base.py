@@ -24,7 +24,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a function may know beside its arguments. One per query, so one query sees one time."""
+    """What a function may know besides arguments. One per query, so one query sees one time."""
 
     now_ticks: int  # 100 ns since 1970, UTC
     random: Callable[[], float]  # the next number in [0, 1)

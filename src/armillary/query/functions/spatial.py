@@ -167,7 +167,7 @@ def _nearest(first: Shape, second: Shape) -> float:
 
 
 def _searched(one: list[Ring], two: list[Ring]) -> float:
-    """Without a projection: the nearest corners, then again with the edges beside them cut finer.
+    """Without a projection: the nearest corners, then again with the edges next to them cut finer.
     The first choice is made on a sphere, which is wrong by less than an edge is long.
     """
     here, there = _nearest_corners(one, two)
@@ -181,7 +181,7 @@ def _searched(one: list[Ring], two: list[Ring]) -> float:
 
 
 def _nearest_corners(one: list[Ring], two: list[Ring]) -> tuple[Ring, Ring]:
-    """The nearest corner of each, with the corners beside it."""
+    """The nearest corner of each, with the corners alongside it."""
     import numpy as np
 
     corners = [[(ring, at) for ring in rings for at in range(len(ring))] for rings in (one, two)]

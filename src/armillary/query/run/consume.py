@@ -32,7 +32,7 @@ Clock: TypeAlias = Callable[[], float]
 
 ITEMS_BETWEEN_LOOKS = 32  # at the clock; a slow regular expression takes half a second for each
 ROWS_SPARE = 256  # sorted rows kept beyond those that are wanted before the last are thrown out
-GROUP_BYTES = 600  # of a group beside its keys
+GROUP_BYTES = 600  # of a group alongside its keys
 GROUPS_SPARE = 1_000  # kept beyond a page before the last are thrown out
 
 

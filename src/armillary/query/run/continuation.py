@@ -82,7 +82,8 @@ def encode(continuation: Continuation, descending: tuple[bool, ...] = ()) -> str
         place = continuation.place
         if len(data) > TOKEN_BYTES_MAX and place is not None:
             keys = tuple(
-                _cut(key, falls) for key, falls in zip(place.keys, descending, strict=True)
+                _cut(key, is_descending)
+                for key, is_descending in zip(place.keys, descending, strict=True)
             )
             data = _pack(replace(continuation, place=replace(place, keys=keys), is_cut=True))
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
@@ -102,16 +103,16 @@ def _wrapped(key: JSON) -> list[JSON]:
     return [] if key is UNDEFINED else [key]
 
 
-def _cut(key: JSON, falls: bool) -> JSON:
+def _cut(key: JSON, is_descending: bool) -> JSON:
     """A value that begins like the key and comes before everything else that does, so that nothing
-    after the key is left out: the least such value, or the greatest when the order falls.
+    after the key is left out: the least such value, or the greatest when the order is descending.
     """
     if isinstance(key, str):
-        return key[:KEY_CHARACTERS] + ("\uffff" * 4 if falls else "")
+        return key[:KEY_CHARACTERS] + ("\uffff" * 4 if is_descending else "")
     if isinstance(key, list):
-        return {} if falls else []
+        return {} if is_descending else []
     if isinstance(key, dict):
-        return {"\uffff" * 4: {}} if falls else {}
+        return {"\uffff" * 4: {}} if is_descending else {}
     return key
 
 

@@ -33,7 +33,7 @@ class Place:
 
 
 @total_ordering
-class Falling:
+class Descending:
     """Sorts the other way round."""
 
     __slots__ = ("inner",)
@@ -42,9 +42,9 @@ class Falling:
         self.inner = inner
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Falling) and bool(self.inner == other.inner)
+        return isinstance(other, Descending) and bool(self.inner == other.inner)
 
-    def __lt__(self, other: Falling) -> bool:
+    def __lt__(self, other: Descending) -> bool:
         return bool(other.inner < self.inner)
 
     __hash__ = None  # type: ignore[assignment]
@@ -58,16 +58,16 @@ class Sorter:
     """Of the container's value model."""
 
     @property
-    def ties_fall(self) -> bool:
+    def ties_descend(self) -> bool:
         return bool(self.descending) and self.descending[0]
 
     def sortable(self, keys: Sequence[JSON], tie: bytes, number: int = 0) -> Sortable:
         own = self.order_key
         parts: list[Any] = [
-            Falling(own(key)) if falls else own(key)
-            for key, falls in zip(keys, self.descending, strict=True)
+            Descending(own(key)) if is_descending else own(key)
+            for key, is_descending in zip(keys, self.descending, strict=True)
         ]
-        return (*parts, Falling(tie) if self.ties_fall else tie, number)
+        return (*parts, Descending(tie) if self.ties_descend else tie, number)
 
     def of(self, place: Place) -> Sortable:
         return self.sortable(place.keys, place.tie, place.number)

@@ -5,10 +5,9 @@
     text ──▶ plan ──▶ Quick, once per text ──▶ value ──▶ one range of index entries ──▶ items
 
 HOT: most queries of applications look like this, and making a program for each takes ten times as
-long as reading its items. What a comparison asks of the index is said by `access/filters.py`, here
-as there. Rows are given as the JSON that is stored. Everything else, and every doubt (many entries,
-more than a page, items that may expire, an index in the making), gives None, and `pages.py` runs
-the plan; it is the reference, and tests/property/test_hot_queries.py compares.
+long as reading its items. Rows are given as the JSON that is stored. Everything else, and every
+doubt (many entries, more than a page, items that may expire, an index in the making), gives None,
+and `pages.py` runs the plan; it is the reference (tests/property/test_hot_queries.py).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from armillary.store.items.containers import ContainerStore
 from armillary.store.items.expiry import TTL_OFF
 from armillary.store.rows import layout
 from armillary.store.rows.meta import FENCE_BYTES
-from armillary.store.throughput.meter import Ticket
+from armillary.store.throughput.meter import Ticket, WouldWait
 from armillary.values import JSON, UNDEFINED
 
 RID_BYTES: Final = 8
@@ -102,8 +101,6 @@ def quick_of(text: str, state: ContainerState) -> Quick | None:
     return None
 
 
-Read: TypeAlias = tuple[bytes, list[bytes], int]
-"""(meta row, stored items, bytes at the end of each that are the engine's)"""
 Found: TypeAlias = tuple[list[bytes], int, int, float]
 """(items as JSON, session version, LSN, RU)"""
 
@@ -119,29 +116,29 @@ class Asked(NamedTuple):
     check: Callable[[int, int], None] | None
     """Given session version and LSN before anything is charged; raises when they won't do."""
 
-    def begin(self, *, soon: bool) -> tuple[Read | Future[Any], Ticket | None] | None:
-        """What `found` makes the rows of; `soon`: later, on an event loop whose engine waits for a
-        database. None: it would have to wait now. Raises SpaceGone; and Throttled, which is not
-        counted: the caller takes the general path."""
+    def find(self) -> Found | None:
+        """Raises WouldWait, SpaceGone and Throttled: the caller takes the general path."""
         store, state, owner, (start, end), _, _ = self
-        ticket = None
-        if store.meter is not None:
-            ticket = store.meter.admit_here(state, owner, "query", note=False)
-            if ticket is None:
-                return None
-        if not soon:
-            read = store.engine.read_few(owner.space, start, end, FEW, RID_BYTES, layout.DOC)
-            return read, ticket
-        future = store.engine.read_few_soon(owner.space, start, end, RID_BYTES, layout.DOC)
-        return None if future is None else (future, ticket)
+        ticket = store.admit_here(state, owner, "query")
+        read = store.engine.read_few(owner.space, start, end, FEW, RID_BYTES, layout.DOC)
+        return self._found(ticket, *read)
 
-    def found(self, read: Read | None, ticket: Ticket | None) -> Found | None:
-        """What was read, if it is the whole answer, charged. `read` is None where that was too much
-        for an event loop."""
-        if read is None:
-            return None
+    def begin(self) -> tuple[Future[Any], Callable[[], Found | None]]:
+        """The same on an event loop whose engine waits for a database: to be called when the future
+        is done. Its result is None where that would have been too much for an event loop."""
+        store, state, owner, (start, end), _, _ = self
+        ticket = store.admit_here(state, owner, "query")
+        future = store.engine.read_few_soon(owner.space, start, end, RID_BYTES, layout.DOC)
+        if future is None:
+            raise WouldWait
+        return future, lambda: future.result() and self._found(ticket, *future.result())
+
+    def _found(
+        self, ticket: Ticket | None, meta: bytes, values: list[bytes], extra: int
+    ) -> Found | None:
+        """The whole answer, charged, if what was read is that. `extra`: bytes at the end of each
+        value that are the engine's."""
         store, state, owner, _, items_max, check = self
-        meta, values, extra = read
         lsn, version, items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
         if stale or not meta.startswith(state.fences[owner.space]):
             return None

@@ -177,7 +177,7 @@ def scan_ordered(
     end = clock() + QUERY_SNAPSHOT_SECONDS
     rows: list[OrderedRow] = []
     worst: Any = None
-    falls = sorter.descending[0]
+    is_descending = sorter.descending[0]
     for batch in view.batches(program, rid):
         program.budget.spend(len(batch))
         loop = program.loop_of_places if _is_worth_it(program, batch) else None
@@ -189,7 +189,7 @@ def scan_ordered(
             loop(shown, found.append)
             _count(program, shown, view.metrics)
             if worst is not None:
-                found = [each for each in found if not _is_worse(each[2][0], worst, falls)]
+                found = [each for each in found if not _is_worse(each[2][0], worst, is_descending)]
             for key, text, _ in found:
                 passing = [(key[1:], program.combinations_of_text(text))]
                 rows += ordered_rows(passing, program, sorter, after)
@@ -201,10 +201,10 @@ def scan_ordered(
     return heapq.nsmallest(most, rows, key=_sortable), None
 
 
-def _is_worse(key: JSON, worst: Any, falls: bool) -> bool:
+def _is_worse(key: JSON, worst: Any, is_descending: bool) -> bool:
     """Whether a row with this first key comes after all that are kept."""
     own = order_key(key)
-    return bool(own < worst if falls else own > worst)
+    return bool(own < worst if is_descending else own > worst)
 
 
 def _sortable(row: OrderedRow) -> Sortable:

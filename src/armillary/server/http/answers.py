@@ -47,29 +47,25 @@ class Stamp:
     """What only the connection knows of an answer, as its last lines: where it came from, how long
     it took, the date. Made into bytes when the answer is, so that the time is the whole time."""
 
-    # HOT: once per request of the NoSQL API.
-    __slots__ = ("_began", "_date_line", "_origin", "_stopwatch", "_target")
+    # HOT: once per request of the NoSQL API. A connection has one for its fast paths, and says of
+    # each request only what is new.
+    __slots__ = ("began", "date_line", "origin", "stopwatch", "target")
 
     def __init__(
-        self,
-        origin: bytes,
-        target: bytes,
-        began: float,
-        stopwatch: Callable[[], float],
-        date_line: bytes,
+        self, stopwatch: Callable[[], float], origin: bytes = b"", date_line: bytes = b""
     ) -> None:
-        self._origin = origin
-        self._target = target
-        self._began = began
-        self._stopwatch = stopwatch
-        self._date_line = date_line
+        self.stopwatch = stopwatch
+        self.origin = origin
+        self.target = b""
+        self.began = 0.0
+        self.date_line = date_line
 
     def __bytes__(self) -> bytes:
         return b"Content-Location: %b%b\r\nx-ms-request-duration-ms: %.3f\r\n%b" % (
-            self._origin,
-            self._target,
-            (self._stopwatch() - self._began) * 1000.0,
-            self._date_line,
+            self.origin,
+            self.target,
+            (self.stopwatch() - self.began) * 1000.0,
+            self.date_line,
         )
 
 

@@ -39,9 +39,10 @@ class Connection(asyncio.Protocol):
         self._reader = RequestReader(bounds, secure=secure)
         self._pipeline = Pipeline(bounds.parallel)
         self._secure = secure
-        self._stamps = hub.service.says_where
         self._stopwatch = time.perf_counter if hub.observer is None else hub.observer.stopwatch
-        self._origin = b""  # scheme and host of the requests that have templates
+        # For the requests that have templates, which all name one scheme and host.
+        self._stamp = Stamp(self._stopwatch) if hub.service.says_where else None
+        self._origin = b""
         self._transport: asyncio.Transport | None = None
         self._writing_paused = False
         self._reading_paused = False
@@ -97,7 +98,7 @@ class Connection(asyncio.Protocol):
         if phase == LINGER:
             return
         events = self._reader.receive(data)
-        if events and self._stamps:
+        if events and self._stamp is not None:
             began = self._stopwatch()
             for event in events:
                 if type(event) is Incoming:
@@ -161,7 +162,7 @@ class Connection(asyncio.Protocol):
             observer = hub.observer
             began = self._stopwatch()
             try:
-                answer = answer_of(self._last_lines(data, began), *groups)
+                answer = answer_of(self._last_lines(groups[0], began), *groups)
             except DataDamaged:
                 return False  # the general path says so in the words of the protocol
             except Exception:  # noqa: BLE001 - as in Hub._bug
@@ -202,7 +203,7 @@ class Connection(asyncio.Protocol):
     def _waited(self, slot: Slot, waiting: Waiting, began: float) -> None:
         hub, data = self._hub, slot.incoming.request.body
         try:
-            answer = waiting.finish(bytes(self._last_lines(data, began)))
+            answer = waiting.finish(bytes(self._last_lines(data.split(b" ", 2)[1], began)))
         except Exception:  # noqa: BLE001 - as in Hub._bug
             log.exception("a bug: %r", data[:200])
             answer = encode(says(500, BUG_TEXT), hub.dates.at(int(time.time())), old=False)
@@ -236,15 +237,15 @@ class Connection(asyncio.Protocol):
             self._pump()
         self._set_deadline()
 
-    def _last_lines(self, data: bytes, began: float) -> bytes | Stamp:
+    def _last_lines(self, target: bytes, began: float) -> bytes | Stamp:
         """HOT: what the server adds to an answer from bytes to bytes. The host is part of a
         template, so it is the one of the request that the template was made of."""
         date_line = self._hub.dates.bytes_at(int(time.time()))
-        if not self._stamps:
+        stamp = self._stamp
+        if stamp is None:
             return date_line
-        start = data.index(b" ") + 1
-        target = data[start : data.index(b" ", start)]
-        return Stamp(self._origin, target, began, self._stopwatch, date_line)
+        stamp.target, stamp.began, stamp.date_line = target, began, date_line
+        return stamp
 
     def _keep_template(self, data: bytes, incoming: Incoming, response: Response) -> None:
         """Each connection tries a few times: a client may have no template, or many. Only from what
@@ -259,6 +260,8 @@ class Connection(asyncio.Protocol):
                 if self._origin not in (b"", origin):
                     return  # a client with two names for us: the second takes the general path
                 self._origin = origin
+                if self._stamp is not None:
+                    self._stamp.origin = origin
                 self._templates += (template,)
 
     def _answer_at_once(self, event: Event, whole: bytes) -> bool:
@@ -404,9 +407,9 @@ class Connection(asyncio.Protocol):
         date = self._hub.dates.at(int(time.time()))
         head = incoming.request.method == "HEAD"
         lines, request = date, incoming.request
-        if self._stamps:
-            where = _origin(request), request.target.encode("latin-1")
-            stamp = Stamp(*where, incoming.began, self._stopwatch, date.encode())
+        if self._stamp is not None:
+            stamp = Stamp(self._stopwatch, _origin(request), date.encode())
+            stamp.target, stamp.began = request.target.encode("latin-1"), incoming.began
             lines = bytes(stamp).decode("latin-1")
         try:
             return encode(response, lines, head=head, closing=closing, old=incoming.old)

@@ -2,7 +2,7 @@
 
     requests in ──▶ [waiting] ──▶ [running] ──▶ answers out, in the order the requests came
 
-Requests that change nothing may run beside each other, and a later one may be done first: its
+Requests that change nothing may run alongside each other, and a later one may be done first: its
 answer waits. Anything else runs alone: a GET sent after a POST sees what the POST did (RFC 9112
 section 9.3.2). Bounds: how many run at once; the caller stops reading when too many wait.
 """

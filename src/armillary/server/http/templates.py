@@ -4,15 +4,12 @@
     its template   GET /((dbs/…/colls/…)/docs/(…)) HTTP/1.1 ⏎ Host: localhost ⏎ x-ms-date: (…) ⏎ …
 
 A client sends the same headers in the same order for ever; what changes are a few values. So the
-first request of a kind is read by the parser as any other (`wire.py`), and a template is made of
-it: the names as they came, the values that decide something word for word, a group for each value
-that changes, and no more than printable characters in headers that are known to mean nothing. A
-header that is in none of these lists has no template: its request takes the general path. So does
-whatever differs by one byte, comes in pieces (a head and a whole body excepted), or has another
-behind it.
-
-A template can't read a request otherwise than the parser does: it accepts less. Both are compared
-in tests/property/test_templates.py.
+first request of a kind is read by the parser (`wire.py`), and a template is made of it: the names
+as they came, the values that decide something word for word, a group for each value that changes,
+and printable characters in headers that are known to mean nothing. A header that is in none of
+these lists has no template. What has none, differs by one byte, comes in pieces (a head and a whole
+body excepted), or has another behind it takes the general path. So a template accepts less than the
+parser, and reads nothing otherwise: tests/property/test_templates.py compares.
 """
 
 from __future__ import annotations
@@ -88,7 +85,7 @@ def _pattern(path: FastPath, data: bytes, request: Request) -> bytes | None:
         or len(lines) != len(request.headers)  # a name stands there twice
     ):
         return None
-    pieces = [b"%b %b HTTP/1\\.1\\r\\n" % (path.method.encode(), path.target)]
+    pieces = [b"%b (%b) HTTP/1\\.1\\r\\n" % (path.method.encode(), path.target)]
     for line in lines:
         name, colon, value = line.partition(b": ")
         lower = name.decode("latin-1").lower()

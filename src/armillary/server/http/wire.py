@@ -5,7 +5,7 @@
                            └──▶ Refusal    nothing after it is read; answer it and hang up
 
 llhttp (through httptools) does the parsing, strictly: obsolete line folding, bare line feeds, two
-lengths, or a length beside chunks are refused, because two readings of one stream are how requests
+lengths, or a length with chunks are refused, because two readings of one stream are how requests
 are smuggled. What it leaves to its caller is here: every bound, and what a request must have.
 
 Answers are in `answers.py`, their order in `pipeline.py`.

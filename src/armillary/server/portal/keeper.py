@@ -120,7 +120,7 @@ class PortalKeeper:
             return process.wait()
 
     def _start_process(self, address: str) -> subprocess.Popen[bytes]:
-        told = {
+        message = {
             "endpoint": address,
             "key": self._key,
             "secret": self.door.secret,
@@ -129,17 +129,17 @@ class PortalKeeper:
         command = [sys.executable, "-m", MODULE]
         if sys.platform == "win32":
             process = subprocess.Popen(command, stdin=subprocess.PIPE)
-            told["shared"] = self._listener.share(process.pid).hex()
+            message["shared"] = self._listener.share(process.pid).hex()
         else:
             fd = self._listener.fileno()
-            told["fd"] = fd
+            message["fd"] = fd
             # A session of its own: Ctrl-C in the terminal is the server's, which then ends us.
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, pass_fds=(fd,), start_new_session=True
             )
         assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
         except BrokenPipeError:
             log.debug("the portal ended before it was given its settings")

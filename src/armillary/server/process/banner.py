@@ -41,7 +41,7 @@ class Up:
 
     address: str
     ports: Mapping[str, int] = field(default_factory=dict)
-    """Of the protocols beside the first."""
+    """Of the protocols alongside the first."""
     off: Mapping[str, str] = field(default_factory=dict)
     """Why one is not served."""
 
@@ -105,7 +105,7 @@ class JsonBanner:
 
 
 def others(plan: Plan, up: Up, key: str) -> list[tuple[str, str]]:
-    """A line for each protocol beside NoSQL: how a client connects, or why it can't."""
+    """A line for each protocol alongside NoSQL: how a client connects, or why it can't."""
     rows = []
     for spec in plan.protocols[1:]:
         if spec.name in up.off:

@@ -160,7 +160,7 @@ def _region_ports(settings: Settings) -> tuple[int, ...]:
 def _ports(
     settings: Settings, others: Sequence[ProtocolSpec], asked: frozenset[str]
 ) -> dict[str, int]:
-    """Beside a server on any free port, protocols without a chosen port take any too."""
+    """Alongside a server on any free port, protocols without a chosen port take any too."""
     found: dict[str, int] = {}
     for spec in others:
         port = port_of(spec, settings)

@@ -1,4 +1,4 @@
-"""The ports of the protocols beside the first: bound where they are free.
+"""The ports of the protocols alongside the first: bound where they are free.
 
 A port that was chosen has to be had, or the server does not start. One that was not chosen may be
 taken by another server on this machine: its protocol is off then, and the banner says why.

@@ -47,7 +47,7 @@ class Front:
     data: Path
     """Where the certificate is."""
     hosts: tuple[str, ...] = ()
-    """Names beside the usual ones, for the Host check and the certificate."""
+    """Names alongside the usual ones, for the Host check and the certificate."""
     check_hosts: bool = True
     bounds: Bounds = field(default_factory=Bounds)
     portal: PortalDoor | None = None
@@ -199,7 +199,7 @@ def _endpoint(listener: Listener, pool: Pool, front: Front, observer: Observer |
 
 
 class TlsSource:
-    """The TLS context, made beside everything else: a first start must not wait for it."""
+    """The TLS context, made alongside everything else: a first start must not wait for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, front: Front) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""The policies of a container beside its ranges of paths: those of other kinds of index, conflicts.
+"""The policies of a container except its ranges of paths: those of other kinds of index, conflicts.
 
 Called when a container is created or replaced, never when one is loaded: what was once accepted
 stays readable. What each kind of index asks for is in store/index/kinds/.

@@ -1,4 +1,4 @@
-"""Copies of an account by name, beside its data: taken and taken up again while the server goes on.
+"""Copies of an account by name, next to its data: taken and restored while the server goes on.
 
 A name is a name and never a path: letters, digits, dot, dash and underscore. A copy is made under
 another name first, so that half a one is never found. PostgreSQL makes its own backups.

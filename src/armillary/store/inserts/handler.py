@@ -17,7 +17,7 @@ from armillary.encoding.documents import FORMAT_VERSION, HEADER
 from armillary.encoding.etags import etag_bytes, etag_text
 from armillary.encoding.rids import item_rid
 from armillary.engine.base import Handler, Row, Writer
-from armillary.errors import DbError, Fenced
+from armillary.errors import DbError
 from armillary.store.index.entries import Entries
 from armillary.store.inserts.requests import InsertAnswer, InsertData, NewItems, creates
 from armillary.store.items import atomic, operations
@@ -38,26 +38,17 @@ def run_alone(tx: Writer, data: InsertData) -> InsertAnswer:
 
 
 def run_many(tx: Writer, many: Sequence[InsertData]) -> list[InsertAnswer | DbError]:
-    work: Work | None = None
-    answers: list[InsertAnswer | DbError] = []
-    for context, key, ops, items in many:
-        try:
-            if work is None:
-                work = Work(tx, context)
-            else:
-                work.adopt(context)
-        except Fenced as error:
-            answers.append(error)
-            continue
-        answer: InsertAnswer | DbError | None = _run(work, key, ops, items)
-        if answer is None:
-            answer = atomic.run_on(work, key, [*ops, *creates(items)])
-            if not isinstance(answer, DbError):
-                answer = answer[0][: len(ops)], answer[1]
-        answers.append(answer)
-    if work is not None:
-        work.finish_many()
-    return answers
+    return operations.run_group(tx, many, _run_or_one_by_one)
+
+
+def _run_or_one_by_one(
+    work: Work, key: Key, ops: Sequence[Op], items: NewItems
+) -> InsertAnswer | DbError:
+    answer = _run(work, key, ops, items)
+    if answer is not None:
+        return answer
+    each = atomic.run_on(work, key, [*ops, *creates(items)])
+    return each if isinstance(each, DbError) else (each[0][: len(ops)], each[1])
 
 
 def _run(work: Work, key: Key, ops: Sequence[Op], items: NewItems) -> InsertAnswer | None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from armillary import steps
 from armillary.engine.base import Handler, Writer
-from armillary.errors import DbError, Fenced, Stale
+from armillary.errors import DbError, Stale
 from armillary.store.items import operations
 from armillary.store.items.requests import Context, Done, Failed, Key, Op, to_refusal
 from armillary.store.items.transaction import Work
@@ -34,21 +34,7 @@ def run_alone(tx: Writer, data: AtomicData) -> AtomicAnswer:
 
 
 def run_many(tx: Writer, many: Sequence[AtomicData]) -> list[AtomicAnswer | DbError]:
-    work: Work | None = None
-    answers: list[AtomicAnswer | DbError] = []
-    for context, key, ops in many:
-        try:
-            if work is None:
-                work = Work(tx, context)
-            else:
-                work.adopt(context)
-        except Fenced as error:
-            answers.append(error)
-            continue
-        answers.append(run_on(work, key, ops))
-    if work is not None:
-        work.finish_many()
-    return answers
+    return operations.run_group(tx, many, run_on)
 
 
 def run_on(work: Work, key: Key, ops: Sequence[Op]) -> AtomicAnswer | DbError:

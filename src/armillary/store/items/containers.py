@@ -53,10 +53,8 @@ from armillary.store.rows.layout import DOC, ID
 from armillary.store.rows.meta import FENCE_BYTES
 from armillary.store.rows.secondary import ID_CUT_BYTES, cut_id, id_part, is_cut
 from armillary.store.throughput.gate import Gate
-from armillary.store.throughput.meter import Ticket
+from armillary.store.throughput.meter import Ticket, WouldWait
 
-Begun: TypeAlias = tuple[Future[Any], Ticket | None]
-"""A point read on its way."""
 Submit: TypeAlias = Callable[[int, Command], Future[Any]]
 
 
@@ -207,21 +205,15 @@ class ContainerStore(RoutedStore):
         found = self.engine.read_via(owner.space, row, DOC)
         return self._read_end(spot, raw, ticket, found, if_none_match, final)
 
-    def begin_read_at(self, spot: Spot, raw: bytes) -> Begun | None:
-        """`read_at` for an event loop and an engine that waits for a database, not `final`. None:
-        it can't begin without waiting. `raw`: not a long id."""
+    def begin_read_at(self, spot: Spot, raw: bytes) -> tuple[Future[Any], Callable[[], Placed]]:
+        """`read_at` for an event loop and an engine that waits for a database, not `final`: to be
+        called when the future is done. Raises WouldWait. `raw`: not a long id."""
         state, owner, prefix = spot[:3]
-        ticket = None
-        if self.meter is not None:
-            ticket = self.meter.admit_here(state, owner, note=False)
-            if ticket is None:
-                return None
+        ticket = self.admit_here(state, owner)
         future = self.engine.read_via_soon(owner.space, prefix + b"\x00" + raw, DOC)
-        return None if future is None else (future, ticket)
-
-    def end_read_at(self, spot: Spot, raw: bytes, begun: Begun) -> Placed:
-        """When its future is done; raises what `read_at` raises."""
-        return self._read_end(spot, raw, begun[1], begun[0].result(), None, False)
+        if future is None:
+            raise WouldWait
+        return future, lambda: self._read_end(spot, raw, ticket, future.result(), None, False)
 
     def _read_end(
         self,

@@ -10,7 +10,7 @@ in its group. A batch runs in a scope that is undone alone, and answers `Failed`
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar, TypeVarTuple
 
 from msgspec.structs import replace
 
@@ -43,6 +43,8 @@ from armillary.store.rows import layout
 WRITE: Final = "items.write"
 BULK: Final = "items.bulk"
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 BulkData: TypeAlias = tuple[Context, Sequence[tuple[Key, Op]], bool]
 """With whether the caller wants the items as they are stored."""
 BulkAnswer: TypeAlias = tuple[list[Done | None], dict[int, Refusal]]
@@ -79,11 +81,21 @@ def run_batch(tx: Writer, data: tuple[Context, Key, Sequence[Op]]) -> list[Done]
 def run_writes(
     tx: Writer, many: Sequence[tuple[Context, Key, Sequence[Op]]]
 ) -> list[Done | DbError]:
-    """Single operations of one group. Meta, logical partitions and shapes are read and written
-    once for all of them."""
+    """Single operations of one group."""
+    return run_group(tx, many, lambda work, key, ops: _run_apart(work, key, ops[0]))
+
+
+def run_group(
+    tx: Writer,
+    many: Sequence[tuple[Context, *Ts]],
+    run: Callable[[Work, *Ts], T | DbError],
+) -> list[T | DbError]:
+    """Commands of one group, each by `run`, which undoes what a refused one changed. Meta, logical
+    partitions and shapes are read and written once for all of them."""
     work: Work | None = None
-    answers: list[Done | DbError] = []
-    for context, key, (op,) in many:
+    answers: list[T | DbError] = []
+    for one in many:
+        context, rest = one[0], one[1:]
         try:
             if work is None:
                 work = Work(tx, context)
@@ -92,7 +104,7 @@ def run_writes(
         except Fenced as error:
             answers.append(error)
             continue
-        answers.append(_run_apart(work, key, op))
+        answers.append(run(work, *rest))
     if work is not None:
         work.finish_many()
     return answers

@@ -104,7 +104,7 @@ class Filling:
         rows: list[Row] = []
         size_bytes, is_last = 0, False
         # Each row is a turn of the interpreter's lock, which readers want too: alone it takes the
-        # writer a microsecond, beside a busy one 6, and now and then 50.
+        # writer a microsecond, alongside a busy one 6, and now and then 50.
         rows_max = MOVE_PIECE_ROWS * self._piece_bytes // MOVE_PIECE_BYTES
         with TURNS.short():
             while size_bytes < self._piece_bytes and len(rows) < rows_max and not is_last:

@@ -78,7 +78,7 @@ def read_items(
 
 def next_size(size_bytes: int, took_ms: int, commit_ms: int = 0) -> int:
     """How many bytes the next piece may have, when one of `size_bytes` took so long and a commit of
-    hardly anything `commit_ms`: few enough that a writer beside it does not notice."""
+    hardly anything `commit_ms`: few enough that a writer alongside it does not notice."""
     if took_ms - commit_ms > MOVE_PIECE_MS:
         return max(MOVE_PIECE_BYTES_MIN, size_bytes // 2)
     return min(MOVE_PIECE_BYTES, size_bytes + size_bytes // 4)
@@ -86,7 +86,7 @@ def next_size(size_bytes: int, took_ms: int, commit_ms: int = 0) -> int:
 
 def next_replay(limit: int, gained: bool, took_ms: int = 0, commit_ms: int = 0) -> int:
     """How many changes the next piece may have: twice as many when what is left did not get less,
-    whatever that costs; else as many as a writer beside it does not notice."""
+    whatever that costs; else as many as a writer alongside it does not notice."""
     if not gained:
         return min(MOVE_REPLAY_ITEMS_MAX, 2 * limit)
     if took_ms - commit_ms > MOVE_PIECE_MS:

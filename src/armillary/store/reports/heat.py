@@ -1,7 +1,7 @@
 """A container as a picture shows it: where on the ring each physical partition lies, what it
 consumed in the last minutes, what is being moved, and where the heaviest keys are.
 
-It has everything of `partition_report`, and what changes from second to second beside it. Places
+It has everything of `partition_report`, and what changes from second to second alongside it. Places
 are numbers from 0 to 1, so that a page that draws them need not know how keys are hashed. The
 consumption is in bins of some seconds; a reader that has seen the earlier ones asks for those since
 a second only.

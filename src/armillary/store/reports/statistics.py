@@ -60,7 +60,7 @@ def of_every_range(
 ) -> tuple[ContainerState, list[T]]:
     """`read` of each physical partition, in the order of hashes, and the state they are those of.
     Should one split or merge in between, it begins again: a sum would have a child too few, or a
-    parent beside its child."""
+    parent alongside its child."""
     for _ in range(ROUNDS_MAX):
         state = store.refresh()
         ranges = state.table.ranges
@@ -98,16 +98,22 @@ def spread(store: ContainerStore) -> tuple[ContainerState, list[PartitionStatist
 
 def index_progress(store: ContainerStore) -> int:
     """How many percent of the items are indexed as the policy says; 100 only when all are."""
+    items, stale = index_counts(store)
+    return 100 * (items - stale) // items if stale else 100
+
+
+def index_counts(store: ContainerStore) -> tuple[int, int]:
+    """How many items there are, and how many of them are indexed by an older policy. No items are
+    counted while there was only one policy."""
     if store.refresh().record.policy == 1:
-        return 100  # it was never another
+        return 0, 0
 
     def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[int, int]:
         meta = unpack_meta(reader.meta)
         return meta.items, meta.stale_items
 
     _, counts = of_every_range(store, read)
-    items, stale = (sum(column) for column in zip(*counts, strict=True))
-    return 100 * (items - stale) // items if stale else 100
+    return sum(items for items, _ in counts), sum(stale for _, stale in counts)
 
 
 def logical_partitions(store: ContainerStore, top: int) -> list[LogicalPartitionStatistics]:

@@ -1,2 +1,2 @@
 """The rows of a space: the layout of its keys, the fence and counters of `meta`, and the small rows
-beside the items. In: values. Out: keys and bytes."""
+alongside the items. In: values. Out: keys and bytes."""

@@ -1,4 +1,4 @@
-"""The small rows of a space beside `meta` and the items: logical partitions, shapes, the log.
+"""The small rows of a space alongside `meta` and the items: logical partitions, shapes, the log.
 
 Each has a form of its own: a struct, `pack` and `unpack`, and the function that makes its key.
 """

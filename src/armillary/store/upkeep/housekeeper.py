@@ -40,7 +40,7 @@ from armillary.store.upkeep.leases import Round
 from armillary.store.upkeep.watch import Watch
 
 ROUND_SECONDS = 10.0  # between two looks at every container
-SPARE_ROUND_SECONDS = 60.0  # the same, of a process beside one that looks more often
+SPARE_ROUND_SECONDS = 60.0  # the same, of a process alongside one that looks more often
 PAUSE_SECONDS = 0.5  # between two looks at a container that is being written to
 WAIT_SECONDS = 0.25  # between two looks at what another process does
 log = logging.getLogger("armillary.housekeeping")

@@ -5,7 +5,7 @@
     CSV          NAME.csv with the vertices, NAME.edges.csv with the edges; `import --graph` takes
                  both back
 
-Edges are looked up in a temporary database beside the file, so that memory does not grow with the
+Edges are looked up in a temporary database next to the file, so that memory does not grow with the
 graph.
 """
 

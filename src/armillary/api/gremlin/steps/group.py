@@ -1,4 +1,4 @@
-"""group, groupCount and tree: maps of everything, at once or beside the stream.
+"""group, groupCount and tree: maps of everything, at once or alongside the stream.
 
 The value of a group is what its by() gives for all of the group's traversers if it reduces them
 (`count()`, `fold()`), else the last value it gives for one of them (gremlin reference 9).
@@ -56,7 +56,7 @@ class GroupStep(Modulated):
             run.side_effects.setdefault(self.key, self.new())
 
     def apply(self, traversers: list[Traverser], run: Run) -> list[Traverser]:
-        """Beside the stream."""
+        """Alongside the stream."""
         assert self.key is not None
         groups = run.side_effects[self.key]
         if not isinstance(groups, Groups):

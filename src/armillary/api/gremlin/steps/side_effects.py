@@ -1,4 +1,4 @@
-"""Collections beside the stream: store, aggregate, group('x') and cap() that brings them back."""
+"""Collections off the stream: store, aggregate, group('x') and cap() that brings them back."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from armillary.api.mongo.expressions.values import whole
 from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.encoding.bson.values import sort_key, type_name
 
-ROW_BYTES = 64  # what a group or a kept reference is counted as, beside its values
+ROW_BYTES = 64  # what a group or a kept reference is counted as, alongside its values
 
 
 class Fields:

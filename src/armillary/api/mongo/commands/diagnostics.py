@@ -147,11 +147,9 @@ def current_op(call: Call) -> Document:
                 continue
             try:
                 store = call.service.gateway.container(database.id, record.id)
-                parts = statistics.partitions(store)
+                total, stale = statistics.index_counts(store)
             except DbError:
                 continue
-            total = sum(one.items for one in parts)
-            stale = sum(getattr(one, "stale_items", 0) for one in parts)
             if stale:
                 done = total - stale
                 share = 100 * done // max(total, 1)

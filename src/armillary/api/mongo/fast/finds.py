@@ -106,7 +106,7 @@ class Find:
 
     def answer(self, client: Client, data: bytes, replies: Iterator[int]) -> bytes | None:
         """The reply to a whole message. None: it is another one, or has to be asked for in the
-        general way; nothing has happened."""
+        general path; nothing has happened."""
         values = self._values(data)
         if values is None:
             return None

@@ -1,6 +1,6 @@
 """Requests out of frames, replies into frames.
 
-    OP_MSG         flags, sections: one command document, and arrays of documents beside it
+    OP_MSG         flags, sections: one command document, and arrays of documents alongside it
     OP_QUERY       only the handshake of older drivers; answered by OP_REPLY
     OP_COMPRESSED  either of them, packed
 

@@ -300,7 +300,7 @@ def slice_of(call: Call, store: ContainerStore) -> Slice:
             raise RangeGone  # it was split; the client looks again and asks both children
         start, end = low, high
     if (key := options.key) is not None:
-        # Beside bounds too: a token may be good for this key only.
+        # Alongside bounds too: a token may be good for this key only.
         definition = store.state.definition.partition_key
         low, high = prefix_range(check_key(key, definition, prefix_allowed=True), definition)
         start, end = max(start, low), min(end, high)

@@ -93,7 +93,7 @@ def asked_in(body: dict[str, Any], offer: OfferRecord) -> Throughput:
 
 
 def _refuse_manual(call: Call, content: dict[str, Any], offer: OfferRecord) -> None:
-    """Clients put a new number beside the autoscale settings that they read: without a word, it
+    """Clients put a new number alongside the autoscale settings that they read: without a word, it
     would change nothing."""
     settings = content.get("offerAutopilotSettings")
     given = content.get("offerThroughput")

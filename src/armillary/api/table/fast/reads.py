@@ -5,7 +5,7 @@ server makes of it, in one flat function.
 
 HOT: once per read of an entity; numbers in bench/table.py; the reference is the general path.
 Whatever is unusual (a miss, a moved range, a signature that covers something else, a quote in a
-key) returns None, and the request goes the general way, which says what is wrong.
+key) returns None, and the request takes the general path, which says what is wrong.
 
 What clients repeat is looked up: dates, tables, partition keys. The signature of every request is
 computed; nothing is remembered about those seen before.

@@ -52,7 +52,7 @@ IGNORED: Final = frozenset(
 METHODS: Final = ("GET", "PUT", "PATCH", "POST", "DELETE")
 HOSTS_MAX: Final = 64
 VALUE: Final = rb"[!-~](?:[ -~]*[!-~])?"  # no space around it: the parser strips that
-TARGET: Final = rb"(/(?!Tables|\$)[A-Za-z0-9_.~!$&'()*+,;=:@%-]{1,1024})"
+TARGET: Final = rb"/(?!Tables|\$)[A-Za-z0-9_.~!$&'()*+,;=:@%-]{1,1024}"
 
 
 class Hosts:

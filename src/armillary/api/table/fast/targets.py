@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 AUTHORIZATION: Final = rb"SharedKey(?:Lite)? [a-z0-9-]{1,64}:[A-Za-z0-9+/]{43}="
 SIGNATURE_CHARACTERS: Final = 44
-#: A Date counts for nothing beside the x-ms-date that `Door.accepts` asks for.
+#: A Date counts for nothing alongside the x-ms-date that `Door.accepts` asks for.
 IGNORED_SIGNED: Final = IGNORED | {"date"}
 #: Headers that every fast path is given, after the groups of `TARGET`.
 CAPTURED: Final = {
@@ -44,8 +44,8 @@ CAPTURED: Final = {
 }
 KEY: Final = rb"[A-Za-z0-9_.~!$&()*+,;=:@%-]"  # no quote: it would have to be doubled
 TARGET: Final = (
-    rb"((/(?:[a-z0-9]{1,64}/)?(?!Tables|\$)[A-Za-z0-9_.~-]{1,254})"
-    rb"\(PartitionKey='(%b{1,1024})',RowKey='(%b{1,128})'\))" % (KEY, KEY)
+    rb"(/(?:[a-z0-9]{1,64}/)?(?!Tables|\$)[A-Za-z0-9_.~-]{1,254})"
+    rb"\(PartitionKey='(%b{1,1024})',RowKey='(%b{1,128})'\)" % (KEY, KEY)
 )
 _SIGNED: Final = re.compile(AUTHORIZATION)
 _TARGET: Final = re.compile(TARGET)

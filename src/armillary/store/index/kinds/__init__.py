@@ -1,4 +1,4 @@
-"""Kinds of index beside ranges, composites and unique keys: one module each, and a table of them.
+"""Kinds of index besides ranges, composites and unique keys: one module each, and a table of them.
 
     spatial    sx  path, cell, rid        → epk               each cell of each shape at the path
     full_text  fx  path, 01, token, rid   → epk               each different token of a text

@@ -42,7 +42,7 @@ class Kind:
     check_entry: Callable[[dict[str, JSON]], None]
     """The form of one entry of the list; raises BadInput."""
     describe: Callable[[Mapping[str, Any]], dict[str, JSON]]
-    """What its rows depend on beside the indexing policy, of a container's definition."""
+    """What its rows depend on alongside the indexing policy, of a container's definition."""
     compile: Callable[[Mapping[str, Any], Mapping[str, Any]], OtherIndex | None]
     """An entry of the list, and what `describe` said; None where it makes no rows."""
     check_policies: Callable[[Mapping[str, Any]], None] = _nothing

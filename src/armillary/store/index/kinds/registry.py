@@ -1,4 +1,4 @@
-"""All kinds of index beside ranges, composites and unique keys, and what the store asks of them."""
+"""Kinds of index besides ranges, composites and unique keys, and what the store asks of them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ BY_NAME: Final = {kind.name: kind for kind in KINDS}
 
 
 def described(document: Mapping[str, Any]) -> dict[str, JSON] | None:
-    """What index entries depend on beside the indexing policy; None when they do not."""
+    """What index entries depend on alongside the indexing policy; None when they do not."""
     policy = document["indexingPolicy"]
     if not any(policy.get(kind.name) for kind in KINDS):
         return None
