@@ -172,6 +172,7 @@ class StoreGraph:
         places = _places(vertices)
         known, leaves = places.get, side == "out"
         found: list[list[Ref]] = [[] for _ in vertices]
+        numbers: Sequence[int] | None
         for edges in self._edges_of(vertices, side, labels):
             for one in edges:
                 link = read(one) if isinstance(one, bytes) else link_of(one, name)
