@@ -16,10 +16,12 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser
+from tests.support.portal import WAIT_MS
 from tests.support.server_process import ServerProcess, children_of
 
 from armillary.testing.process import Server, start_server
 
+CONNECTED = "() => window.socket && window.socket.connected"
 pytestmark = pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
 
 
@@ -79,11 +81,13 @@ def test_a_browser_that_leaves_is_no_error_in_the_log(browser: Browser, tmp_path
         root = link.partition("?")[0]
         for path in ("/query", "/partitions", "/load", "/advisor", "/"):
             window = browser.new_context()
+            window.set_default_timeout(WAIT_MS)
             page = window.new_page()
             page.goto(link)
+            page.wait_for_function(CONNECTED)  # the first visitor waits for the process
             page.goto(root + path, wait_until="commit")
             page.goto(root + path)
-            page.wait_for_function("() => window.socket && window.socket.connected")
+            page.wait_for_function(CONNECTED)
             window.close()
         server.terminate()
         code, _, errors = server.end()
