@@ -36,6 +36,7 @@ from armillary.api.nosql.items.placing import STRONG, is_left_to_server, item_he
 from armillary.api.nosql.items.queries import page_headers
 from armillary.api.nosql.items.sessions import Seen, check_barrier, parse_token
 from armillary.api.nosql.items.single import STATUS, ended, patch_operation, written_headers
+from armillary.clock import MayNotWait
 from armillary.encoding.documents import EPK_AT, EPK_LENGTH_AT, ETAG_SLICE, LSN
 from armillary.encoding.etags import etag_text
 from armillary.encoding.partition_key import KeyValues, parse_key_header
@@ -51,7 +52,6 @@ from armillary.store.items.paging import check_page_size
 from armillary.store.items.preparation import Operation
 from armillary.store.items.reading import Placed
 from armillary.store.rows.meta import FENCE_BYTES
-from armillary.store.throughput.meter import WouldWait
 
 KEY_HEADER: Final = {options.KEY: rb"\[[ -~]*\]"}
 NAME: Final = rb"[A-Za-z0-9_.~!$&'()*+,;=:@-]"  # nothing that is escaped, cut or special in a path
@@ -149,7 +149,7 @@ class Decoder:
         return is_placed and request.headers.get(LEVEL, self._level) == self._level
 
     def ask(self, known: Known, item: bytes, token: bytes, own: Own) -> Outcome | Pending | None:
-        """The operation, asked of the store. None, DbError, SpaceGone, WouldWait: the general path
+        """The operation, asked of the store. None, DbError, SpaceGone, MayNotWait: the general path
         answers."""
         raise NotImplementedError
 
@@ -175,7 +175,7 @@ class Decoder:
             if known is None or (rid and rid != known.rid):
                 return None
             found = self.ask(known, item, token, own)
-        except (DbError, SpaceGone, WouldWait):
+        except (DbError, SpaceGone, MayNotWait):
             return None
         if isinstance(found, Pending):
             end = partial(self._end, known, activity, found.end)

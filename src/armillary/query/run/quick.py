@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from armillary.clock import MayNotWait
 from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.limits import PAGE_BYTES_MAX
@@ -37,7 +38,7 @@ from armillary.store.items.containers import ContainerStore
 from armillary.store.items.expiry import TTL_OFF
 from armillary.store.rows import layout
 from armillary.store.rows.meta import FENCE_BYTES
-from armillary.store.throughput.meter import Ticket, WouldWait
+from armillary.store.throughput.meter import Ticket
 from armillary.values import JSON, UNDEFINED
 
 RID_BYTES: Final = 8
@@ -117,7 +118,7 @@ class Asked(NamedTuple):
     """Given session version and LSN before anything is charged; raises when they won't do."""
 
     def find(self) -> Found | None:
-        """Raises WouldWait, SpaceGone and Throttled: the caller takes the general path."""
+        """Raises MayNotWait, SpaceGone and Throttled: the caller takes the general path."""
         store, state, owner, (start, end), _, _ = self
         ticket = store.admit_here(state, owner, "query")
         read = store.engine.read_few(owner.space, start, end, FEW, RID_BYTES, layout.DOC)
@@ -130,7 +131,7 @@ class Asked(NamedTuple):
         ticket = store.admit_here(state, owner, "query")
         future = store.engine.read_few_soon(owner.space, start, end, RID_BYTES, layout.DOC)
         if future is None:
-            raise WouldWait
+            raise MayNotWait
         return future, lambda: future.result() and self._found(ticket, *future.result())
 
     def _found(

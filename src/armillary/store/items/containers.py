@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
+from armillary.clock import MayNotWait
 from armillary.encoding.documents import (
     BODY_BYTES,
     DIGEST_SLICE,
@@ -53,7 +54,7 @@ from armillary.store.rows.layout import DOC, ID
 from armillary.store.rows.meta import FENCE_BYTES
 from armillary.store.rows.secondary import ID_CUT_BYTES, cut_id, id_part, is_cut
 from armillary.store.throughput.gate import Gate
-from armillary.store.throughput.meter import Ticket, WouldWait
+from armillary.store.throughput.meter import Ticket
 
 Submit: TypeAlias = Callable[[int, Command], Future[Any]]
 
@@ -207,12 +208,12 @@ class ContainerStore(RoutedStore):
 
     def begin_read_at(self, spot: Spot, raw: bytes) -> tuple[Future[Any], Callable[[], Placed]]:
         """`read_at` for an event loop and an engine that waits for a database, not `final`: to be
-        called when the future is done. Raises WouldWait. `raw`: not a long id."""
+        called when the future is done. Raises MayNotWait. `raw`: not a long id."""
         state, owner, prefix = spot[:3]
         ticket = self.admit_here(state, owner)
         future = self.engine.read_via_soon(owner.space, prefix + b"\x00" + raw, DOC)
         if future is None:
-            raise WouldWait
+            raise MayNotWait
         return future, lambda: self._read_end(spot, raw, ticket, future.result(), None, False)
 
     def _read_end(

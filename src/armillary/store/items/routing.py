@@ -16,6 +16,7 @@ from copy import copy
 from random import Random
 from typing import Any, Self, TypeAlias, TypeVar
 
+from armillary.clock import MayNotWait
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, Engine, Reader, SpaceGone
 from armillary.engine.replicas import Behind
@@ -34,7 +35,7 @@ from armillary.store.rows.fence import check_fence
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.throughput.charges import ReadPrices
 from armillary.store.throughput.gate import Gate
-from armillary.store.throughput.meter import Meter, Ticket, WouldWait
+from armillary.store.throughput.meter import Meter, Ticket
 from armillary.store.upkeep.pieces import Settings
 
 FROZEN_STEP_SECONDS = 0.005  # between two looks at a frozen range
@@ -270,13 +271,13 @@ class RoutedStore:
     def admit_here(
         self, state: ContainerState, owner: Range, operation: str = "read"
     ) -> Ticket | None:
-        """For what begins on an event loop; None: nothing is measured. Raises WouldWait; and
+        """For what begins on an event loop; None: nothing is measured. Raises MayNotWait; and
         Throttled, which is not counted: the caller asks again on the general path."""
         if self.meter is None:
             return None
         ticket = self.meter.admit_here(state, owner, operation, note=False)
         if ticket is None:
-            raise WouldWait
+            raise MayNotWait
         return ticket
 
     def _gate(self, state: ContainerState, owner: Range, key: bytes, operation: str) -> Gate:

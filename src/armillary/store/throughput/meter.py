@@ -67,10 +67,6 @@ class _Provision:
     shared: bool
 
 
-class WouldWait(Exception):
-    """An event loop would have to wait for a database: do it in a thread."""
-
-
 class Meter:
     def __init__(
         self,

@@ -183,10 +183,8 @@ class StoreGraph:
                     sink = key
                 out_end, in_end = (key, link.out_id), (sink, link.in_id)
                 own, other = (out_end, in_end) if leaves else (in_end, out_end)
-                # What is no text, or of another vertex, takes the longer way.
-                numbers: Sequence[int] | None = (
-                    known(own) if type(own[1]) is type(own[0]) is str else None
-                )
+                # What is no text, or of another vertex, takes the general path.
+                numbers = known(own) if type(own[1]) is type(own[0]) is str else None
                 if numbers is None or type(other[1]) is not str:
                     other, numbers = _joined(link, side, labels, places)
                 for at in numbers:
