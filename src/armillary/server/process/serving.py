@@ -33,8 +33,8 @@ from armillary.server.loops import new_loop
 from armillary.server.pool import Pool, log
 from armillary.server.portal.door import PortalDoor
 
-#: A collection stops every thread. One of the middle generation is over 50,000 objects, some 7 ms;
-#: over 400,000 it was 33. All of them are gone through as seldom as before, every 20 million.
+#: A collection stops every thread. One of the middle generation is over 50,000 objects, a few ms;
+#: over 400,000 it took 33. All of them are gone through as seldom as before, every 20 million.
 GC_THRESHOLDS: Final = 10_000, 5, 400
 FILES_RESERVED = 256  # for everything that is not a connection
 SWITCH_SECONDS = 0.0005  # a thread that computes must not keep the loop from its turn for 5 ms
