@@ -138,8 +138,9 @@ odd = st.sampled_from(
         {"_id": 1, "deep": [[{"_id": 1, "a": {"x": []}}]]},
     ]
 )
+any_documents: st.SearchStrategy[Any] = odd | plain_documents
 raw_documents = st.one_of(
-    (odd | plain_documents).map(encode),
+    any_documents.map(encode),
     st.just(b"\x0d\x00\x00\x00\x0ea\x00\x01\x00\x00\x00\x00\x00"),  # a symbol
     st.just(b"\x0c\x00\x00\x00\x10a\x00\x01\x00\x00\x00\x01"),  # no end
     st.just(b"\x0f\x00\x00\x00\x10a\x00\x01\x00\x00\x00\x0aa\x00\x00"),  # a name twice

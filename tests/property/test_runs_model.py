@@ -184,8 +184,9 @@ def cache_filled_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 def small_run_kept_whole_while_it_merges(patch: pytest.MonkeyPatch) -> None:
     whole = reading.RunReader._whole
 
-    def of_any(reader: reading.RunReader, run: Run, low: bytes, high: bytes) -> Any:
-        return whole(reader, run, b"", b"\xf0")
+    def of_any(reader: reading.RunReader, part: reading.Part) -> Any:
+        run, _, _, prefix, name = part
+        return whole(reader, (run, b"", b"\xf0", prefix, name))
 
     patch.setattr(reading.RunReader, "_whole", of_any)
 
@@ -193,8 +194,9 @@ def small_run_kept_whole_while_it_merges(patch: pytest.MonkeyPatch) -> None:
 def small_run_kept_whole_while_it_grows(patch: pytest.MonkeyPatch) -> None:
     whole = reading.RunReader._whole
 
-    def by_nonce_alone(reader: reading.RunReader, run: Run, low: bytes, high: bytes) -> Any:
-        return whole(reader, Run(run.number, run.nonce, run.entries, 0), low, high)
+    def by_nonce_alone(reader: reading.RunReader, part: reading.Part) -> Any:
+        run, low, high, prefix, _ = part
+        return whole(reader, (run, low, high, prefix, run.nonce))
 
     patch.setattr(reading.RunReader, "_whole", by_nonce_alone)
 
