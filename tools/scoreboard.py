@@ -1,7 +1,7 @@
 """`make scoreboard`: docs/scoreboard.md and the top lines of README.md, from what was measured.
 
     python -m tools.scoreboard              reads bench/results/ and walks the 36 mechanisms
-    python -m tools.scoreboard --run        first runs the suites that a registry has by name
+    python -m tools.scoreboard --run        first runs the suites and the peers that registries have
 
 Every number is read from a result file by the pattern declared for it here; what has no file, or a
 file without that line, is said to have none. The walk is run each time.
@@ -30,14 +30,12 @@ NOT_RECORDED: Final = "not recorded"
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A public suite. `counts` finds passed and failed; with `is_table` each match is one row of a
-    table and they are added up, otherwise the last match counts."""
+    """A public suite. `counts` finds passed and failed; the last match counts, or the one named."""
 
     name: str
     files: str
     counts: str
     cause: str = ""
-    is_table: bool = False
     match: int = -1
     run_by: str = ""
     """Its name in tools.run_suites, when a registry has it by name; empty: it is run by the command
@@ -77,18 +75,9 @@ SUITES: Final = (
     Suite("Python SDK, scripts", "script-suites-*", rf"^ +{COUNTS}", match=0),
     Suite("JavaScript SDK, scripts", "script-suites-*", rf"^ +{COUNTS}", match=1),
     Suite(
-        "Table SDK `azure-data-tables`, cosmos files",
-        "table-suites-*",
-        rf"[\d,]+ run, {COUNTS}",
-        r"^ +(\d+)  (\S.*)",
+        "Table SDK `azure-data-tables`, cosmos files", "sdk-table-*", IN_ALL, WHY, run_by="table"
     ),
-    Suite(
-        "`pymongo`, eight files",
-        "pymongo-suites-*",
-        r"^test_\w+ +(?P<passed>\d+) +(?P<failed>\d+) +\d+ ",
-        r"^  failed, (\d+): (.*)",
-        is_table=True,
-    ),
+    Suite("`pymongo`, eight files", "sdk-pymongo-*", IN_ALL, WHY, run_by="pymongo"),
 )
 HISTORY: Final = r"^[\d,]+ operations on .*|^\d+ sessions, .*"
 RECORDS: Final = (
@@ -144,10 +133,8 @@ def row_of(suite: Suite, folder: Path) -> Row:
     found = [match.groupdict() for match in re.finditer(suite.counts, text, re.MULTILINE)]
     if not found or not -len(found) <= suite.match < len(found):
         return Row(suite, file)
-    counted = found if suite.is_table else [found[suite.match]]
     passed, failed = (
-        sum(int((each.get(name) or "0").replace(",", "")) for each in counted)
-        for name in ("passed", "failed")
+        int((found[suite.match].get(name) or "0").replace(",", "")) for name in ("passed", "failed")
     )
     return Row(suite, file, passed, failed, tuple(causes(suite, text)) if failed else ())
 
@@ -314,17 +301,25 @@ def with_top(readme: str, lines: str) -> str:
     return f"{before}{BEGIN}\n{lines}\n{END}{rest.split(END, 1)[1]}"
 
 
+def _run_all() -> None:
+    """Suites and peers that registries have by name."""
+    from tools import run_peers, run_suites
+
+    for suite in SUITES:
+        if suite.run_by:
+            print(f"--- {suite.name}", flush=True)
+            run_suites.run(suite.run_by, RESULTS)
+    for peer in run_peers.PEERS:
+        print(f"--- compared with others: {peer}", flush=True)
+        run_peers.run(peer, RESULTS)
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Write docs/scoreboard.md.")
     parser.add_argument("--run", action="store_true", help="first run what a registry has by name")
     given = parser.parse_args(arguments)
     if given.run:
-        from tools.run_suites import run
-
-        for suite in SUITES:
-            if suite.run_by:
-                print(f"--- {suite.name}", flush=True)
-                run(suite.run_by, RESULTS)
+        _run_all()
     walk = walked()
     rows = [row_of(suite, RESULTS) for suite in SUITES]
     PAGE.write_text(page(RESULTS, walk), "utf-8")
