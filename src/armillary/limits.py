@@ -305,6 +305,8 @@ FUZZY_DISTANCE_MAX = 2  # edits of a full-text term
 
 # --- MongoDB (mongodb 2, 6, 17, 22) ---
 MONGO_MESSAGE_BYTES_MAX = 48_000_000
+MONGO_LOGIN_BYTES_MAX = 64 * KB  # of a message before its client has logged in; ours
+MONGO_COMMAND_BYTES_MAX = 16 * MB + 16 * KB  # of a command without its arrays of documents
 MONGO_DOCUMENT_BYTES_MAX = 16 * MB  # of one document in a file of BSON
 MONGO_REPLY_BYTES_MAX = 16 * MB  # documents of one batch of a cursor
 MONGO_FIRST_BATCH = 101  # documents, unless the client says

@@ -20,6 +20,10 @@ class EchoSession:
     def busy(self) -> bool:
         return bool(self._rest)
 
+    @property
+    def held_bytes(self) -> int:
+        return len(self._rest)
+
     def at_once(self, data: bytes) -> bytes | None:
         return None
 

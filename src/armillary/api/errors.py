@@ -166,7 +166,7 @@ WIRE: dict[type[DbError], Wire] = {
 
 
 #: MongoDB: the code alone; its name is in `api/mongo/errors.py`. What is not listed is sent as its
-#: parent, or as 1 (InternalError).
+#: parent; damaged data as 1 (InternalError).
 MONGO: dict[type[DbError], int] = {
     BadInput: 2,
     NotSupported: 115,
@@ -182,6 +182,7 @@ MONGO: dict[type[DbError], int] = {
     ContainerClosed: 13,
     ContainerFull: 2,
     SharedContainersFull: 2,
+    TooManyResources: 2,
     Throttled: 16500,
     # Drivers send a read again for these two, and a retryable write.
     RangeGone: 6,
@@ -193,6 +194,13 @@ MONGO: dict[type[DbError], int] = {
     NotSplittable: 2,
     StorageFull: 14031,
     ReadOnlyStore: 13,
+    # Not met by the commands there are; none of them would be a mistake of ours.
+    UnknownMethod: 115,
+    NotModified: 112,
+    DependencyFailed: 112,
+    BatchFailed: 96,
+    ScriptBlocked: 13,
+    ScriptConflict: 112,
 }
 
 

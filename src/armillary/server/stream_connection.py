@@ -58,6 +58,8 @@ class StreamConnection(asyncio.Protocol):
         self._planned = False
         self._hanging_up = False
         self._reading_paused = False
+        self._address = ""
+        self._holds = False
         # Shared with the thread that answers.
         self._outlet = threading.Condition()
         self._writing_paused = False
@@ -70,6 +72,8 @@ class StreamConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(self._pool.bounds.write_buffer_bytes)
+        who = transport.get_extra_info("peername")
+        self._address = str(who[0]) if isinstance(who, tuple) else ""
         tls = transport.get_extra_info("ssl_object")
         peer = replace(self._peer, server_name=getattr(tls, "asked_name", None))
         try:
@@ -85,6 +89,7 @@ class StreamConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._events.clear()
+        self._hold(0)
         with self._outlet:
             self._gone = True
             self._outlet.notify_all()
@@ -110,7 +115,21 @@ class StreamConnection(asyncio.Protocol):
                 else:  # nothing waits and nothing is under way: what `_pump` would come to
                     self.deadline = self._pool.loop.time() + self._pool.bounds.stream_idle_s
                 return
-        self._take(self._guarded(partial(session.receive, data)))
+        events = self._guarded(partial(session.receive, data))
+        self._hold(session.held_bytes)
+        self._take(events)
+
+    def _hold(self, size: int) -> None:
+        """What it has sent of a message: the room for that is shared, also by those who have not
+        logged in."""
+        if size or self._holds:
+            self._holds = size > 0
+            self._pool.receiving.hold(self, self._address, size, self._pool.loop.time())
+
+    def give_up_body(self) -> None:
+        self._hold(0)
+        log.debug("a connection was closed for what it holds: too much is coming in")
+        self._hang_up()
 
     def eof_received(self) -> bool:
         return False

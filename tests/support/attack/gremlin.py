@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tests.support import fuzz_mutations as damage
 from tests.support.attack.tally import Pace, Tally
+from tests.support.gremlin_damage import SCRIPTS, Damaged
 
 from armillary.api.core.settings import EMULATOR_KEY
 
@@ -25,26 +26,6 @@ UPGRADE: Final = (
     "Connection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
     "Sec-WebSocket-Version: 13\r\n\r\n"
 )
-SCRIPTS: Final = (
-    "g.addV('person').property('pk', 'a').property('id', 'x1').property('age', 5)",
-    "g.V('x1').property('age', 6)",
-    "g.V().has('age', gt(3)).order().by('age', decr).limit(5).values('age')",
-    "g.V().hasLabel('person').out('knows').in('knows').dedup().count()",
-    "g.V().as('a').out().as('b').select('a', 'b').by('age')",
-    "g.V('x1').addE('knows').to(g.V('x1'))",
-    "g.V().repeat(out()).times(3).emit().path().by('age')",
-    "g.V().group().by(label).by(count())",
-    "g.V().project('a', 'b').by('age').by(coalesce(values('x'), constant(1)))",
-    "g.V().union(values('age'), id()).fold()",
-    "g.E().bothV().choose(has('age'), values('age'), constant('none'))",
-    "g.V().valueMap(true).unfold().range(0, 2)",
-    "g.V().sideEffect(out().aggregate('x')).cap('x')",
-    "g.V(ids).drop()",
-    "g.inject(1, 2, 3).sum()",
-    "g.V().executionProfile()",
-)
-
-
 SLOW: Final = "g.V().repeat(both()).until(has('age', 7)).limit(1)"
 """Runs into its bound on memory, a second or two later: so much can't be sent of it."""
 SLOW_SHARE: Final = 0.005
@@ -56,6 +37,7 @@ one."""
 class Messages:
     def __init__(self, random: Random, *, valid: bool = False) -> None:
         self._random = random
+        self._damaged = Damaged(random)
         self.valid = valid
 
     def make(self) -> tuple[bytes, bool]:
@@ -63,17 +45,8 @@ class Messages:
         random = self._random
         if self.valid:
             return frame(message(self._script(), {"ids": ["x1"]})), True
-        script = self._script()
-        for _ in range(random.choice((0, 1, 1, 2))):
-            if random.random() < 0.5:
-                script = damage.cut_text(random, script)
-            else:
-                steps, others = script.split("."), random.choice(SCRIPTS).split(".")
-                steps.insert(random.randint(1, len(steps)), random.choice(others[1:]))
-                script = ".".join(steps)
-        if random.random() < 0.02:
-            script = script + ".out()" * random.choice((50, 500, 5_000))
-        data = message(script, {"ids": damage.value(random)})
+        slow = random.random() < SLOW_SHARE
+        data = message(SLOW if slow else self._damaged.script(), self._damaged.bindings())
         chance = random.random()
         if chance < 0.1:
             data = damage.cut(random, data)

@@ -7,10 +7,11 @@ import struct
 from random import Random
 from typing import Any, Final
 
-from bson import BSON, Binary, Decimal128, Int64, MaxKey, MinKey, ObjectId, Regex, Timestamp
+from bson import BSON
 from bson.errors import BSONError
 from tests.support import fuzz_mutations as damage
 from tests.support.attack.tally import Pace, Tally
+from tests.support.mongo_damage import ITEM, VALID, Damaged
 
 from armillary.api.core.settings import EMULATOR_KEY
 
@@ -20,53 +21,6 @@ ANSWER_SECONDS = 90.0
 INTERNAL_ERROR = 1
 GONE = (OSError, asyncio.IncompleteReadError)
 PER_CONNECTION = 200
-SPECIAL: Final[tuple[Any, ...]] = (
-    *(Int64(2**62), Decimal128("1E+6144"), Decimal128("NaN"), MinKey(), MaxKey(), Timestamp(1, 1)),
-    *(ObjectId("0" * 24), Binary(b"x", 4), Regex("(a+)+$", "i"), Regex("[", "z"), float("inf")),
-)
-ITEM: Final[dict[str, Any]] = {"_id": 1, "a": [1, {"b": 2}], "s": "fox", "n": 5}
-COMMANDS: Final[tuple[dict[str, Any], ...]] = (
-    {"find": "c", "filter": {"n": {"$gt": 3}, "a.b": 2}, "sort": {"n": -1}, "limit": 5},
-    {"find": "c", "filter": {"$or": [{"s": {"$regex": "^f"}}, {"a": {"$elemMatch": {"b": 2}}}]}},
-    {"find": "c", "filter": {"$expr": {"$gt": ["$n", {"$add": [1, 2]}]}}, "projection": {"a": 1}},
-    {"find": "c", "filter": {"a": {"$all": [1], "$size": 2}, "n": {"$in": [1, 5], "$type": "int"}}},
-    {"insert": "c", "documents": [ITEM]},
-    {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {"a.0": 3}, "$inc": {"n": 1}}}]},
-    {"update": "c", "updates": [{"q": {"n": 5}, "u": {"$push": {"a": {"$each": [1]}}}}]},
-    {"update": "c", "updates": [{"q": {}, "u": [{"$set": {"x": "$n"}}], "multi": True}]},
-    {"delete": "c", "deletes": [{"q": {"_id": 7}, "limit": 1}]},
-    {"findAndModify": "c", "query": {"_id": 1}, "update": {"$unset": {"x": 1}}, "new": True},
-    {
-        "aggregate": "c",
-        "pipeline": [
-            {"$match": {"n": {"$gte": 1}}},
-            {"$unwind": "$a"},
-            {"$group": {"_id": "$s", "t": {"$sum": "$n"}}},
-            {"$project": {"t": {"$concat": ["$_id", {"$toString": "$t"}]}}},
-            {"$sort": {"t": 1}},
-            {"$limit": 3},
-        ],
-        "cursor": {},
-    },
-    {"aggregate": "c", "pipeline": [{"$facet": {"x": [{"$count": "n"}]}}], "cursor": {}},
-    {"count": "c", "query": {"n": 5}},
-    {"distinct": "c", "key": "a", "query": {}},
-    {"createIndexes": "c", "indexes": [{"key": {"n": 1}, "name": "n_1"}]},
-    {"listIndexes": "c"},
-    {"listCollections": 1},
-    {"getMore": Int64(7), "collection": "c"},
-    {"killCursors": "c", "cursors": [Int64(7)]},
-    {"hello": 1},
-    {"collStats": "c"},
-    {"explain": {"find": "c", "filter": {"n": 1}}},
-    {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": b"n,,n=localhost,r=abc"},
-    {"saslContinue": 1, "conversationId": 1, "payload": b"c=biws,r=abc,p=AAAA"},
-)
-#: Without those that need a cursor or a conversation that is not there.
-NEEDY: Final = {"getMore", "killCursors", "saslStart", "saslContinue"}
-VALID: Final = tuple(one for one in COMMANDS if not one.keys() & NEEDY)
-
-
 PING_ID: Final = 2**31 - 1
 
 
@@ -82,6 +36,7 @@ PING: Final = message({"ping": 1, "$db": "admin"}, PING_ID)
 class Commands:
     def __init__(self, random: Random, *, valid: bool = False) -> None:
         self._random = random
+        self._damaged = Damaged(random)
         self.valid = valid
         self._number = 0
 
@@ -100,9 +55,7 @@ class Commands:
         random = self._random
         if self.valid:
             return self.message(random.choice(VALID) | {"$db": "d_mongo"}), True
-        command: Any = random.choice(COMMANDS) | {"$db": "d_mongo"}
-        for _ in range(random.choice((0, 1, 1, 1, 2, 3))):
-            command = self._changed(command)
+        command = self._damaged.command()
         try:
             data = self.message(command)
         except (BSONError, OverflowError, UnicodeError, TypeError, ValueError):
@@ -114,26 +67,6 @@ class Commands:
     def message(self, command: dict[str, Any]) -> bytes:
         self._number += 1
         return message(command, self._number)
-
-    def _changed(self, whole: Any) -> Any:
-        """A value put somewhere, also of kinds that JSON has not; names of commands stay first."""
-        random = self._random
-        if isinstance(whole, dict) and whole:
-            name = random.choice(list(whole))
-            if random.random() < 0.1:
-                return whole | {damage.text(random): random.choice(SPECIAL)}
-            return whole | {name: self._changed(whole[name])}
-        if isinstance(whole, list) and whole:
-            at = random.randrange(len(whole))
-            return [*whole[:at], self._changed(whole[at]), *whole[at + 1 :]]
-        if random.random() < 0.3:
-            return random.choice(SPECIAL)
-        if random.random() < 0.1:
-            deep: Any = 1
-            for _ in range(random.choice((5, 90, 180))):
-                deep = {"$and": [deep]}
-            return deep
-        return damage.changed(random, whole)
 
     def _cut(self, data: bytes) -> bytes:
         """Damage behind a head whose length fits, or in the head."""
@@ -203,5 +136,8 @@ async def _reply(reader: asyncio.StreamReader) -> tuple[int, int]:
     """What it answers, and its code."""
     length, _, to, opcode = HEADER.unpack(await reader.readexactly(HEADER.size))
     body = await reader.readexactly(length - HEADER.size)
-    code = BSON(body[5:]).decode().get("code", 0) if opcode == OP_MSG else 0
-    return to, int(code)
+    if opcode != OP_MSG:
+        return to, 0
+    reply = BSON(body[5:]).decode()
+    errors = [one["code"] for one in reply.get("writeErrors", ())]
+    return to, INTERNAL_ERROR if INTERNAL_ERROR in errors else int(reply.get("code", 0))

@@ -31,6 +31,8 @@ CONTROLS: Final = tuple(
     and one.pattern != "events"
 )
 KEPT: Final = ("victim", "d", "g", "s", "d_mongo", "TablesDB")
+OWN: Final = {"d_mongo": "c", "TablesDB": "t"}
+"""Of the other protocols: what stays in a database of theirs."""
 SCRIPTS: Final = "/dbs/s/colls/c/sprocs"
 """In a container of their own: that of the others is deleted time and again."""
 OFFER: Final = {"x-ms-offer-throughput": "100000"}
@@ -88,12 +90,22 @@ class RemoteWorld:
             for one in found.get("Databases", []):
                 if one["id"] not in KEPT or one["id"] == "d":
                     client.ask("DELETE", f"/dbs/{quote(one['id'], safe='')}")
+            for database, own in OWN.items():
+                self._clear(client, database, own)
             self._make(client)
         except (OSError, http.client.HTTPException, ValueError):
             time.sleep(0.1)
         finally:
             client.close()
         self.spoiled = False
+
+    @staticmethod
+    def _clear(client: SignedClient, database: str, own: str) -> None:
+        """An account has so many containers: one that is full refuses what would be looked at."""
+        found = client.ask("GET", f"/dbs/{database}/colls").json()
+        for one in found.get("DocumentCollections", []):
+            if one["id"] != own:
+                client.ask("DELETE", f"/dbs/{database}/colls/{quote(one['id'], safe='')}")
 
     @staticmethod
     def _make(client: SignedClient) -> None:

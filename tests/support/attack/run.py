@@ -51,6 +51,9 @@ SAMPLE_SECONDS: Final = 3.0
 SECONDS_MAX: Final = 7_200.0
 PATIENCE_SECONDS: Final = 120.0
 """With attackers that should have ended."""
+SHOWN_MAX, LINE_MAX = 20, 600
+STORY_LINES: Final = 40
+"""Of the log, from a line that calls itself a bug."""
 BUG: Final = re.compile(r"Traceback|a bug|failed\b.*\bException")
 
 
@@ -73,6 +76,8 @@ class Outcome:
             f"{self.server_cpu_s / total * 1e6:.0f} µs, "
             f"attackers {self.attackers_cpu_s / total * 1e6:.0f} µs"
         ]
+        for name, shown in (("defect", self.defects), ("silent", self.silent)):
+            found += [f"  {name}: {one[:LINE_MAX]}" for one in shown[:SHOWN_MAX]]
         for name, answers in self.answers.items():
             most = ", ".join(f"{what}: {count:,}" for what, count in answers.most_common(12))
             found.append(f"  {name:8} {self.sent[name]:9,}  {most}")
@@ -84,7 +89,10 @@ class Siege:
         options = [*OPTIONS, "--workers", str(workers)]
         self.server = ServerProcess(folder, real=True, options=options, environ=ENVIRON)
         self.server.wait_until_ready()
-        self.log: list[str] = []
+        self.bugs: list[str] = []
+        """Lines of the log that call themselves one."""
+        self.story: list[str] = []
+        """What the log has behind the first of them."""
         self._reading = [
             threading.Thread(target=self._read, args=(one,), daemon=True)
             for one in (self.server.process.stdout, self.server.process.stderr)
@@ -102,8 +110,10 @@ class Siege:
 
     def _read(self, stream: Any) -> None:
         for line in stream:
-            self.log.append(line.rstrip())
-            del self.log[:-5_000]
+            if BUG.search(line):
+                self.bugs.append(line.rstrip())
+            if self.bugs and len(self.story) < STORY_LINES:
+                self.story.append(line.rstrip())
 
     def _fill(self) -> None:
         client = SignedClient(self.server.port)
@@ -123,10 +133,6 @@ class Siege:
             assert b" 201 " in one.recv(65_536)[:40]
 
     # --- what is looked at ----------------------------------------------------------------------
-
-    @property
-    def bugs(self) -> list[str]:
-        return [one for one in self.log if BUG.search(one)]
 
     def _processes(self) -> Iterator[tuple[Path, list[str]]]:
         """Folder and state of each process of the server's session."""

@@ -22,14 +22,15 @@ class Tally:
     answers: Counter[str] = field(default_factory=Counter)
     """By status, or by the code of the protocol."""
     defects: list[str] = field(default_factory=list)
-    """Answers that are a mistake of the server, with what was sent."""
+    """Answers that are a mistake of the server, the first with what was sent."""
     silent: list[str] = field(default_factory=list)
-    """Requests that were not answered in time."""
+    """Requests that were not answered in time, the first with what was sent."""
 
     def note(self, answer: str, sent: object = None, *, defect: bool = False) -> None:
         self.answers[answer] += 1
-        if defect and len(self.defects) < SHOWN_MAX:
-            self.defects.append(f"{answer}: {sent!r}"[:1_500])
+        if defect:
+            shown = len(self.defects) < SHOWN_MAX
+            self.defects.append(f"{answer}: {sent!r}"[:1_500] if shown else answer)
 
     def note_silent(self, sent: object) -> None:
         self.silent.append(f"{sent!r}"[:1_500] if len(self.silent) < SHOWN_MAX else "")

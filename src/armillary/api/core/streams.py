@@ -112,6 +112,12 @@ class Session(Protocol):
         server is then less patient than with an idle client."""
         ...
 
+    @property
+    def held_bytes(self) -> int:
+        """Of a message that has not arrived whole, or that waits for a login: all clients share the
+        room for it."""
+        ...
+
     def tick(self) -> Sequence[Event]:
         """On the event loop: the client has been silent until its deadline. What to say to it (a
         heartbeat); nothing: the server lets it go."""

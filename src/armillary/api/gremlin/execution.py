@@ -90,7 +90,7 @@ class Execution:
 
     @property
     def is_short(self) -> bool:
-        return is_short(self._request.args.get("gremlin"))
+        return is_short(self._request.text("gremlin"))
 
     def _seconds(self, most: float) -> float:
         asked = self._request.args.get("evaluationTimeout")
@@ -104,8 +104,9 @@ class Execution:
         request = self._request
         status = OK
         self._began = self._told_at = perf_counter()
-        self.budget.deadline = monotonic() + self._seconds(self._context.settings.seconds)
         try:
+            request = self._request = request.untagged()
+            self.budget.deadline = monotonic() + self._seconds(self._context.settings.seconds)
             for code, chunk in self._chunks():
                 send(response(request.mime, request.id, code, self._attributes(code), chunk))
         except ClientGone:

@@ -103,6 +103,8 @@ class GremlinSession:
         self._held: list[GremlinRequest] = []
         """Came while another was challenged. One challenge is enough, and gremlin-driver for Java
         stands no second one."""
+        self._held_bytes = 0
+        """Of what waits for a login."""
         self._executions: set[Execution] = set()
         """That wait or run."""
         self._waiting = 0
@@ -114,6 +116,10 @@ class GremlinSession:
     @property
     def busy(self) -> bool:
         return self._socket.busy or self._challenged is not None
+
+    @property
+    def held_bytes(self) -> int:
+        return self._socket.held_bytes + self._held_bytes
 
     def at_once(self, data: bytes) -> bytes | None:
         return None
@@ -168,11 +174,12 @@ class GremlinSession:
         if self._login is not None or self._logging_in:
             return self._evaluation(request)
         if self._challenged is None:
-            self._challenged = request
+            self._challenged, self._held_bytes = request, len(message.data)
             return [self._answer(challenge(request.mime, request.id))]
         if len(self._held) >= GREMLIN_WAITING_MAX:
             return [self._refusal(request.mime, request.id, ScriptError(BUSY, "busy"))]
         self._held.append(request)
+        self._held_bytes += len(message.data)
         return []
 
     def _evaluation(self, request: GremlinRequest) -> list[Event]:
@@ -191,9 +198,9 @@ class GremlinSession:
         """Then the request that was challenged and those that came meanwhile. The answer may have
         another id than the challenge."""
         kept, self._challenged = self._challenged, None
-        held, self._held = self._held, []
+        held, self._held, self._held_bytes = self._held, [], 0
         execution = None if kept is None else Execution(self._streams.context, kept)
-        sasl = request.args.get("sasl")
+        sasl = request.text("sasl")
         self._lane = user_of(sasl)
         self._logging_in += 1
 
@@ -231,7 +238,7 @@ class GremlinSession:
                 if execution is not None:
                     self._executions.discard(execution)
 
-        size = len(str(request.args.get("gremlin", "")))
+        size = len(request.text("gremlin") or "")
         if execution is None or execution.is_short:
             return [Work(work, size)]
         return [Work(work, size, self._lane, execution.budget)]

@@ -29,6 +29,7 @@ from armillary.encoding.bson.values import (
     decode,
     decode_all_exactly,
     is_number,
+    is_text,
     number_of,
     type_name,
 )
@@ -155,7 +156,7 @@ class Call:
 
     def collection_name(self) -> str:
         value = self.command[self.name]
-        if not isinstance(value, str):
+        if not is_text(value):
             raise MongoError(73, f"collection name has invalid type {type_name(value)}")
         if not value:
             raise MongoError(73, f"Invalid namespace specified '{self.database}.'")
@@ -170,6 +171,12 @@ class Call:
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise wrong_type(f"{self.name}.{name}", type_name(value), *expected.split())
         return value
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        value = self.command.get(name)
+        if value is None or is_text(value):
+            return default if value is None else value
+        raise wrong_type(f"{self.name}.{name}", type_name(value), "string")
 
     def document(self, name: str, default: Document | None = None) -> Document:
         found: Document = self.get(name, (dict,), {} if default is None else default, "object")
@@ -195,7 +202,10 @@ class Call:
             raise wrong_type(
                 f"{self.name}.{name}", type_name(value), "long", "int", "decimal", "double"
             )
-        plain = number_of(value)
+        return self._whole(name, number_of(value), least)
+
+    @staticmethod
+    def _whole(name: str, plain: Any, least: int | None) -> int:
         if plain != plain or not -(2**63) <= plain < 2**63:
             raise bad_value(f"{name} is not in the range of 64-bit integers")
         found = int(plain)
@@ -204,6 +214,15 @@ class Call:
                 51024, f"BSON field '{name}' value must be >= {least}, actual value '{found}'"
             )
         return found
+
+    def batch_size(self, default: int) -> int:
+        """Of the option `cursor`."""
+        size = self.document("cursor").get("batchSize", default)
+        if not is_number(size):
+            raise wrong_type(
+                "cursor.batchSize", type_name(size), "long", "int", "decimal", "double"
+            )
+        return self._whole("batchSize", number_of(size), 0)
 
     def array(self, name: str, *, exact: bool = False) -> list[Any]:
         """An array argument; its documents may have come in a section of their own."""
@@ -243,7 +262,7 @@ class Call:
 
     def container_names(self) -> tuple[str, str] | None:
         value = self.command.get(self.name)
-        return (self.database, value) if isinstance(value, str) else None
+        return (self.database, value) if is_text(value) else None
 
     def collection(self) -> Collection | None:
         return self.service.collections.find(self.database, self.collection_name())
@@ -309,11 +328,14 @@ class Call:
         if self.service.settings.strict:
             raise bad_value(RETRY_REFUSED)
         session, plain = self.session, self.whole("txnNumber")
-        given = self.command.get("stmtIds")
-        base = self.command.get("stmtId", 0)
+        given: list[Any] = self.get("stmtIds", (list,), [], "array")
+        for at, one in enumerate(given):
+            if not isinstance(one, int) or isinstance(one, bool):
+                raise wrong_type(f"{self.name}.stmtIds.{at}", type_name(one), "int")
+        base = self.whole("stmtId")
 
         def named(index: int) -> Statement:
-            place = given[index] if isinstance(given, list) and index < len(given) else base + index
+            place = given[index] if index < len(given) else base + index
             return Statement(session, plain, int(place))
 
         return named

@@ -19,7 +19,7 @@ from typing import Any, Final
 from bson.regex import Regex
 
 from armillary.api.mongo.errors import MongoError, bad_value, wrong_type
-from armillary.encoding.bson.values import Document, is_number, number_of, type_name
+from armillary.encoding.bson.values import Document, is_number, is_text, number_of, type_name
 
 Fold = Callable[[Any], Any]
 """A value with every string in it folded."""
@@ -59,7 +59,7 @@ def fold_of(collation: Any, field: str) -> Fold | None:
         if one not in KNOWN:
             raise MongoError(40415, f"BSON field 'collation.{one}' is an unknown field.")
     locale = collation.get("locale")
-    if not isinstance(locale, str):
+    if not is_text(locale):
         raise MongoError(40414, "BSON field 'collation.locale' is missing but a required field")
     if locale == "simple":
         return None

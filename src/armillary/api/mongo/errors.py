@@ -6,10 +6,13 @@ of the language. Errors of the store get theirs in `api/errors.py`.
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 from armillary.api.errors import mongo_code
 from armillary.errors import DbError, Throttled
+
+log = logging.getLogger("armillary.mongo")
 
 NAMES: Final = {
     1: "InternalError",
@@ -105,6 +108,12 @@ class MongoError(Exception):
     def entry(self, index: int) -> dict[str, Any]:
         """One of `writeErrors`."""
         return {"index": index, "code": self.code, "errmsg": self.message, **self.facts}
+
+
+def failed(name: str) -> dict[str, Any]:
+    """What a client hears of a mistake of ours. In an `except` block: the log gets the rest."""
+    log.exception("mongo command %s failed", name)
+    return MongoError(1, "An internal error occurred; the server's log has it.").reply()
 
 
 def bad_value(message: str) -> MongoError:

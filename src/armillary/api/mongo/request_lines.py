@@ -7,14 +7,14 @@ from typing import Final
 
 from armillary.api.core.request_log import log_request
 from armillary.api.mongo.wire.messages import Request
-from armillary.encoding.bson.values import Document
+from armillary.encoding.bson.values import Document, is_text
 
 SHOWN_MAX: Final = 300
 
 
 def log_command(request: Request, code: int, charge_ru: float, elapsed_ms: float) -> None:
     target = request.command.get(request.name)
-    place = f"{request.database}.{target}" if isinstance(target, str) else request.database
+    place = f"{request.database}.{target}" if is_text(target) else request.database
     log_request({
         "Method": _shown(request.name),
         "Path": _shown(place),

@@ -28,7 +28,7 @@ from armillary.api.errors import log_damage
 from armillary.api.mongo.call import Attempt, Call, Client
 from armillary.api.mongo.commands.table import COMMANDS, UNSUPPORTED
 from armillary.api.mongo.data.collections import Collections
-from armillary.api.mongo.errors import TRANSIENT, MongoError, mongo_error
+from armillary.api.mongo.errors import TRANSIENT, MongoError, failed, mongo_error
 from armillary.api.mongo.language import Language
 from armillary.api.mongo.login import Credentials
 from armillary.api.mongo.request_lines import code_of, log_command
@@ -88,9 +88,10 @@ class Service:
 
     def run(self, client: Client, request: Request, attempt: Attempt) -> Document:
         """The reply, errors included. Raises nothing for what a client sent but `Later`."""
-        if attempt.began is None:
-            attempt.began = time.monotonic()
-            attempt.budget.deadline = attempt.began + _seconds(request.command)
+        began = attempt.began
+        if began is None:
+            began = attempt.began = time.monotonic()
+            attempt.budget.deadline = began + _seconds(request.command)
         call: Call | None = None
         name = request.name
         try:
@@ -105,10 +106,9 @@ class Service:
             reply = mongo_error(error).reply()
         except RecursionError:
             reply = MongoError(15, "The command is nested too deeply.").reply()
-        except Exception:
-            log.exception("mongo command %s failed", name)
-            reply = MongoError(1, "An internal error occurred; the server's log has it.").reply()
-        elapsed_ms = (time.monotonic() - attempt.began) * 1000
+        except Exception:  # noqa: BLE001 - logged there
+            reply = failed(name)
+        elapsed_ms = (time.monotonic() - began) * 1000
         charge_ru = 0.0 if call is None else call.charge_ru
         if call is not None and name != "getLastRequestStatistics" and call.spec.counts:
             client.statistics = (name, charge_ru, elapsed_ms)
@@ -180,7 +180,10 @@ class Service:
 
     def _abort(self, call: Call, reply: Document) -> None:
         """An error ends a transaction; most clients then begin it again."""
-        call.abort_transaction()
+        try:
+            call.abort_transaction()
+        except (MongoError, DbError) as error:  # it ends by its own deadline then
+            log.debug("a transaction could not be aborted: %s", error)
         if reply.get("code") in (112, 251, 16500) and TRANSIENT not in reply.get("errorLabels", []):
             reply["errorLabels"] = [*reply.get("errorLabels", []), TRANSIENT]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from armillary.api.core.streams import Answer, ClientGone, Event, Hangup, Peer, Quick, Send, Work
 from armillary.api.mongo.call import Attempt, Client
 from armillary.api.mongo.commands.table import INLINE
-from armillary.api.mongo.errors import MongoError
+from armillary.api.mongo.errors import MongoError, failed
 from armillary.api.mongo.fast.finds import Finds
 from armillary.api.mongo.fast.inserts import insert_event
 from armillary.api.mongo.length import lane_of
@@ -19,6 +19,7 @@ from armillary.api.mongo.wire.frames import Frame, FrameReader, ProtocolError, p
 from armillary.api.mongo.wire.messages import Request, parse, reply_bytes
 from armillary.budget import Budget
 from armillary.errors import BadInput
+from armillary.limits import MONGO_LOGIN_BYTES_MAX, MONGO_MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
     from armillary.api.mongo.service import Service
@@ -28,7 +29,7 @@ class MongoSession:
     def __init__(self, service: Service, peer: Peer, number: int) -> None:
         self._service = service
         self._client = Client(peer, number)
-        self._frames = FrameReader()
+        self._frames = FrameReader(MONGO_LOGIN_BYTES_MAX)
         self._replies = itertools.count(1)
         self._finds = Finds(service, self._client, self._replies)
         self._ended = False
@@ -39,6 +40,10 @@ class MongoSession:
     def busy(self) -> bool:
         return self._frames.has_part
 
+    @property
+    def held_bytes(self) -> int:
+        return self._frames.held_bytes
+
     def at_once(self, data: bytes) -> bytes | None:
         if self._ended or self._frames.has_part:
             return None
@@ -47,6 +52,8 @@ class MongoSession:
     def receive(self, data: bytes) -> Sequence[Event]:
         if self._ended:
             return ()
+        if self._frames.bytes_max < MONGO_MESSAGE_BYTES_MAX and self._is_trusted:
+            self._frames.bytes_max = MONGO_MESSAGE_BYTES_MAX
         try:
             frames = self._frames.receive(data)
         except ProtocolError:
@@ -59,6 +66,11 @@ class MongoSession:
             if isinstance(event, Hangup):
                 break
         return events
+
+    @property
+    def _is_trusted(self) -> bool:
+        """Who has not logged in has little to say."""
+        return self._client.may_write is not None or not self._service.settings.require_login
 
     def tick(self) -> Sequence[Event]:
         return ()
@@ -75,7 +87,7 @@ class MongoSession:
 
     def _event(self, frame: Frame) -> Event | None:
         try:
-            request = parse(frame)
+            request = parse(frame, self._frames.bytes_max)
         except ProtocolError:
             return self._hang_up()
         except BadInput as error:  # the frame is sound: the connection stays
@@ -106,4 +118,11 @@ class MongoSession:
 
     def _reply(self, request: Request, attempt: Attempt) -> bytes:
         reply = self._service.run(self._client, request, attempt)
-        return reply_bytes(request, reply, next(self._replies))
+        number = next(self._replies)
+        try:
+            return reply_bytes(request, reply, number)
+        except RecursionError:
+            too_deep = MongoError(15, "The reply would be nested too deeply.").reply()
+            return reply_bytes(request, too_deep, number)
+        except Exception:  # noqa: BLE001 - logged there
+            return reply_bytes(request, failed(request.name), number)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 import bson
 from bson.binary import Binary
@@ -41,6 +41,7 @@ OPTIONS: Final[CodecOptions[Document]] = CodecOptions(
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 _REFERENCE: Final = b"$ref\x00"
+_NAN: Final = Decimal("NaN")
 
 
 # --- bytes ----------------------------------------------------------------------------------------
@@ -147,13 +148,25 @@ def is_number(value: Any) -> bool:
     return kind is int or kind is float or kind is Int64 or kind is Decimal128
 
 
+def is_text(value: Any) -> TypeGuard[str]:
+    """A string. Code is one for Python too, and no name, path or option: it can't be looked up."""
+    kind = type(value)
+    return kind is str or kind is Symbol
+
+
+def plain_decimal(value: Decimal128) -> Decimal:
+    """A signalling NaN is NaN: Python would raise where it is compared."""
+    found = value.to_decimal()
+    return _NAN if found.is_snan() else found
+
+
 def to_decimal(value: Any) -> Decimal:
-    return value.to_decimal() if isinstance(value, Decimal128) else Decimal(value)
+    return plain_decimal(value) if isinstance(value, Decimal128) else Decimal(value)
 
 
 def number_of(value: Any) -> int | float | Decimal:
     """A number that Python compares exactly with any other."""
-    return value.to_decimal() if type(value) is Decimal128 else value
+    return plain_decimal(value) if type(value) is Decimal128 else value
 
 
 def is_nan(value: Any) -> bool:

@@ -93,7 +93,7 @@ def _compile(pattern: str, modifiers: str) -> Pattern[str] | None:
     for letter in modifiers:
         flags |= getattr(regex, _FLAGS[letter])
     try:
-        return regex.compile(_translated(pattern), flags)
+        return regex.compile(_translated(pattern), flags, cache_pattern=False)
     except (regex.error, ValueError, OverflowError, RecursionError):
         return None
 

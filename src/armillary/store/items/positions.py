@@ -11,7 +11,7 @@ at each step it is cut along the ranges of the moment. To a client it is an opaq
 
 import base64
 import binascii
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
@@ -24,6 +24,7 @@ from armillary.partition.ranges import EPK_MAX, EPK_MIN, RangeTable
 Kind: TypeAlias = Literal["items", "key", "latest", "versions"]
 VERSION = 1
 AT_MAX = 2**63  # of a rid or an LSN; both stay far below
+SEGMENTS_MAX = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +103,14 @@ def decode_position(text: str, allowed: Iterable[Kind] = get_args(Kind)) -> Posi
         position = Position(token.kind, cut, bytes.fromhex(token.digest))
     except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
         raise BadInput("Invalid Continuation Token") from error
-    fits = token.version == VERSION and token.kind in set(allowed) and len(cut) > 0
-    if not fits or not all(map(_is_sound, cut)):
+    fits = token.version == VERSION and token.kind in set(allowed)
+    if not fits or not are_sound(cut):
         raise BadInput("Invalid Continuation Token")
     return position
 
 
-def _is_sound(one: Segment) -> bool:
-    return one.start < one.end <= EPK_MAX and 0 <= one.at < AT_MAX
+def are_sound(segments: Sequence[Segment]) -> bool:
+    """Whether a client may have been given them. Each step copies the list of them."""
+    return 0 < len(segments) <= SEGMENTS_MAX and all(
+        one.start < one.end <= EPK_MAX and 0 <= one.at < AT_MAX for one in segments
+    )

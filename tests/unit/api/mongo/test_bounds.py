@@ -133,6 +133,22 @@ LARGE: dict[str, list[Document]] = {
         }}}},
     ],
     "zip": [{"$project": {"x": {"$zip": {"inputs": [{"$range": [0, 1_000_000]}] * 40}}}}],
+    **{
+        f"{name} of each group": [
+            {"$set": {"a": RANGE}}, {"$unwind": "$a"},
+            {"$group": {"_id": "$a", "x": {name: {"$concat": ["$s", {"$toString": "$a"}]}}}},
+            {"$count": "n"},
+        ]
+        for name in ("$first", "$last", "$min", "$max")
+    },
+    "objects merged": [
+        {"$set": {"a": RANGE}}, {"$unwind": "$a"},
+        {"$group": {"_id": None, "x": {"$mergeObjects": {"$arrayToObject": [[
+            {"k": {"$toString": "$a"}, "v": "$s"},
+        ]]}}}},
+        {"$count": "n"},
+    ],
+    "long regular expression": [{"$match": {"s": {"$regex": "(a|b)?" * 1_000}}}],
 }  # fmt: skip
 
 
@@ -195,6 +211,33 @@ PASSING: dict[str, tuple[Document, Any]] = {
         30,
     ),
 }  # fmt: skip
+
+
+#: One call each, which nothing interrupts: with a step for every pair of elements they would take
+#: minutes, and no other thread would run meanwhile.
+AT_ONCE: dict[str, tuple[Document, Any]] = {
+    "product": ({"$multiply": [Int64(2**63 - 1)] * 60_000}, float("inf")),
+    "characters": (
+        {"$trim": {"input": "a" * 300_000, "chars": "b" * 1_000_000 + "a"}},
+        "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_what_is_not_interrupted_is_short(name: str) -> None:
+    expression, expected = AT_ONCE[name]
+    found = filled().run(aggregate([{"$limit": 1}, {"$project": {"_id": 0, "x": expression}}]))
+    assert found["cursor"]["firstBatch"] == [{"x": expected}]
+
+
+def test_nothing_is_kept_for_a_deviation(wire: Wire) -> None:
+    thousand = {"$range": [0, 1_000]}
+    stages = [{"$limit": 1}, {"$set": {"a": thousand}}, {"$unwind": "$a"}]
+    fold = {"$group": {"_id": None, "p": {"$stdDevPop": "$a"}, "s": {"$stdDevSamp": "$a"}}}
+    (found,) = wire.run(aggregate([*stages, fold]))["cursor"]["firstBatch"]
+    assert found["p"] == pytest.approx(288.6749902572095)
+    assert found["s"] == pytest.approx(288.8194360957494)
 
 
 @pytest.mark.parametrize("name", PASSING)

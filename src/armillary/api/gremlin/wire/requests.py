@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,6 +20,7 @@ V3: Final = "application/vnd.gremlin-v3.0+json"
 BINARY: Final = "application/vnd.graphbinary-v1.0"
 PLAIN: Final = "application/json"
 KNOWN: Final = frozenset({V1, V2, V3, BINARY, PLAIN})
+INLINE_BYTES: Final = 64 * 1024  # more is not taken apart on the event loop
 NO_ID: Final = "00000000-0000-0000-0000-000000000000"
 V3_TEXT: Final = "GraphSON v3 IO is not supported."
 BINARY_TEXT: Final = (
@@ -37,6 +38,18 @@ class GremlinRequest:
     processor: str
     args: Mapping[str, Any] = field(default_factory=dict)
     mime: str = V2
+    is_tagged: bool = False
+    """The values of `args` are as they came: to take them apart is for who evaluates them."""
+
+    def text(self, name: str) -> str | None:
+        """An argument that is a string; those have no tags."""
+        found = self.args.get(name)
+        return found if isinstance(found, str) else None
+
+    def untagged(self) -> GremlinRequest:
+        if not self.is_tagged:
+            return self
+        return replace(self, args=untagged(dict(self.args), "args"), is_tagged=False)
 
 
 class Malformed(Exception):
@@ -73,17 +86,27 @@ def _json(data: bytes, mime: str) -> GremlinRequest:
         raise Malformed("The request is not JSON.", mime=mime) from error
     if not isinstance(raw, dict):
         raise Malformed("The request must be a JSON object.", mime=mime)
-    if raw.get("@type") == "g:Map":
-        try:
-            raw = untagged(raw)
-        except ScriptError as error:
-            raise Malformed(error.message, mime=mime) from error
+    raw = _members(raw)
     id = _id(raw.get("requestId"), mime)
-    try:
-        args = untagged(raw.get("args", {}), "args")
-    except ScriptError as error:
-        raise Malformed(error.message, id, mime) from error
-    return _request(id, raw.get("op"), raw.get("processor", ""), args, mime)
+    args = raw.get("args", {})
+    is_tagged = len(data) > INLINE_BYTES
+    if is_tagged:
+        args = _members(args) if isinstance(args, dict) else args
+    else:
+        try:
+            args = untagged(args, "args")
+        except ScriptError as error:
+            raise Malformed(error.message, id, mime) from error
+    found = _request(id, raw.get("op"), raw.get("processor", ""), args, mime)
+    return replace(found, is_tagged=True) if is_tagged else found
+
+
+def _members(value: dict[str, Any]) -> dict[str, Any]:
+    """Of a map of GraphSON 3, which is a list of names and values; they stay as they are."""
+    flat = value.get("@value") if value.get("@type") == "g:Map" else None
+    if not isinstance(flat, list):
+        return value
+    return {str(key): one for key, one in zip(flat[::2], flat[1::2], strict=False)}
 
 
 def _id(given: Any, mime: str) -> str:

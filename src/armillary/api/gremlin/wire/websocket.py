@@ -47,6 +47,7 @@ class WebSocket:
         self._origins = origins
         self._lock = threading.Lock()
         self._parts: list[bytes] = []
+        self._part_bytes = 0
         self._is_text = False
         self._handshake_bytes = 0
         self.closed = False
@@ -55,6 +56,10 @@ class WebSocket:
     @property
     def busy(self) -> bool:
         return self._protocol.state is CONNECTING or bool(self._parts)
+
+    @property
+    def held_bytes(self) -> int:
+        return len(self._protocol.reader.buffer) + self._part_bytes
 
     def receive(self, data: bytes) -> tuple[list[Message], bytes]:
         """(whole messages, bytes to send)"""
@@ -100,14 +105,15 @@ class WebSocket:
 
     def _take(self, frame: Frame, messages: list[Message]) -> None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
-            self._parts = []
+            self._parts, self._part_bytes = [], 0
             self._is_text = frame.opcode is Opcode.TEXT
         elif frame.opcode is not Opcode.CONT:
             return
         self._parts.append(bytes(frame.data))
+        self._part_bytes += len(frame.data)
         if frame.fin:
             messages.append(Message(b"".join(self._parts), self._is_text))
-            self._parts = []
+            self._parts, self._part_bytes = [], 0
 
     def frame(self, data: bytes) -> bytes:
         """A binary message for the client; nothing when it has left."""

@@ -23,17 +23,22 @@ from armillary.api.mongo.expressions.values import (
     is_nothing,
     to_double,
 )
-from armillary.api.mongo.language import MISSING
+from armillary.api.mongo.language import MISSING, rough_bytes
 from armillary.encoding.bson.values import is_number, sort_key, type_name
 
 
 class Accumulator(Protocol):
+    kept: int
+    """Bytes that it holds beyond a few numbers, roughly."""
+
     def add(self, value: Any) -> None: ...
 
     def result(self) -> Any: ...
 
 
 class Sum:
+    kept = 0
+
     def __init__(self) -> None:
         self._whole = 0
         self._long = False
@@ -78,6 +83,8 @@ def _fsum(values: list[float]) -> float:
 
 
 class Average:
+    kept = 0
+
     def __init__(self) -> None:
         self._sum = Sum()
         self._count = 0
@@ -103,10 +110,12 @@ class Edge:
         self._last = last
         self._seen = False
         self._value: Any = None
+        self.kept = 0
 
     def add(self, value: Any) -> None:
         if self._last or not self._seen:
             self._value, self._seen = value, True
+            self.kept = rough_bytes(value)
 
     def result(self) -> Any:
         return None if self._value is MISSING else self._value
@@ -119,6 +128,7 @@ class Extreme:
         self._largest = largest
         self._key: Any = None
         self._value: Any = None
+        self.kept = 0
 
     def add(self, value: Any) -> None:
         if is_nothing(value):
@@ -126,6 +136,7 @@ class Extreme:
         key = sort_key(value)
         if self._key is None or (key > self._key if self._largest else key < self._key):
             self._key, self._value = key, value
+            self.kept = 2 * rough_bytes(value)
 
     def result(self) -> Any:
         return self._value
@@ -134,10 +145,12 @@ class Extreme:
 class Push:
     def __init__(self) -> None:
         self._values: list[Any] = []
+        self.kept = 0
 
     def add(self, value: Any) -> None:
         if value is not MISSING:
             self._values.append(value)
+            self.kept += rough_bytes(value)
 
     def result(self) -> Any:
         return self._values
@@ -146,36 +159,49 @@ class Push:
 class AddToSet:
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}
+        self.kept = 0
 
     def add(self, value: Any) -> None:
-        if value is not MISSING:
-            self._values.setdefault(sort_key(value), value)
+        if value is MISSING:
+            return
+        key = sort_key(value)
+        if key not in self._values:
+            self._values[key] = value
+            self.kept += 2 * rough_bytes(value)
 
     def result(self) -> Any:
         return list(self._values.values())
 
 
 class Deviation:
+    """By the mean so far and the squares around it (Welford): nothing is kept of the values."""
+
+    kept = 0
+
     def __init__(self, sample: bool) -> None:
         self._sample = sample
-        self._values: list[float] = []
+        self._count = 0
+        self._mean = 0.0
+        self._squares = 0.0
 
     def add(self, value: Any) -> None:
         if is_number(value):
-            self._values.append(to_double(value))
+            plain = to_double(value)
+            self._count += 1
+            away = plain - self._mean
+            self._mean += away / self._count
+            self._squares += away * (plain - self._mean)
 
     def result(self) -> Any:
-        count = len(self._values)
-        if count < (2 if self._sample else 1):
+        if self._count < (2 if self._sample else 1):
             return None
-        mean = math.fsum(self._values) / count
-        square = math.fsum((one - mean) ** 2 for one in self._values)
-        return math.sqrt(square / (count - 1 if self._sample else count))
+        return math.sqrt(self._squares / (self._count - self._sample))
 
 
 class MergeObjects:
     def __init__(self) -> None:
         self._made: dict[str, Any] = {}
+        self.kept = 0
 
     def add(self, value: Any) -> None:
         if is_nothing(value):
@@ -186,13 +212,17 @@ class MergeObjects:
                 "$mergeObjects requires object inputs, but input "
                 f"{value} is of type {type_name(value)}",
             )
+        fresh = {name: one for name, one in value.items() if name not in self._made}
         self._made |= value
+        self.kept += rough_bytes(fresh)
 
     def result(self) -> Any:
         return self._made
 
 
 class Count:
+    kept = 0
+
     def __init__(self) -> None:
         self._count = 0
 

@@ -10,7 +10,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.compiled import Marker, check_path, compile_expression
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.projection import compile_projection
-from armillary.encoding.bson.values import type_name
+from armillary.encoding.bson.values import is_text, type_name
 
 Map = Callable[[dict[str, Any]], Any]
 """None: the document is left out."""
@@ -93,7 +93,7 @@ def _unset(name: str, argument: Any, language: Language) -> Map:
         raise MongoError(
             31119, "$unset specification must be a string or an array with at least one field"
         )
-    if not all(isinstance(one, str) for one in names):
+    if not all(is_text(one) for one in names):
         raise MongoError(
             31002, "$unset specification must be a string or an array containing only string values"
         )

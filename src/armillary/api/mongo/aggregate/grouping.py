@@ -41,11 +41,11 @@ class Fields:
         return [ACCUMULATORS[operator]() for _, operator, _ in self.fields]
 
     def add(self, states: list[Accumulator], document: Any, variables: Any) -> None:
-        for state, (_, operator, expression) in zip(states, self.fields, strict=True):
-            value = expression(document, variables)
-            if operator in ("$push", "$addToSet"):
-                self._language.budget.hold(rough_bytes(value))
-            state.add(value)
+        for state, (_, _, expression) in zip(states, self.fields, strict=True):
+            before = state.kept
+            state.add(expression(document, variables))
+            if state.kept != before:
+                self._language.budget.hold(state.kept - before)
 
     def results(self, states: list[Accumulator]) -> dict[str, Any]:
         return {

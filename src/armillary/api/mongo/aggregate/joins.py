@@ -15,7 +15,7 @@ from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.match.geo import EARTH_METRES, Near, plain
 from armillary.api.mongo.match.paths import candidates
-from armillary.encoding.bson.values import number_of, sort_key
+from armillary.encoding.bson.values import is_text, number_of, sort_key
 
 if TYPE_CHECKING:
     from armillary.api.mongo.aggregate.pipeline import World
@@ -34,7 +34,7 @@ def lookup(argument: Any, language: Language, world: World, compile_: Callable[.
         if one not in argument:
             raise MongoError(9, f"must specify '{one}' field for a $lookup")
     for one in ("from", "localField", "foreignField", "as"):
-        if one in argument and not isinstance(argument[one], str):
+        if one in argument and not is_text(argument[one]):
             raise MongoError(9, f"$lookup argument '{one}: {argument[one]}' must be a string")
     target = tuple(argument["as"].split("."))
     source = argument.get("from")
@@ -137,8 +137,8 @@ def facet(argument: Any, language: Language, world: World, compile_: Callable[..
 def union_with(
     argument: Any, language: Language, world: World, compile_: Callable[..., Any]
 ) -> Any:
-    options = {"coll": argument} if isinstance(argument, str) else argument
-    if not isinstance(options, dict) or not isinstance(options.get("coll"), str):
+    options = {"coll": argument} if is_text(argument) else argument
+    if not isinstance(options, dict) or not is_text(options.get("coll")):
         raise MongoError(9, "the $unionWith stage specification must be an object or string")
     inner = compile_(options.get("pipeline", []), language, world, inside="$unionWith")
 
@@ -180,7 +180,7 @@ def geo_near(argument: Any, language: Language, world: World, compile_: Callable
                 found.append((distance, path, row))
         for distance, path, row in sorted(found, key=lambda one: one[0]):
             made = put(row, field, 0, distance / scale * factor)
-            if isinstance(where, str):
+            if is_text(where):
                 made = put(made, tuple(where.split(".")), 0, next(candidates(row, path)))
             yield made
 

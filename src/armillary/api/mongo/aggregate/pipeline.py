@@ -13,6 +13,7 @@ from armillary.api.mongo.aggregate import joins
 from armillary.api.mongo.aggregate.stages import STAGES, Rows, Stage, count_of, sort
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.language import Language
+from armillary.encoding.bson.values import is_text
 from armillary.limits import MONGO_PIPELINE_STAGES_MAX
 
 #: Native stages that Azure Cosmos DB does not list (section 14): refused in strict mode.
@@ -147,9 +148,9 @@ def _stage(name: str, argument: Any, language: Language, world: World) -> Stage:
 
 
 def _out(argument: Any, world: World) -> Stage:
-    if isinstance(argument, str):
+    if is_text(argument):
         database, name = "", argument
-    elif isinstance(argument, dict) and isinstance(argument.get("coll"), str):
+    elif isinstance(argument, dict) and is_text(argument.get("coll")):
         database, name = argument.get("db", ""), argument["coll"]
     else:
         raise MongoError(16990, "$out only supports a string or object argument")

@@ -16,7 +16,7 @@ from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.sorting import parse_sort, sort_function
 from armillary.budget import Budget
-from armillary.encoding.bson.values import type_name
+from armillary.encoding.bson.values import is_text, type_name
 from armillary.limits import MB
 
 Rows: TypeAlias = Iterable[dict[str, Any]]
@@ -133,7 +133,7 @@ def _rank(entry: Entry) -> tuple[Any, int]:
 
 
 def unwind(argument: Any, language: Language) -> Stage:
-    options = {"path": argument} if isinstance(argument, str) else argument
+    options = {"path": argument} if is_text(argument) else argument
     if not isinstance(options, dict):
         raise MongoError(
             15981,
@@ -146,7 +146,7 @@ def unwind(argument: Any, language: Language) -> Stage:
             raise MongoError(28811, f"unrecognized option to $unwind stage: {one}")
     if path is None:
         raise MongoError(28812, "no path specified to $unwind stage")
-    if not isinstance(path, str):
+    if not is_text(path):
         raise MongoError(
             28808, f"expected a string as the path for $unwind stage, got {type_name(path)}"
         )
@@ -157,7 +157,7 @@ def unwind(argument: Any, language: Language) -> Stage:
     check_path(path[1:])
     parts = tuple(path[1:].split("."))
     index = options.get("includeArrayIndex")
-    if index is not None and (not isinstance(index, str) or not index):
+    if index is not None and (not is_text(index) or not index):
         raise MongoError(
             28810,
             "expected a non-empty string for the includeArrayIndex "
@@ -211,7 +211,7 @@ def _exact_path(value: Any, parts: tuple[str, ...]) -> Any:
 
 
 def count(argument: Any, language: Language) -> Stage:
-    if not isinstance(argument, str) or not argument:
+    if not is_text(argument) or not argument:
         raise MongoError(40156, "the count field must be a non-empty string")
     if argument[0] == "$":
         raise MongoError(40158, "the count field cannot be a $-prefixed path")
@@ -230,7 +230,7 @@ def count(argument: Any, language: Language) -> Stage:
 
 
 def sort_by_count(argument: Any, language: Language) -> Stage:
-    if not (isinstance(argument, dict) or (isinstance(argument, str) and argument[:1] == "$")):
+    if not (isinstance(argument, dict) or (is_text(argument) and argument[:1] == "$")):
         raise MongoError(
             40148,
             "the sortByCount field must be defined as a $-prefixed "

@@ -21,7 +21,7 @@ from armillary.api.mongo.errors import MongoError, failed_to_parse, wrong_type
 from armillary.api.mongo.language import Language
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.sorting import parse_sort
-from armillary.encoding.bson.values import Document, encode, type_name
+from armillary.encoding.bson.values import Document, encode, is_text, type_name
 from armillary.limits import MONGO_FIRST_BATCH
 
 AGGREGATE_FIELDS = (
@@ -86,9 +86,7 @@ def aggregate(call: Call) -> Document:
         raise failed_to_parse(
             "The 'cursor' option is required, except for aggregate with the explain argument"
         )
-    if not isinstance(cursor, dict):
-        raise wrong_type("aggregate.cursor", type_name(cursor), "object")
-    size = _batch_size(cursor)
+    size = call.batch_size(MONGO_FIRST_BATCH)
     language = call.language()
     stages = check_pipeline(pipeline, language)
     concern = call.command.get("readConcern")
@@ -102,7 +100,7 @@ def aggregate(call: Call) -> Document:
     if stages and stages[0][0] == "$changeStream":
         return changes.watch(call, pipeline)
     world = CallWorld(call)
-    if not isinstance(target, str):
+    if not is_text(target):
         return _of_database(call, pipeline, stages, language, world, size)
     name = call.collection_name()
     namespace = f"{call.database}.{name}"
@@ -152,17 +150,6 @@ def _encoded(rows: Iterable[Document], call: Call) -> list[bytes]:
         call.budget.hold(len(data))
         found.append(data)
     return found
-
-
-def _batch_size(cursor: Document) -> int:
-    size = cursor.get("batchSize", MONGO_FIRST_BATCH)
-    if isinstance(size, bool) or not isinstance(size, int | float):
-        raise wrong_type("cursor.batchSize", type_name(size), "long", "int", "decimal", "double")
-    if size < 0:
-        raise MongoError(
-            51024, f"BSON field 'batchSize' value must be >= 0, actual value '{int(size)}'"
-        )
-    return int(size)
 
 
 def _of_database(

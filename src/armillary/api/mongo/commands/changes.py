@@ -25,13 +25,18 @@ from armillary.api.mongo.data.collections import Collection, walk
 from armillary.api.mongo.data.cursors import CursorState
 from armillary.api.mongo.errors import MongoError, bad_value
 from armillary.encoding.bson.stored import RECORD, from_item
-from armillary.encoding.bson.values import Document, encode, is_number, number_of
+from armillary.encoding.bson.values import Document, encode, is_number, is_text, number_of
 from armillary.errors import BadInput
-from armillary.limits import MONGO_OPERATION_SECONDS, MONGO_REPLY_BYTES_MAX
-from armillary.partition.ranges import EPK_MAX, EPK_MIN
+from armillary.limits import MONGO_FIRST_BATCH, MONGO_OPERATION_SECONDS, MONGO_REPLY_BYTES_MAX
 from armillary.store.feed.reading import FeedEntry
 from armillary.store.items import paging
-from armillary.store.items.positions import Position, Segment, decode_position, encode_position
+from armillary.store.items.positions import (
+    Position,
+    Segment,
+    are_sound,
+    decode_position,
+    encode_position,
+)
 from armillary.store.items.routing import key_in
 
 AWAIT_MS: Final = 1000
@@ -68,7 +73,7 @@ def watch(call: Call, pipeline: list[Any]) -> Document:
     for one in options:
         if one not in OPTIONS:
             raise MongoError(40415, f"BSON field '$changeStream.{one}' is an unknown field.")
-    if not isinstance(call.command["aggregate"], str) or options.get("allChangesForCluster"):
+    if not is_text(call.command["aggregate"]) or options.get("allChangesForCluster"):
         raise MongoError(
             115, "A change stream is about one collection; name the collection to watch."
         )
@@ -107,10 +112,10 @@ def watch(call: Call, pipeline: list[Any]) -> Document:
     namespace = f"{call.database}.{name}"
     cursor = CursorState("change", namespace, call.session, state, [])
     number = cursors.new_id()
-    size = call.document("cursor").get("batchSize", 101)
+    size = call.batch_size(MONGO_FIRST_BATCH)
     batch: list[bytes] = []
     if given and size:
-        batch = _look(call, collection, cursor, int(size))
+        batch = _look(call, collection, cursor, size)
     cursors.save(call.service.engine, number, cursor)
     return _reply(call, number, cursor, batch, "firstBatch")
 
@@ -162,11 +167,11 @@ def position_of(collection: Collection, token: Any) -> Position:
             )
             for one in body["Continuation"]
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise MongoError(260, "The resume token is not one of this server.") from error
     if body.get("Rid") != collection.store.state.record.rid:
         raise MongoError(26, "The resume token belongs to a collection that was dropped.")
-    if not segments or not all(EPK_MIN <= one.start < one.end <= EPK_MAX for one in segments):
+    if not are_sound(segments):
         raise MongoError(260, "The resume token is not one of this server.")
     return Position("latest", segments)
 
@@ -181,6 +186,7 @@ def _look(call: Call, collection: Collection, cursor: CursorState, size: int) ->
     while len(found) < size and held < MONGO_REPLY_BYTES_MAX // 2:
         page, at_end = paging.read_feed(collection.store, position, min(size, 100))
         assert page.position is not None
+        call.budget.spend(len(page.items) + 1)
         position = page.position
         events = list(_events(collection, page.items, position))
         for one in stages(events):
@@ -254,7 +260,7 @@ def more_changes(call: Call, number: int, cursor: CursorState, size: int) -> Doc
         wait_ms = AWAIT_MS
     attempt, now = call.attempt, time.monotonic()
     assert attempt.began is not None
-    is_over = now - attempt.began >= min(60.0, float(number_of(wait_ms)) / 1000)
+    is_waiting = now - attempt.began < min(60.0, float(number_of(wait_ms)) / 1000)
     attempt.budget.deadline = now + MONGO_OPERATION_SECONDS  # waiting is not work
     database, _, name = cursor.namespace.partition(".")
     collection = call.service.collections.current(database, name)
@@ -264,7 +270,7 @@ def more_changes(call: Call, number: int, cursor: CursorState, size: int) -> Doc
     before = cursor.state["position"]
     cursor.state["position"] = attempt.position or before
     batch = _look(call, collection, cursor, min(size, 1000))
-    if not (batch or is_over or call.service.closing):
+    if is_waiting and not (batch or call.service.closing):
         attempt.position = cursor.state["position"]
         raise Later(STEP_SECONDS)
     if cursor.state["position"] != before or batch:
@@ -276,8 +282,7 @@ def more_changes(call: Call, number: int, cursor: CursorState, size: int) -> Doc
 
 def _reply(call: Call, number: int, cursor: CursorState, batch: list[bytes], key: str) -> Document:
     database, _, name = cursor.namespace.partition(".")
-    collection = call.service.collections.find(database, name)
-    assert collection is not None
+    collection = call.service.collections.need(database, name)
     try:
         token = token_of(collection, decode_position(cursor.state["position"]))
     except BadInput as error:

@@ -23,7 +23,14 @@ from armillary.api.mongo.errors import MongoError, bad_value, failed_to_parse, w
 from armillary.api.mongo.expressions.values import whole
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.encoding.bson.stored import from_stored
-from armillary.encoding.bson.values import Document, encode, is_number, number_of, type_name
+from armillary.encoding.bson.values import (
+    Document,
+    encode,
+    is_number,
+    is_text,
+    number_of,
+    type_name,
+)
 from armillary.errors import NotFound
 from armillary.limits import MONGO_FIRST_BATCH
 from armillary.store.catalog.collections import ID_INDEX
@@ -107,7 +114,7 @@ def list_collections(call: Call) -> Document:
     check_database_name(call.database)
     test = compile_filter(call.document("filter"), call.language())
     names_only = call.flag("nameOnly")
-    size = call.document("cursor").get("batchSize", MONGO_FIRST_BATCH)
+    size = call.batch_size(MONGO_FIRST_BATCH)
     found: list[bytes] = []
     for record in call.service.collections.records(call.database):
         own = record.definition.get("mongo") or {}
@@ -124,7 +131,7 @@ def list_collections(call: Call) -> Document:
             if names_only:
                 row = {"name": record.id, "type": "collection"}
             found.append(encode(row))
-    return rows_reply(call, f"{call.database}.$cmd.listCollections", found, int(size))
+    return rows_reply(call, f"{call.database}.$cmd.listCollections", found, size)
 
 
 # --- sharding -------------------------------------------------------------------------------------
@@ -145,7 +152,7 @@ def shard_path(key: Any) -> str:
 
 def shard_collection(call: Call) -> Document:
     full = call.command["shardCollection"]
-    if not isinstance(full, str) or "." not in full:
+    if not is_text(full) or "." not in full:
         raise MongoError(73, f"Invalid namespace specified '{full}'")
     database, _, name = full.partition(".")
     path = shard_path(call.command.get("key"))
@@ -184,7 +191,7 @@ def is_empty(collection: Collection) -> bool:
 
 def enable_sharding(call: Call) -> Document:
     name = call.command["enableSharding"]
-    if not isinstance(name, str):
+    if not is_text(name):
         raise wrong_type("enableSharding.enableSharding", type_name(name), "string")
     call.service.collections.ensure_database(name)
     return {"ok": 1}
@@ -211,7 +218,7 @@ def _throughput(command: Document) -> Throughput | None:
 
 def custom_action(call: Call) -> Document:
     name = call.command["customAction"]
-    action = _ACTIONS.get(name) if isinstance(name, str) else None
+    action = _ACTIONS.get(name) if is_text(name) else None
     if action is None:
         raise bad_value(f"The customAction '{name}' is not known; there are {', '.join(_ACTIONS)}")
     return action(call)
@@ -257,7 +264,7 @@ def _offer(call: Call, rid: str) -> Document:
 
 def _named(call: Call) -> str:
     name = call.command.get("collection")
-    if not isinstance(name, str) or not name:
+    if not is_text(name) or not name:
         raise bad_value("customAction needs the name of a 'collection'")
     return name
 
@@ -277,7 +284,7 @@ def _indexes(call: Call) -> list[Document] | None:
 def _create_collection(call: Call) -> Document:
     name = _named(call)
     shard = call.command.get("shardKey")
-    if shard is not None and not isinstance(shard, str):
+    if shard is not None and not is_text(shard):
         raise wrong_type("customAction.shardKey", type_name(shard), "string")
     if call.service.collections.current(call.database, name) is not None:
         raise MongoError(48, f"Collection {call.database}.{name} already exists.")

@@ -164,7 +164,7 @@ def current_op(call: Call) -> Document:
 
 
 def file_md5(call: Call) -> Document:
-    root = call.command.get("root", "fs")
+    root = call.text("root", "fs")
     number = call.command["filemd5"]
     collection = call.service.collections.find(call.database, f"{root}.chunks")
     chunks: list[tuple[int, bytes]] = []
@@ -172,7 +172,9 @@ def file_md5(call: Call) -> Document:
         for row in rows_of(collection, {"files_id": number}, call.charge):
             document: Any = row.document
             if same(document.get("files_id"), number):
-                chunks.append((int(document["n"]), bytes(document["data"])))
+                place, data = document.get("n"), document.get("data")
+                if isinstance(place, int) and isinstance(data, bytes):
+                    chunks.append((place, bytes(data)))
     digest = hashlib.md5(usedforsecurity=False)
     for _, data in sorted(chunks):
         digest.update(data)

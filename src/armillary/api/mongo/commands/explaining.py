@@ -9,9 +9,9 @@ from typing import Any
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.hints import hinted
-from armillary.api.mongo.errors import MongoError
+from armillary.api.mongo.errors import MongoError, wrong_type
 from armillary.api.mongo.match.compiled import compile_filter, is_condition
-from armillary.encoding.bson.values import Document, encode
+from armillary.encoding.bson.values import Document, encode, is_text, type_name
 
 
 def explain(call: Call) -> Document:
@@ -24,14 +24,18 @@ def explain(call: Call) -> Document:
     elif name == "aggregate":
         query = _first_match(inner.get("pipeline", []))
     elif name in ("update", "delete", "findAndModify"):
-        statements = inner.get("updates", inner.get("deletes", []))
-        query = inner.get("query", statements[0].get("q", {}) if statements else {})
+        statements = inner.get("updates", inner.get("deletes"))
+        first = statements[0] if isinstance(statements, list) and statements else {}
+        query = inner.get("query", first.get("q") if isinstance(first, dict) else first)
     else:
         raise MongoError(59, f"Explain failed due to unknown command: {name}")
     collection = inner[name]
-    if not isinstance(collection, str):
+    if not is_text(collection):
         raise MongoError(73, "collection name has invalid type")
-    return _explained(call, inner, query or {})
+    query = {} if query is None else query
+    if not isinstance(query, dict):
+        raise wrong_type(f"explain.{name}.query", type_name(query), "object")
+    return _explained(call, inner, query)
 
 
 def explain_aggregate(call: Call) -> Document:
@@ -39,7 +43,9 @@ def explain_aggregate(call: Call) -> Document:
     return _explained(call, call.command, _first_match(call.command["pipeline"]))
 
 
-def _first_match(pipeline: list[Any]) -> Document:
+def _first_match(pipeline: Any) -> Document:
+    if not isinstance(pipeline, list):
+        raise wrong_type("explain.aggregate.pipeline", type_name(pipeline), "array")
     first = pipeline[0] if pipeline else {}
     found = first.get("$match", {}) if isinstance(first, dict) else {}
     return found if isinstance(found, dict) else {}

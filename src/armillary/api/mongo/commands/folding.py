@@ -15,7 +15,7 @@ from bson.int64 import Int64
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.entries import counted, values_of
-from armillary.encoding.bson.values import INT32_MAX, Document
+from armillary.encoding.bson.values import INT32_MAX, Document, is_text
 
 ONES: Final[tuple[Document, ...]] = ({"$sum": 1}, {"$count": {}})
 CONSTANTS: Final = (int, bool, str, type(None))
@@ -34,7 +34,7 @@ def folded(call: Call, pipeline: list[Document]) -> tuple[list[Document], list[D
     if collection is None:
         return None
     rows: list[Document] | None
-    if isinstance(name, str) and name[:1] == "$":
+    if is_text(name) and name[:1] == "$":
         rows = None if query else _by_field(call, collection, name[1:], names)
     else:
         rows = _all(counted(call, collection, query), name, names)

@@ -12,7 +12,7 @@ from armillary.api.mongo import login
 from armillary.api.mongo.call import Call
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.wire.messages import COMPRESSORS
-from armillary.encoding.bson.values import Document
+from armillary.encoding.bson.values import Document, is_text
 from armillary.limits import MONGO_MESSAGE_BYTES_MAX, MONGO_WRITE_BATCH_MAX
 from armillary.version import VERSION
 
@@ -35,7 +35,7 @@ def hello(call: Call) -> Document:
     client = command.get("client")
     if isinstance(client, dict):
         application = client.get("application")
-        if isinstance(application, dict) and isinstance(application.get("name"), str):
+        if isinstance(application, dict) and is_text(application.get("name")):
             call.client.application = application["name"]
     reply: Document = {
         "_t": "IsMasterResponse",
@@ -61,10 +61,10 @@ def hello(call: Call) -> Document:
     }
     asked = command.get("compression")
     if isinstance(asked, list):
-        agreed = [one for one in asked if one in COMPRESSORS]
+        agreed = [one for one in asked if is_text(one) and one in COMPRESSORS]
         if agreed:
             reply["compression"] = agreed
-    if isinstance(command.get("saslSupportedMechs"), str):
+    if is_text(command.get("saslSupportedMechs")):
         reply["saslSupportedMechs"] = list(login.MECHANISMS)
     speculative = command.get("speculativeAuthenticate")
     if isinstance(speculative, dict) and "saslStart" in speculative:
@@ -78,9 +78,9 @@ def hello(call: Call) -> Document:
 
 def _start(call: Call, command: Document) -> Document:
     mechanism, payload = command.get("mechanism"), command.get("payload")
-    if isinstance(payload, str):
+    if is_text(payload):
         payload = payload.encode()
-    if not isinstance(mechanism, str) or not isinstance(payload, bytes):
+    if not is_text(mechanism) or not isinstance(payload, bytes):
         raise MongoError(2, "saslStart needs a mechanism and a payload")
     credentials = call.service.credentials
     if mechanism == "PLAIN":
@@ -108,7 +108,7 @@ def sasl_start(call: Call) -> Document:
 def sasl_continue(call: Call) -> Document:
     conversation = call.client.conversation
     payload = call.command.get("payload")
-    if isinstance(payload, str):
+    if is_text(payload):
         payload = payload.encode()
     if conversation is None or not isinstance(payload, bytes):
         raise MongoError(17, "No SASL session state found")

@@ -11,7 +11,15 @@ from armillary.api.mongo.data.collections import Collection, check_collection_na
 from armillary.api.mongo.errors import MongoError, missing_field, wrong_type
 from armillary.api.mongo.language import PLAIN
 from armillary.api.mongo.match.compiled import compile_filter
-from armillary.encoding.bson.values import Document, encode, is_number, number_of, same, type_name
+from armillary.encoding.bson.values import (
+    Document,
+    encode,
+    is_number,
+    is_text,
+    number_of,
+    same,
+    type_name,
+)
 from armillary.limits import MONGO_COMPOUND_FIELDS_MAX, MONGO_FIRST_BATCH, MONGO_INDEXES_MAX
 from armillary.store.catalog.collections import ID_INDEX
 
@@ -70,8 +78,7 @@ def _direction(order: Any) -> Any:
 
 def default_name(key: Document) -> str:
     return "_".join(
-        f"{name}_{order if isinstance(order, str) else _direction(order)}"
-        for name, order in key.items()
+        f"{name}_{order if is_text(order) else _direction(order)}" for name, order in key.items()
     )
 
 
@@ -95,7 +102,7 @@ def checked_index(source: Any, *, strict: bool = False) -> Document:
     for path, order in key.items():
         if not path:
             raise MongoError(67, "Index keys cannot be an empty field.")
-        if isinstance(order, str):
+        if is_text(order):
             if order == "text":
                 raise MongoError(67, "Text indexes are not supported")
             if order == "hashed" and not strict:
@@ -135,7 +142,7 @@ def checked_index(source: Any, *, strict: bool = False) -> Document:
             raise MongoError(67, "partialFilterExpression for an index must be a document")
         compile_filter(partial, PLAIN)  # raises what is wrong with it
     name = source.get("name", default_name(key))
-    if not isinstance(name, str):
+    if not is_text(name):
         raise wrong_type("createIndexes.indexes.name", type_name(name), "string")
     if not name:
         raise MongoError(67, "index name cannot be empty")
@@ -260,9 +267,9 @@ def list_indexes(call: Call) -> Document:
     collection = call.service.collections.current(call.database, name)
     if collection is None:
         raise MongoError(26, f"ns does not exist: {call.database}.{name}")
-    size = call.document("cursor").get("batchSize", MONGO_FIRST_BATCH)
+    size = call.batch_size(MONGO_FIRST_BATCH)
     found = [encode(listed_index(one)) for one in collection.indexes]
-    return rows_reply(call, collection.namespace, found, int(size))
+    return rows_reply(call, collection.namespace, found, size)
 
 
 def drop_indexes(call: Call) -> Document:
@@ -288,7 +295,7 @@ def drop_indexes(call: Call) -> Document:
 
 
 def _named(indexes: list[Document], wanted: Any) -> str:
-    if isinstance(wanted, str):
+    if is_text(wanted):
         if wanted == "_id_":
             raise MongoError(72, "cannot drop _id index")
         if any(one["name"] == wanted for one in indexes):

@@ -18,7 +18,7 @@ from armillary.api.mongo.expressions.compiled import compile_expression
 from armillary.api.mongo.expressions.values import get_path
 from armillary.api.mongo.language import MISSING, Language
 from armillary.api.mongo.match.compiled import compile_filter
-from armillary.encoding.bson.values import Document, encode
+from armillary.encoding.bson.values import Document, encode, is_text
 from armillary.errors import Conflict
 
 MATCHED: Final = ("merge", "replace", "keepExisting", "fail")
@@ -27,13 +27,13 @@ ROUNDS_MAX: Final = 100
 
 
 def merge(call: Call, argument: Any, rows: Iterable[Document], language: Language) -> None:
-    options = {"into": argument} if isinstance(argument, str) else argument
+    options = {"into": argument} if is_text(argument) else argument
     if not isinstance(options, dict) or "into" not in options:
         raise MongoError(51182, "$merge requires an 'into' field")
     into = options["into"]
-    if isinstance(into, str):
+    if is_text(into):
         database, name = call.database, into
-    elif isinstance(into, dict) and isinstance(into.get("coll"), str):
+    elif isinstance(into, dict) and is_text(into.get("coll")):
         database, name = into.get("db", call.database), into["coll"]
     else:
         raise MongoError(51178, "$merge 'into' field must specify a 'coll'")
@@ -46,7 +46,9 @@ def merge(call: Call, argument: Any, rows: Iterable[Document], language: Languag
     if unmatched not in UNMATCHED:
         raise MongoError(51190, f"$merge 'whenNotMatched' has an invalid value '{unmatched}'")
     on = options.get("on", "_id")
-    paths = [on] if isinstance(on, str) else list(on)
+    paths = [on] if is_text(on) else on
+    if not isinstance(paths, list) or not paths or not all(map(is_text, paths)):
+        raise MongoError(51186, "$merge 'on' field must be a string or an array of strings")
     check_collection_name(database, name)
     kept = list(rows)
     target = call.service.collections.ensure(database, name)

@@ -27,7 +27,7 @@ from armillary.api.mongo.match.operators import Filter
 from armillary.api.mongo.match.paths import leaves
 from armillary.api.mongo.projection import Project, compile_projection
 from armillary.api.mongo.sorting import parse_sort
-from armillary.encoding.bson.values import Document, encode, sort_key, type_name
+from armillary.encoding.bson.values import Document, encode, is_text, sort_key, type_name
 from armillary.limits import MONGO_FIRST_BATCH, MONGO_REPLY_BYTES_MAX
 
 FIND_FIELDS: Final = (
@@ -225,7 +225,7 @@ def get_more(call: Call) -> Document:
     if not isinstance(number, int) or isinstance(number, bool):
         raise wrong_type("getMore.getMore", type_name(number), "long")
     name = call.command.get("collection")
-    if not isinstance(name, str):
+    if not is_text(name):
         raise MongoError(73, "collection name has invalid type")
     size = call.whole("batchSize", 0) or UNLIMITED
     engine = call.service.engine
@@ -302,7 +302,7 @@ def count(call: Call) -> Document:
 
 
 def distinct(call: Call) -> Document:
-    key = call.get("key", (str,), None, "string")
+    key = call.text("key")
     if key is None:
         raise MongoError(40414, "BSON field 'distinct.key' is missing but a required field")
     query = call.document("query")

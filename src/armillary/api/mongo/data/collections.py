@@ -12,7 +12,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.language import MISSING, PLAIN
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.encoding.bson.stored import to_stored
-from armillary.encoding.bson.values import Document
+from armillary.encoding.bson.values import Document, is_text, type_name
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, Conflict, NotFound
 from armillary.store.catalog.collections import (
@@ -28,6 +28,7 @@ from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON, UNDEFINED
 
 NAME_FORBIDDEN: Final = frozenset('/\\. "$*<>:|?')
+ENSURE_ROUNDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,17 @@ def walk(value: Any, path: tuple[str, ...]) -> Any:
 # --- names ----------------------------------------------------------------------------------------
 
 
-def check_database_name(name: str) -> None:
+def check_database_name(name: Any) -> None:
+    if not is_text(name):
+        raise MongoError(73, f"database name has invalid type {type_name(name)}")
     if not name or len(name.encode()) > 63 or NAME_FORBIDDEN & set(name) or "\0" in name:
         raise MongoError(73, f"Invalid database name: '{name}'")
 
 
-def check_collection_name(database: str, name: str) -> None:
+def check_collection_name(database: Any, name: Any) -> None:
     check_database_name(database)
+    if not is_text(name):
+        raise MongoError(73, f"collection name has invalid type {type_name(name)}")
     full = f"{database}.{name}"
     if not name or name[0] == "." or name[-1] == "." or "\0" in name or ".." in name:
         raise MongoError(73, f"Invalid namespace specified '{full}'")
@@ -152,10 +157,7 @@ class Collections:
         return self.find(database, name)
 
     def need(self, database: str, name: str) -> Collection:
-        found = self.current(database, name)
-        if found is None:
-            raise MongoError(26, f"ns does not exist: {database}.{name}")
-        return found
+        return self._still(self.current(database, name), database, name)
 
     def forget(self, database: str, name: str | None = None) -> None:
         for key in [one for one in self._known if one[0] == database and name in (None, one[1])]:
@@ -172,17 +174,18 @@ class Collections:
     # --- making ---
 
     def ensure(self, database: str, name: str) -> Collection:
-        found = self.find(database, name)
-        if found is not None:
-            return found
-        try:
-            return self.create(database, name)
-        except MongoError as error:
-            if error.code != 48:
-                raise
-        found = self.current(database, name)
-        assert found is not None
-        return found
+        """Another client may make it meanwhile, or drop what was just made."""
+        for _ in range(ENSURE_ROUNDS):
+            found = self.find(database, name)
+            if found is not None:
+                return found
+            try:
+                return self.create(database, name)
+            except MongoError as error:
+                if error.code not in (26, 48):
+                    raise
+            self.forget(database, name)
+        raise MongoError(26, f"ns does not exist: {database}.{name}")
 
     def ensure_database(self, name: str, throughput: Throughput | None = None) -> None:
         check_database_name(name)
@@ -211,8 +214,13 @@ class Collections:
         except Conflict as error:
             raise MongoError(48, f"Collection {database}.{name} already exists.") from error
         self.forget(database, name)
-        found = self.find(database, name)
-        assert found is not None
+        return self._still(self.find(database, name), database, name)
+
+    @staticmethod
+    def _still(found: Collection | None, database: str, name: str) -> Collection:
+        """What this command made or changed, unless another client has dropped it since."""
+        if found is None:
+            raise MongoError(26, f"ns does not exist: {database}.{name}")
         return found
 
     def _create(self, database: str, body: dict[str, JSON], throughput: Throughput | None) -> None:
@@ -257,9 +265,8 @@ class Collections:
         self.account.replace_container(collection.database, body, build=False)
         collection.store.refresh()
         self.gateway.index_later(collection.store)
-        found = self.current(collection.database, collection.name)
-        assert found is not None
-        return found
+        database, name = collection.database, collection.name
+        return self._still(self.current(database, name), database, name)
 
     def remake(self, collection: Collection, indexes: list[Document]) -> Collection:
         """The same, empty collection again: unique keys are fixed when a container is made."""

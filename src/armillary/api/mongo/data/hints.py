@@ -15,7 +15,7 @@ from armillary.api.mongo.errors import MongoError, bad_value, wrong_type
 from armillary.api.mongo.language import MISSING
 from armillary.api.mongo.match.operators import Filter
 from armillary.api.mongo.sorting import Descending, field_values, parse_sort, sort_function
-from armillary.encoding.bson.values import Document, number_of, sort_key, type_name
+from armillary.encoding.bson.values import Document, is_text, number_of, sort_key, type_name
 
 
 def hinted(collection: Collection, hint: Any) -> Document | None:
@@ -76,7 +76,7 @@ def bounds_of(collection: Collection, hint: Any, low: Document, high: Document) 
     index = None if hint is None else hinted(collection, hint)
     if not low and not high:
         return None
-    if index is None or any(isinstance(one, str) for one in index["key"].values()):
+    if index is None or any(is_text(one) for one in index["key"].values()):
         raise MongoError(
             51173, "When using min()/max() a hint of which index to use must be provided"
         )

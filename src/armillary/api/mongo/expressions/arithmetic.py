@@ -29,7 +29,7 @@ from armillary.api.mongo.expressions.values import (
     to_double,
     widest,
 )
-from armillary.encoding.bson.values import is_number, number_of, type_name
+from armillary.encoding.bson.values import is_number, number_of, plain_decimal, type_name
 
 
 def _need_number(name: str, *values: Any, code: int = 28765) -> None:
@@ -131,7 +131,7 @@ def _keeping(name: str, of_double: Callable[[float], float], of_decimal: str) ->
             return value
         if rank == DOUBLE:
             return float(of_double(value)) if math.isfinite(value) else value
-        plain = value.to_decimal()
+        plain = plain_decimal(value)
         return value if not plain.is_finite() else Decimal128(plain.to_integral_value(of_decimal))
 
     return Simple(run)
@@ -165,7 +165,7 @@ def _real(
 def _exp(value: Any) -> Any:
     _need_number("$exp", value)
     if rank_of(value) == DECIMAL:
-        return Decimal128(DECIMALS.exp(value.to_decimal()))
+        return Decimal128(DECIMALS.exp(plain_decimal(value)))
     try:
         return math.exp(to_double(value))
     except OverflowError:
@@ -177,7 +177,7 @@ def _ln(value: Any) -> Any:
     if number_of(value) <= 0:
         raise MongoError(28766, f"$ln's argument must be a positive number, but is {value}")
     if rank_of(value) == DECIMAL:
-        return Decimal128(DECIMALS.ln(value.to_decimal()))
+        return Decimal128(DECIMALS.ln(plain_decimal(value)))
     return math.log(to_double(value))
 
 
@@ -186,7 +186,7 @@ def _log10(value: Any) -> Any:
     if number_of(value) <= 0:
         raise MongoError(28761, f"$log10's argument must be a positive number, but is {value}")
     if rank_of(value) == DECIMAL:
-        return Decimal128(DECIMALS.log10(value.to_decimal()))
+        return Decimal128(DECIMALS.log10(plain_decimal(value)))
     return math.log10(to_double(value))
 
 
@@ -232,7 +232,7 @@ def _sqrt(value: Any) -> Any:
     if number_of(value) < 0:
         raise MongoError(28714, "$sqrt's argument must be greater than or equal to 0")
     if rank_of(value) == DECIMAL:
-        return Decimal128(DECIMALS.sqrt(value.to_decimal()))
+        return Decimal128(DECIMALS.sqrt(plain_decimal(value)))
     return math.sqrt(to_double(value))
 
 

@@ -26,7 +26,7 @@ from armillary.api.mongo.expressions.values import (
     whole,
 )
 from armillary.api.mongo.language import MISSING, rough_bytes
-from armillary.encoding.bson.values import is_number, sort_key, type_name
+from armillary.encoding.bson.values import is_number, is_text, number_of, sort_key, type_name
 
 RANGE_MAX: Final = 1_000_000
 
@@ -74,7 +74,7 @@ def _to_object(value: Any) -> Any:
             key, inner = one
         else:
             raise MongoError(40398, "Unrecognised input type format for $arrayToObject")
-        if not isinstance(key, str):
+        if not is_text(key):
             raise MongoError(40394, "$arrayToObject requires an object keys of type string")
         made[key] = inner
     return made
@@ -123,6 +123,12 @@ def _input(name: str, value: Any, code: int) -> list[Any] | None:
     return value
 
 
+def _variable(name: Any) -> str:
+    if not is_text(name) or not name:
+        raise MongoError(16866, f"'as' must be the name of a variable, found: {name}")
+    return name
+
+
 def _filter(name: str, argument: Any, inner: Inner) -> Expression:
     if not isinstance(argument, dict):
         raise MongoError(28646, "$filter only supports an object as its argument")
@@ -132,7 +138,7 @@ def _filter(name: str, argument: Any, inner: Inner) -> Expression:
     for code, one in ((28648, "input"), (28650, "cond")):
         if one not in argument:
             raise MongoError(code, f"Missing '{one}' parameter to $filter")
-    variable = argument.get("as", "this")
+    variable = _variable(argument.get("as", "this"))
     source = inner(argument["input"])
     holds = inner(argument["cond"], frozenset({variable}))
     limit = inner(argument["limit"]) if "limit" in argument else None
@@ -166,7 +172,7 @@ def _map(name: str, argument: Any, inner: Inner) -> Expression:
     for code, one in ((16880, "input"), (16882, "in")):
         if one not in argument:
             raise MongoError(code, f"Missing '{one}' parameter to $map")
-    variable = argument.get("as", "this")
+    variable = _variable(argument.get("as", "this"))
     source = inner(argument["input"])
     each = inner(argument["in"], frozenset({variable}))
     scratch = inner.scratch
@@ -332,6 +338,8 @@ def _zip(name: str, argument: Any, inner: Inner) -> Expression:
         if not all(isinstance(one, list) for one in lists):
             raise MongoError(34468, "$zip found a non-array expression in input")
         fill = [None] * len(lists) if defaults is None else defaults(document, variables)
+        if not isinstance(fill, list) or len(fill) != len(lists):
+            raise MongoError(34467, "defaults and inputs must have the same length")
         length = (max if longest else min)(map(len, lists))
         scratch.spend(length * len(lists))
         scratch.hold(length * (ELEMENT_BYTES + REFERENCE_BYTES * len(lists)))
@@ -375,7 +383,7 @@ def _merge_objects(*values: Any) -> Any:
 def sort_by(specification: Any) -> Any:
     """The key function and direction of `sortBy`, of `$sortArray` and `$push`."""
     if isinstance(specification, dict):
-        fields = [(tuple(name.split(".")), order) for name, order in specification.items()]
+        fields = [(tuple(name.split(".")), _sign(one)) for name, one in specification.items()]
 
         def sorted_by_fields(values: list[Any]) -> list[Any]:
             for path, order in reversed(fields):
@@ -383,7 +391,14 @@ def sort_by(specification: Any) -> Any:
             return values
 
         return sorted_by_fields
-    return lambda values: sorted(values, key=sort_key, reverse=specification < 0)
+    sign = _sign(specification)
+    return lambda values: sorted(values, key=sort_key, reverse=sign < 0)
+
+
+def _sign(order: Any) -> int:
+    if not is_number(order) or number_of(order) not in (1, -1):
+        raise MongoError(2942503, f"sortBy must be 1 or -1, or say so of fields, found: {order}")
+    return int(number_of(order))
 
 
 def _element_key(one: Any, path: tuple[str, ...]) -> Any:

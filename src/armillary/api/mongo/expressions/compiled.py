@@ -32,6 +32,7 @@ from armillary.api.mongo.expressions.operators import (
 )
 from armillary.api.mongo.expressions.values import get_path
 from armillary.api.mongo.language import MISSING, Language, Scratch
+from armillary.encoding.bson.values import is_text
 
 #: Refused in strict mode: the reference does not list them.
 NATIVE: Final = frozenset(
@@ -109,7 +110,7 @@ def compile_expression(source: Any, language: Language) -> Expression:
 
 def _compile(source: Any, language: Language, names: frozenset[str]) -> Expression:
     """`names`: variables that stand around this expression."""
-    if isinstance(source, str) and source[:1] == "$":
+    if is_text(source) and source[:1] == "$":
         return _path(source, language, names)
     if isinstance(source, list):
         parts = [_compile(one, language, names) for one in source]

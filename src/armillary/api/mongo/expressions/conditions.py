@@ -9,7 +9,7 @@ from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple
 from armillary.api.mongo.expressions.values import is_nothing, is_true
 from armillary.api.mongo.language import MISSING
-from armillary.encoding.bson.values import SortKey, sort_key
+from armillary.encoding.bson.values import SortKey, is_text, sort_key
 
 _MISSING_KEY: Final[SortKey] = (0,)
 
@@ -148,7 +148,7 @@ def _get_field(name: str, argument: Any, inner: Inner) -> Expression:
         field, source = argument["field"], argument.get("input", "$$CURRENT")
     else:
         field, source = argument, "$$CURRENT"
-    read = inner(field if not isinstance(field, str) or field[:1] != "$" else {"$literal": field})
+    read = inner(field if not is_text(field) or field[:1] != "$" else {"$literal": field})
     read_source = inner(source)
 
     def run(document: Any, variables: Any) -> Any:
@@ -163,7 +163,7 @@ def _get_field(name: str, argument: Any, inner: Inner) -> Expression:
 
 def _set_field(name: str, argument: Any, inner: Inner) -> Expression:
     field = inner(
-        {"$literal": argument["field"]} if isinstance(argument["field"], str) else argument["field"]
+        {"$literal": argument["field"]} if is_text(argument["field"]) else argument["field"]
     )
     source = inner(argument["input"])
     value = inner(argument["value"]) if name == "$setField" else None

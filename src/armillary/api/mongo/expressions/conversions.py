@@ -34,6 +34,7 @@ from armillary.encoding.bson.values import (
     TYPE_CODES,
     encode,
     is_number,
+    is_text,
     number_of,
     type_name,
 )
@@ -57,7 +58,7 @@ def _no(value: Any, target: str) -> MongoError:
 
 
 def to_text(value: Any) -> str:
-    if isinstance(value, str):
+    if is_text(value):
         return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -98,7 +99,7 @@ def _integer(value: Any, low: int, high: int, target: str) -> int:
                 f"convert value to {target}: attempt to convert NaN or infinity value to integer"
             )
         found = math.trunc(plain)
-    elif isinstance(value, str):
+    elif is_text(value):
         if not _INTEGER.fullmatch(value):
             raise failed(f"parse number '{value}'")
         found = int(value)
@@ -124,7 +125,7 @@ def to_real(value: Any) -> float:
         return float(value)
     if is_number(value):
         return to_double(value)
-    if isinstance(value, str):
+    if is_text(value):
         if not _REAL.fullmatch(value):
             raise failed(f"parse number '{value}'")
         return float(value)
@@ -138,7 +139,7 @@ def to_decimal(value: Any) -> Decimal128:
         return Decimal128(Decimal(int(value)))
     if is_number(value):
         return value if isinstance(value, Decimal128) else to_decimal128(exact(value))
-    if isinstance(value, str):
+    if is_text(value):
         try:
             return to_decimal128(Decimal(value.strip()))
         except InvalidOperation as error:
@@ -155,7 +156,7 @@ def to_date(value: Any) -> DatetimeMS:
         return DatetimeMS(int(value.generation_time.timestamp() * 1000))
     if isinstance(value, Timestamp):
         return DatetimeMS(value.time * 1000)
-    if isinstance(value, str):
+    if is_text(value):
         return DatetimeMS(parse_date(value, failed))
     if is_number(value) and type(value) is not int:
         return DatetimeMS(_integer(value, INT64_MIN, INT64_MAX, "date"))
@@ -165,7 +166,7 @@ def to_date(value: Any) -> DatetimeMS:
 def to_object_id(value: Any) -> ObjectId:
     if isinstance(value, ObjectId):
         return value
-    if isinstance(value, str):
+    if is_text(value):
         try:
             return ObjectId(value)
         except (InvalidId, TypeError) as error:
@@ -218,7 +219,7 @@ def _convert(name: str, argument: Any, inner: Inner) -> Expression:
 def _target(target: Any) -> Callable[[Any], Any]:
     if is_number(target):
         name = _BY_CODE.get(whole(target, MongoError(2, UNKNOWN_CODE.format(target))), "")
-    elif isinstance(target, str):
+    elif is_text(target):
         name = target
         if name not in TYPE_CODES:
             raise MongoError(2, f"Unknown type name: {name}")
@@ -243,6 +244,6 @@ OPERATORS: Final[dict[str, Operator]] = {
         lambda value: "missing" if value is MISSING else type_name(value), nothing=False
     ),
     "$isNumber": Simple(is_number, nothing=False),
-    "$binarySize": Simple(lambda value: len(value.encode() if isinstance(value, str) else value)),
+    "$binarySize": Simple(lambda value: len(value.encode() if is_text(value) else value)),
     "$bsonSize": Simple(lambda value: len(encode(value))),
 }

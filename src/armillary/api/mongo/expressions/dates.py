@@ -17,7 +17,7 @@ from bson.timestamp import Timestamp
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, named, value_of
 from armillary.api.mongo.expressions.values import is_nothing, whole
-from armillary.encoding.bson.values import type_name
+from armillary.encoding.bson.values import is_text, type_name
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -134,7 +134,7 @@ def _part(name: str, argument: Any, inner: Inner) -> Expression:
 def _zone(value: Any) -> tzinfo | None:
     if is_nothing(value):
         return None
-    if not isinstance(value, str):
+    if not is_text(value):
         raise MongoError(40517, f"timezone must evaluate to a string, found {type_name(value)}")
     return zone_of(value)
 
@@ -189,7 +189,7 @@ def _to_string(name: str, argument: Any, inner: Inner) -> Expression:
             return value_of(parts.get("onNull"), document, variables, None)
         if zone is None or is_nothing(pattern):
             return None
-        if not isinstance(pattern, str):
+        if not is_text(pattern):
             raise MongoError(
                 18533,
                 f"$dateToString requires that 'format' be a string, found: {type_name(pattern)}",
@@ -259,7 +259,7 @@ def _from_string(name: str, argument: Any, inner: Inner) -> Expression:
         if zone is None:
             return None
         try:
-            if not isinstance(text, str):
+            if not is_text(text):
                 raise MongoError(
                     241,
                     "$dateFromString requires that 'dateString' be a "

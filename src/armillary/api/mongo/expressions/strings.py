@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 from bson.datetime_ms import DatetimeMS
@@ -19,9 +20,10 @@ from armillary.api.mongo.expressions.operators import (
     steps_of,
 )
 from armillary.api.mongo.expressions.values import is_nothing, whole
-from armillary.api.mongo.language import MISSING
-from armillary.encoding.bson.values import is_number, type_name
+from armillary.api.mongo.language import MISSING, Scratch
+from armillary.encoding.bson.values import is_number, is_text, type_name
 
+CHARACTERS_MAX: Final = 64  # that are looked for one by one
 BLANK: Final = (
     "\0 \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 )
@@ -54,19 +56,18 @@ def _texts_bytes(*values: Any) -> int:
 
 
 def _pieces_bytes(text: Any, separator: Any) -> int:
-    if not (isinstance(text, str) and isinstance(separator, str) and separator):
+    if not (is_text(text) and is_text(separator) and separator):
         return 0
     return len(text) + TEXT_BYTES * text.count(separator)
 
 
 def _case(upper: bool) -> Simple:
     def run(value: Any) -> Any:
-        text = _text(value)
-        # ASCII only, as the reference says.
-        return "".join(
-            (one.upper() if upper else one.lower()) if one.isascii() else one for one in text
-        )
+        return _text(value).translate(letters)
 
+    # ASCII only, as the reference says.
+    pairs = (ascii_lowercase, ascii_uppercase) if upper else (ascii_uppercase, ascii_lowercase)
+    letters = str.maketrans(*pairs)
     return Simple(run, nothing=False)
 
 
@@ -74,11 +75,11 @@ def _index_of(name: str, as_bytes: bool) -> Simple:
     def run(text: Any, wanted: Any, *bounds: Any) -> Any:
         if is_nothing(text):
             return None
-        if not isinstance(text, str):
+        if not is_text(text):
             raise MongoError(
                 40091, f"{name} requires a string as the first argument, found: {type_name(text)}"
             )
-        if not isinstance(wanted, str):
+        if not is_text(wanted):
             raise MongoError(
                 40092,
                 f"{name} requires a string as the second argument, "
@@ -112,12 +113,13 @@ def _bound(name: str, value: Any) -> int:
 def _trim(name: str, argument: Any, inner: Inner) -> Expression:
     parts = named(name, argument, inner, ("input",), ("chars",), 50694)
     strip = {"$trim": str.strip, "$ltrim": str.lstrip, "$rtrim": str.rstrip}[name]
+    scratch = inner.scratch
 
     def run(document: Any, variables: Any) -> Any:
         text = parts["input"](document, variables)
         if is_nothing(text):
             return None
-        if not isinstance(text, str):
+        if not is_text(text):
             raise MongoError(
                 50699,
                 f"{name} requires its input to be a string, got {text} "
@@ -128,23 +130,37 @@ def _trim(name: str, argument: Any, inner: Inner) -> Expression:
             characters = parts["chars"](document, variables)
             if is_nothing(characters):
                 return None
-            if not isinstance(characters, str):
+            if not is_text(characters):
                 raise MongoError(
                     50700, f"{name} requires 'chars' to be a string, got {characters} instead."
                 )
+            if len(characters) > CHARACTERS_MAX:
+                return _stripped(name, text, frozenset(characters), scratch)
         return strip(text, characters)
 
     return run
 
 
+def _stripped(name: str, text: str, characters: frozenset[str], scratch: Scratch) -> str:
+    """The same where there are many: Python would look through all of them at each character."""
+    low, high = 0, len(text)
+    while name != "$rtrim" and low < high and text[low] in characters:
+        scratch.spend(1)
+        low += 1
+    while name != "$ltrim" and low < high and text[high - 1] in characters:
+        scratch.spend(1)
+        high -= 1
+    return text[low:high]
+
+
 def _split(text: Any, separator: Any) -> Any:
-    if not isinstance(text, str):
+    if not is_text(text):
         raise MongoError(
             40085,
             "$split requires an expression that evaluates to a "
             f"string as a first argument, found: {type_name(text)}",
         )
-    if not isinstance(separator, str):
+    if not is_text(separator):
         raise MongoError(
             40086,
             "$split requires an expression that evaluates to a "
@@ -158,7 +174,7 @@ def _split(text: Any, separator: Any) -> Any:
 
 def _length(name: str, as_bytes: bool) -> Simple:
     def run(value: Any) -> Any:
-        if not isinstance(value, str):
+        if not is_text(value):
             raise MongoError(
                 34473 if as_bytes else 34471,
                 f"{name} requires a string argument, found: "
@@ -214,7 +230,7 @@ def _regex(name: str, argument: Any, inner: Inner) -> Expression:
         options = parts["options"](document, variables) if "options" in parts else None
         if is_nothing(text) or is_nothing(pattern):
             return {"$regexMatch": False, "$regexFind": None, "$regexFindAll": []}[name]
-        if not isinstance(text, str):
+        if not is_text(text):
             raise MongoError(51104, f"{name} needs 'input' to be of type string")
         if not isinstance(pattern, str | Regex):
             raise MongoError(51105, f"{name} needs 'regex' to be of type string or regex")
@@ -245,7 +261,7 @@ def _replace(name: str, argument: Any, inner: Inner) -> Expression:
     def run(document: Any, variables: Any) -> Any:
         values = {one: part(document, variables) for one, part in parts.items()}
         for one, value in values.items():
-            if not is_nothing(value) and not isinstance(value, str):
+            if not is_nothing(value) and not is_text(value):
                 raise MongoError(51746, f"{name} requires that '{one}' be a string, found: {value}")
         if any(map(is_nothing, values.values())):
             return None

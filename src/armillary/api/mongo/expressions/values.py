@@ -23,6 +23,7 @@ from armillary.encoding.bson.values import (
     INT64_MIN,
     is_number,
     number_of,
+    plain_decimal,
 )
 
 INT, LONG, DOUBLE, DECIMAL = range(4)
@@ -84,7 +85,7 @@ def to_double(value: Any) -> float:
 def exact(value: Any) -> Decimal:
     """A decimal of 34 digits, as the reference makes of a double."""
     if isinstance(value, Decimal128):
-        return value.to_decimal()
+        return plain_decimal(value)
     if isinstance(value, float):
         return DECIMALS.create_decimal(repr(value)) if math.isfinite(value) else Decimal(value)
     return DECIMALS.create_decimal(value)
@@ -131,8 +132,16 @@ def _finite(values: Sequence[Any]) -> bool:
 def multiply(values: Sequence[Any], overflow: str = "double") -> Any:
     rank = widest(values)
     if rank <= LONG:
-        return number(rank, math.prod(map(int, values)), overflow=overflow)
-    if rank == DOUBLE:
+        product = 1
+        for one in values:
+            product *= int(one)
+            if not INT64_MIN <= product <= INT64_MAX:
+                break  # it would grow with every factor, and multiplying with it
+        else:
+            return number(rank, product, overflow=overflow)
+        if overflow == "error":
+            return number(rank, product, overflow=overflow)  # raises
+    if rank <= DOUBLE:
         return math.prod(map(to_double, values))
     total = Decimal(1)
     for one in values:

@@ -26,7 +26,7 @@ from armillary.api.mongo.request_lines import log_command
 from armillary.api.mongo.wire.frames import OP_MSG, Frame
 from armillary.api.mongo.wire.messages import Request, parse
 from armillary.encoding.bson.stored import from_item, item_id
-from armillary.encoding.bson.values import encode
+from armillary.encoding.bson.values import encode, is_text
 from armillary.encoding.documents import EPK_AT, EPK_LENGTH_AT, check_id
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError
@@ -190,7 +190,7 @@ class Finds:
     def _made(self, request: Request) -> Find | None:
         command = request.command
         query, name = command.get("filter"), command["find"]
-        if not isinstance(query, dict) or not isinstance(name, str) or "_id" not in query:
+        if not isinstance(query, dict) or not is_text(name) or "_id" not in query:
             return None
         if not command.keys() <= FIELDS or not all(
             type(command[one]) in kinds for one, kinds in PLAIN.items() if one in command

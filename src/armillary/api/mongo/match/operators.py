@@ -31,6 +31,7 @@ from armillary.encoding.bson.values import (
     UNDEFINED,
     is_nan,
     is_number,
+    is_text,
     number_of,
     sort_key,
     type_name,
@@ -187,7 +188,7 @@ def type_names(argument: Any) -> frozenset[str]:
     names: set[str] = set()
     by_code: dict[Any, str] = {code: name for name, code in TYPE_CODES.items()}
     for one in given:
-        if isinstance(one, str):
+        if is_text(one):
             if one == "number":
                 names |= NUMBER_NAMES
             elif one in TYPE_CODES:

@@ -10,7 +10,8 @@ from bson.regex import Regex
 
 from armillary.api.mongo.errors import MongoError, bad_value
 from armillary.budget import Budget
-from armillary.limits import REGEX_SECONDS_MAX
+from armillary.encoding.bson.values import is_text
+from armillary.limits import REGEX_CHARACTERS_MAX, REGEX_SECONDS_MAX
 
 FLAGS: Final = {
     "i": regex.IGNORECASE,
@@ -30,6 +31,12 @@ def options_of(value: Regex[Any]) -> str:
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str, options: str = "") -> regex.Pattern[str]:
+    if len(pattern) > REGEX_CHARACTERS_MAX:
+        raise MongoError(
+            51091,
+            f"Regular expression is invalid: it has {len(pattern)} characters; at most "
+            f"{REGEX_CHARACTERS_MAX} are allowed",
+        )
     if "\x00" in pattern:
         raise bad_value("Regular expression cannot contain an embedded null byte")
     flags = 0
@@ -38,8 +45,8 @@ def compiled(pattern: str, options: str = "") -> regex.Pattern[str]:
             raise MongoError(51108, f"invalid flag in regex options: {letter}")
         flags |= FLAGS[letter]
     try:
-        return regex.compile(pattern, flags)
-    except regex.error as error:
+        return regex.compile(pattern, flags, cache_pattern=False)
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
         raise MongoError(51091, f"Regular expression is invalid: {error}") from error
 
 
@@ -55,12 +62,12 @@ def search(
 
 def parse(value: Any, options: Any = None) -> regex.Pattern[str]:
     """Of `$regex`: a text or a regular expression, and `$options`."""
-    if options is not None and not isinstance(options, str):
+    if options is not None and not is_text(options):
         raise bad_value("$options has to be a string")
     if isinstance(value, Regex):
         if options is not None and value.flags:
             raise MongoError(51075, "options set in both $regex and $options")
         return compiled(str(value.pattern), options or options_of(value))
-    if not isinstance(value, str):
+    if not is_text(value):
         raise bad_value("$regex has to be a string")
     return compiled(value, options or "")

@@ -22,7 +22,7 @@ from armillary.api.mongo.shown import shown
 from armillary.api.mongo.update.arrays import ARRAYS
 from armillary.api.mongo.update.operators import FIELDS, Context, Operator, rename
 from armillary.api.mongo.update.paths import Path, parse_path, resolve
-from armillary.encoding.bson.values import same, type_name
+from armillary.encoding.bson.values import is_text, same, type_name
 
 OPERATORS: Final[dict[str, Operator]] = {**FIELDS, **ARRAYS}
 SUPPORTED: Final = sorted({*OPERATORS, "$rename"})
@@ -231,7 +231,7 @@ def _check_conflicts(steps: list[_Step]) -> None:
     for step in steps:
         paths = [step.path]
         if step.name == "$rename":
-            if not isinstance(step.argument, str):
+            if not is_text(step.argument):
                 raise MongoError(
                     2,
                     "The 'to' field for $rename must be a string: "

@@ -28,19 +28,23 @@ class Frame(NamedTuple):
 
 
 class FrameReader:
-    __slots__ = ("_buffer", "_bytes_max")
+    __slots__ = ("_buffer", "bytes_max")
 
     def __init__(self, bytes_max: int = MONGO_MESSAGE_BYTES_MAX) -> None:
         self._buffer = bytearray()
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
 
     @property
     def has_part(self) -> bool:
         return bool(self._buffer)
 
+    @property
+    def held_bytes(self) -> int:
+        return len(self._buffer)
+
     def receive(self, data: bytes) -> list[Frame]:
         buffer = self._buffer
-        if not buffer and len(data) >= 16 and HEADER.unpack_from(data)[0] == len(data):
+        if not buffer and 16 <= len(data) <= self.bytes_max and _length(data) == len(data):
             _, request_id, _, opcode = HEADER.unpack_from(data)  # the usual: one whole message
             return [Frame(request_id, opcode, data[16:])]
         buffer += data
@@ -48,13 +52,17 @@ class FrameReader:
         while len(buffer) >= 16:
             length, request_id, _, opcode = HEADER.unpack_from(buffer)
             # Before waiting for the body: a hostile length must not make us buffer.
-            if not 16 <= length <= self._bytes_max:
-                raise ProtocolError(f"a message of {length} bytes; allowed are {self._bytes_max}")
+            if not 16 <= length <= self.bytes_max:
+                raise ProtocolError(f"a message of {length} bytes; allowed are {self.bytes_max}")
             if len(buffer) < length:
                 break
             frames.append(Frame(request_id, opcode, bytes(buffer[16:length])))
             del buffer[:length]
         return frames
+
+
+def _length(data: bytes) -> int:
+    return int.from_bytes(data[:4], "little")
 
 
 def pack(request_id: int, response_to: int, opcode: int, body: bytes) -> bytes:

@@ -26,8 +26,8 @@ from armillary.api.mongo.wire.frames import (
     ProtocolError,
     pack,
 )
-from armillary.encoding.bson.values import Document, decode, encode
-from armillary.limits import MONGO_MESSAGE_BYTES_MAX
+from armillary.encoding.bson.values import Document, decode, encode, is_text
+from armillary.limits import MONGO_COMMAND_BYTES_MAX, MONGO_MESSAGE_BYTES_MAX
 
 CHECKSUM, MORE_TO_COME, EXHAUST_ALLOWED = 1, 2, 1 << 16
 KNOWN_FLAGS: Final = CHECKSUM | MORE_TO_COME
@@ -70,7 +70,7 @@ class Request:
     @property
     def database(self) -> str:
         found = self.command.get("$db", "")
-        return found if isinstance(found, str) else ""
+        return found if is_text(found) else ""
 
 
 # --- compression ----------------------------------------------------------------------------------
@@ -84,20 +84,33 @@ def _zlib_unpack(data: bytes, size: int) -> bytes:
     return found
 
 
-def _unpack_with(unpack: Callable[[bytes], bytes], data: bytes, size: int) -> bytes:
-    return unpack(data)
+def _snappy_unpack(snappy: Any, data: bytes, size: int) -> bytes:
+    """It begins with its length, 7 bits a byte: nothing longer than was said is made."""
+    said = at = 0
+    for at, one in enumerate(data[:5]):
+        said |= (one & 0x7F) << 7 * at
+        if one < 0x80:
+            break
+    if said != size:
+        raise ProtocolError("a message that has another size than it says")
+    found: bytes = snappy.uncompress(data)
+    return found
 
 
-def _optional(module: str, pack_name: str, unpack_name: str) -> tuple[Any, Any] | None:
+def _zstd_unpack(zstandard: Any, data: bytes, size: int) -> bytes:
+    found: bytes = zstandard.ZstdDecompressor().stream_reader(data).read(size)
+    return found
+
+
+def _optional(module: str) -> Any:
     try:
-        found = import_module(module)
+        return import_module(module)
     except ImportError:
         return None
-    return getattr(found, pack_name), getattr(found, unpack_name)
 
 
-_SNAPPY: Final = _optional("snappy", "compress", "uncompress")
-_ZSTD: Final = _optional("zstandard", "compress", "decompress")
+_SNAPPY: Final = _optional("snappy")
+_ZSTD: Final = _optional("zstandard")
 
 COMPRESSORS: dict[str, int] = {"zlib": 2}
 _PACK: dict[int, Callable[[bytes], bytes]] = {0: lambda data: data, 2: zlib.compress}
@@ -105,19 +118,22 @@ _UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
     0: lambda data, size: data,
     2: _zlib_unpack,
 }
-for _name, _number, _pair in (("snappy", 1, _SNAPPY), ("zstd", 3, _ZSTD)):
-    if _pair is not None:
+for _name, _number, _module, _unpack in (
+    ("snappy", 1, _SNAPPY, _snappy_unpack),
+    ("zstd", 3, _ZSTD, _zstd_unpack),
+):
+    if _module is not None:
         COMPRESSORS[_name] = _number
-        _PACK[_number] = _pair[0]
-        _UNPACK[_number] = partial(_unpack_with, _pair[1])
+        _PACK[_number] = _module.compress
+        _UNPACK[_number] = partial(_unpack, _module)
 
 
-def _unpacked(frame: Frame) -> tuple[Frame, int]:
+def _unpacked(frame: Frame, bytes_max: int) -> tuple[Frame, int]:
     if len(frame.body) < _COMPRESSED.size:
         raise ProtocolError("a compressed message that ends too early")
     opcode, size, compressor = _COMPRESSED.unpack_from(frame.body)
-    if not 0 <= size <= MONGO_MESSAGE_BYTES_MAX:
-        raise ProtocolError(f"a message of {size} bytes; allowed are {MONGO_MESSAGE_BYTES_MAX}")
+    if not 0 <= size <= bytes_max:
+        raise ProtocolError(f"a message of {size} bytes; allowed are {bytes_max}")
     unpack = _UNPACK.get(compressor)
     if unpack is None or opcode == OP_COMPRESSED:
         raise ProtocolError(f"the compressor {compressor} was not agreed on")
@@ -135,11 +151,12 @@ def _unpacked(frame: Frame) -> tuple[Frame, int]:
 # --- requests -------------------------------------------------------------------------------------
 
 
-def parse(frame: Frame) -> Request:
-    """ProtocolError: hang up. BadInput: the document is not BSON, the frame is sound."""
+def parse(frame: Frame, bytes_max: int = MONGO_MESSAGE_BYTES_MAX) -> Request:
+    """ProtocolError: hang up. BadInput: the document is not BSON, the frame is sound.
+    `bytes_max`: of what was packed."""
     compressor: int | None = None
     if frame.opcode == OP_COMPRESSED:
-        frame, compressor = _unpacked(frame)
+        frame, compressor = _unpacked(frame, bytes_max)
     if frame.opcode == OP_MSG:
         request = _parse_msg(frame)
     elif frame.opcode == OP_QUERY:
@@ -179,6 +196,9 @@ def _parse_msg(frame: Frame) -> Request:
         at += size
     if command is None:
         raise ProtocolError("no command document")
+    if len(command) > MONGO_COMMAND_BYTES_MAX:
+        # To take it apart is one call that nothing interrupts, before anybody knows what it is.
+        raise ProtocolError(f"a command of {len(command)} bytes")
     wants_reply = not flags & MORE_TO_COME
     return Request(frame.request_id, decode(command), command, arrays, wants_reply)
 
