@@ -1,7 +1,9 @@
 """The Gremlin API beside Gremlin Server with TinkerGraph in memory, where Java and Maven are.
 
     point lookup     g.V([key, id]) here, g.V(id) there
-    two hops         the neighbours of the neighbours of one vertex, at most 100 of them
+    two hops         the neighbours of the neighbours of one vertex, at most 100 of them; first of
+                     vertices that are asked for once, then of some hundred again and again (a
+                     server keeps what it has read)
     filtered count   vertices of one age
     addV, addE       one element per request; durable here, in memory there
     memory           private memory of the server while it answers with every vertex, and while it
@@ -231,11 +233,19 @@ def questions(made: Made) -> dict[str, Ask]:
         return "g.V([k, i])" if mine else "g.V(i)"
 
     serial = iter(range(10**9))
+    others = {
+        mine: iter(chance.sample(made.vertices, len(made.vertices))) for mine in (True, False)
+    }
+
+    def once(mine: bool) -> dict[str, str]:
+        id, key, *_ = next(others[mine])
+        return {"i": id, "k": key}
+
+    two_hops = ".out('knows').out('knows').limit(100).id()"
     return {
         "point lookup": lambda c, mine, n: submit(c, vertex(mine), at(n)),
-        "two hops": lambda c, mine, n: submit(
-            c, vertex(mine) + ".out('knows').out('knows').limit(100).id()", at(n)
-        ),
+        "two hops, asked once": lambda c, mine, n: submit(c, vertex(mine) + two_hops, once(mine)),
+        "two hops": lambda c, mine, n: submit(c, vertex(mine) + two_hops, at(n)),
         "filtered count": lambda c, mine, n: submit(
             c, "g.V().has('age', a).count()", {"a": n % 99 + 1}
         ),

@@ -42,6 +42,7 @@ EVENTS_MAX: Final = 16
 UNSENT_BYTES_MAX: Final = 1024 * 1024
 """That a thread may be ahead of the socket."""
 QUICK_MAX: Final = 64
+QUICK_SECONDS: Final = 0.002
 """In one turn of the loop; other connections come first then."""
 
 
@@ -168,7 +169,9 @@ class StreamConnection(asyncio.Protocol):
         if self._pumping:
             return
         self._pumping = True
-        budget = QUICK_MAX
+        budget, until = QUICK_MAX, math.inf
+        if len(self._events) > 1:
+            until = self._pool.loop.time() + QUICK_SECONDS
         while self._events and self._running is None and self._transport is not None:
             if self._writing_paused or self._hanging_up:
                 break
@@ -176,7 +179,10 @@ class StreamConnection(asyncio.Protocol):
                 self._pump_soon()
                 break
             budget -= 1
-            self._run(self._events.popleft())
+            event = self._events.popleft()
+            self._run(event)
+            if type(event) is Quick and self._events and self._pool.loop.time() >= until:
+                budget = 0
         self._pumping = False
         if self._pool.draining and self._running is None and not self._events:
             self._hang_up()

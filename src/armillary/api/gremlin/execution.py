@@ -25,20 +25,23 @@ from armillary.api.errors import log_damage
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.evaluation import compile_script, new_run, results
 from armillary.api.gremlin.graph.costs import Costs
-from armillary.api.gremlin.graph.reads import KeyPlaces
+from armillary.api.gremlin.graph.neighbours import Kept, Neighbours
+from armillary.api.gremlin.graph.small import Tape, TooLarge
 from armillary.api.gremlin.graph.store import StoreGraph
-from armillary.api.gremlin.length import is_short
+from armillary.api.gremlin.length import is_short, may_be_small
 from armillary.api.gremlin.login import Login
 from armillary.api.gremlin.machine.values import weigh
 from armillary.api.gremlin.profile import Profile
 from armillary.api.gremlin.steps.building import Program, walk
 from armillary.api.gremlin.steps.filters import HasStep
+from armillary.api.gremlin.steps.moves import ElementsStep
 from armillary.api.gremlin.wire.graphson import to_json
 from armillary.api.gremlin.wire.requests import GremlinRequest
 from armillary.api.gremlin.wire.responses import OK, PARTIAL, failure, response
 from armillary.budget import Budget
+from armillary.clock import MayNotWait
 from armillary.config import GremlinSettings
-from armillary.errors import Abandoned, DbError, Forbidden, NotFound
+from armillary.errors import Abandoned, DbError, Forbidden, NotFound, OutOfTime, OverBudget
 from armillary.limits import (
     GREMLIN_CHUNK_BYTES_MAX,
     GREMLIN_CHUNK_ITEMS,
@@ -52,6 +55,10 @@ log = logging.getLogger("armillary.api.gremlin")
 CHUNK_ITEMS_MAX: Final = 1000
 GRAPHS_KEPT_MAX: Final = 16  # whose keys are remembered
 SCRIPT_SHOWN: Final = 200  # characters of a script in the log
+#: What a traversal may use on an event loop before it goes on in a thread.
+HERE_SECONDS: Final = 0.01
+HERE_BYTES: Final = 1024 * 1024
+HERE_STEPS: Final = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +68,18 @@ class Context:
     gateway: Gateway
     settings: GremlinSettings
     random: Random
-    _places: dict[tuple[str, str], KeyPlaces] = field(default_factory=dict)
+    _kept: Kept = field(default_factory=Kept)
+    _neighbours: dict[tuple[str, str], Neighbours] = field(default_factory=dict)
 
-    def places(self, login: Login) -> KeyPlaces:
-        """Of the keys of a graph, for all its traversals."""
-        if len(self._places) >= GRAPHS_KEPT_MAX:
-            self._places.clear()
-        return self._places.setdefault((login.database, login.graph), KeyPlaces())
+    def neighbours(self, login: Login) -> Neighbours:
+        """For all traversals of a graph."""
+        name = (login.database, login.graph)
+        found = self._neighbours.get(name)
+        if found is None:
+            if len(self._neighbours) >= GRAPHS_KEPT_MAX:
+                self._neighbours.clear()
+            found = self._neighbours.setdefault(name, Neighbours(self._kept))
+        return found
 
     def new_uuid(self) -> str:
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
@@ -84,6 +96,7 @@ class Execution:
         self._told_ru = 0.0
         self._began = self._told_at = perf_counter()
         self._activity = context.new_uuid()
+        self._tape: Tape | None = None
         self.budget = Budget(
             bytes_max=context.settings.memory, steps_max=GREMLIN_TRAVERSER_STEPS_MAX
         )
@@ -91,6 +104,10 @@ class Execution:
     @property
     def is_short(self) -> bool:
         return is_short(self._request.text("gremlin"))
+
+    @property
+    def may_be_small(self) -> bool:
+        return not self._request.is_tagged and may_be_small(self._request.text("gremlin"))
 
     def _seconds(self, most: float) -> float:
         asked = self._request.args.get("evaluationTimeout")
@@ -101,19 +118,47 @@ class Execution:
     def run(self, login: Login, send: Callable[[bytes], None]) -> None:
         """Sends every response message. Raises nothing but ClientGone."""
         self._login = login
+        self._began = self._told_at = perf_counter()
+        self._run(send, self.budget)
+
+    def run_here(self, login: Login) -> list[bytes] | None:
+        """The same on an event loop, if the traversal turns out to be small: all its messages.
+        None: `run` it in a thread; elements that were read are kept for it."""
+        context = self._context
+        shared = context.gateway.shared
+        if shared.polls or shared.cells[FAULTS] or not context.gateway.settings.quick_reads:
+            return None
+        self._login = login
+        self._began = self._told_at = perf_counter()
+        self._tape = Tape()
+        messages: list[bytes] = []
+        budget = Budget(
+            deadline=monotonic() + HERE_SECONDS, bytes_max=HERE_BYTES, steps_max=HERE_STEPS
+        )
+        try:
+            self._run(messages.append, budget)
+        except (TooLarge, MayNotWait, OverBudget, OutOfTime):
+            self._tape.rewind()
+            self._told_ru = 0.0
+            return None
+        return messages
+
+    def _run(self, send: Callable[[bytes], None], budget: Budget) -> None:
         request = self._request
         status = OK
-        self._began = self._told_at = perf_counter()
         try:
             request = self._request = request.untagged()
-            self.budget.deadline = monotonic() + self._seconds(self._context.settings.seconds)
-            for code, chunk in self._chunks():
+            if budget is self.budget:
+                budget.deadline = monotonic() + self._seconds(self._context.settings.seconds)
+            for code, chunk in self._chunks(budget):
                 send(response(request.mime, request.id, code, self._attributes(code), chunk))
-        except ClientGone:
+        except (ClientGone, TooLarge, MayNotWait):
             raise
         except Abandoned as error:  # the client has left, or the server ends
             raise ClientGone from error
         except Exception as error:
+            if budget is not self.budget and isinstance(error, OverBudget | OutOfTime):
+                raise
             if not isinstance(error, DbError | ScriptError):
                 log.exception("a bug: %s", request.args.get("gremlin"))
             if isinstance(error, DbError):
@@ -126,12 +171,12 @@ class Execution:
 
     # --- the traversal ----------------------------------------------------------------------------
 
-    def _chunks(self) -> Iterator[tuple[int, list[Any]]]:
+    def _chunks(self, budget: Budget) -> Iterator[tuple[int, list[Any]]]:
         """(status, results as JSON): the last one is 200, even without results."""
         size = self._chunk_items()
         waiting: list[Any] = []
         waiting_bytes = 0
-        for values in self._values():
+        for values in self._values(budget):
             for value in values:
                 if waiting and (len(waiting) >= size or waiting_bytes >= GREMLIN_CHUNK_BYTES_MAX):
                     yield PARTIAL, waiting
@@ -152,7 +197,7 @@ class Execution:
             return min(asked, CHUNK_ITEMS_MAX)
         return GREMLIN_CHUNK_ITEMS
 
-    def _values(self) -> Iterator[list[Any]]:
+    def _values(self, budget: Budget) -> Iterator[list[Any]]:
         """Batches of results as JSON."""
         context, request = self._context, self._request
         text = request.args.get("gremlin")
@@ -163,6 +208,9 @@ class Execution:
         program = compile_script(text, bindings, strict=strict)
         if program.writes and not self._login.may_write:
             raise Forbidden
+        is_here = budget is not self.budget
+        if is_here and not _may_be_small(program):
+            raise TooLarge
         self._strike(program)
         store = self._store()
         name = graph_key(store.state.definition.partition_key)
@@ -171,17 +219,18 @@ class Execution:
             name,
             context.new_uuid,
             guarded=_compares_etags(program),
-            places=context.places(self._login),
+            neighbours=context.neighbours(self._login),
+            tape=self._tape,
         )
         graph.costs = self._costs
         graph.writer.costs = self._costs
-        run = new_run(program, graph, self.budget, Random(context.random.random()), strict=strict)
+        run = new_run(program, graph, budget, Random(context.random.random()), strict=strict)
         if program.profile:
             yield list(Profile(text, run, self._costs).values(program))
             return
         system = run.system
         for batch in results(program, run):
-            weigh(batch, self.budget)
+            weigh(batch, budget)
             yield [one if type(one) is str else to_json(one, system) for one in batch]
 
     def _store(self) -> ContainerStore:
@@ -245,6 +294,18 @@ class Execution:
 
 #: Which kind of operation a writing script counts as, for faults.
 OPERATIONS: Final = {"addV": "create", "addE": "create", "drop": "delete", "property": "replace"}
+
+
+def _may_be_small(program: Program) -> bool:
+    """It reads, and begins at elements that are named by key and id."""
+    first = program.steps[0]
+    return (
+        not program.writes
+        and not program.profile
+        and isinstance(first, ElementsStep)
+        and bool(first.ids)
+        and all(isinstance(one, tuple) for one in first.ids)
+    )
 
 
 def _compares_etags(program: Program) -> bool:

@@ -1,5 +1,6 @@
 """Which scripts are short whatever the graph holds: a few elements by id, their properties, a write
 of one element. They run with point reads; everything else takes its turn in the lane of its graph.
+And which of both may be small enough for the event loop: that is seen while they run.
 
 By the text alone, on the event loop; a long text is not looked at.
 """
@@ -23,6 +24,18 @@ SMALL: Final = frozenset({
     "properties", "property", "select", "to", "unfold", "value", "valueMap", "values", "where",
 })  # fmt: skip
 BY_ID: Final = frozenset({"V", "E"})
+BEGINNINGS: Final = ("g.V([", "g.E([")
+WRITES: Final = ("addV", "addE", "property(", "drop(")
+
+
+def may_be_small(text: object) -> bool:
+    """It only reads, from elements that are named by key and id."""
+    return (
+        isinstance(text, str)
+        and len(text) <= CHARACTERS_MAX
+        and text.startswith(BEGINNINGS)
+        and not any(word in text for word in WRITES)
+    )
 
 
 def is_short(text: object) -> bool:

@@ -3,7 +3,8 @@
     1  WebSocket     messages out of bytes
     2  request       op, arguments; what is malformed is answered at once
     3  login         the first request of a connection is challenged and kept; see `login`
-    4  evaluation    in a worker thread, one after the other; long ones in the lane of their graph
+    4  evaluation    one after the other: small reads on the event loop, others in a worker thread, long
+                     ones in the lane of their graph
 
 `make_streams` is what a server calls, once per worker process.
 """
@@ -16,7 +17,7 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from armillary.api.core.gateway import Gateway
-from armillary.api.core.streams import Answer, ClientGone, Event, Hangup, Peer, Send, Work
+from armillary.api.core.streams import Answer, ClientGone, Event, Hangup, Peer, Quick, Send, Work
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.execution import Context, Execution
 from armillary.api.gremlin.login import Login, log_in, user_of
@@ -228,20 +229,36 @@ class GremlinSession:
         if execution is not None:
             self._executions.add(execution)
 
+        def ended() -> None:
+            self._waiting -= 1
+            if execution is not None:
+                self._executions.discard(execution)
+
         def work(send: Send) -> None:
             try:
                 if self._closed:
                     raise ClientGone
                 run(lambda data: self._send(send, data))
             finally:
-                self._waiting -= 1
-                if execution is not None:
-                    self._executions.discard(execution)
+                ended()
+
+        def quick() -> bytes | None:
+            login = self._login
+            if login is None or self._closed or execution is None:
+                return None
+            messages = execution.run_here(login)
+            if messages is None:
+                return None
+            ended()
+            return b"".join([self._socket.frame(one) for one in messages])
 
         size = len(request.text("gremlin") or "")
-        if execution is None or execution.is_short:
+        if execution is None:
             return [Work(work, size)]
-        return [Work(work, size, self._lane, execution.budget)]
+        lane = "" if execution.is_short else self._lane
+        in_thread = Work(work, size, lane, execution.budget)
+        is_quick = request.op == "eval" and execution.may_be_small
+        return [Quick(quick, in_thread) if is_quick else in_thread]
 
     # --- answers ----------------------------------------------------------------------------------
 

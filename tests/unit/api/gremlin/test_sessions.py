@@ -19,7 +19,7 @@ from websockets.uri import parse_uri
 import armillary
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY, GatewaySettings
-from armillary.api.core.streams import Answer, ClientGone, Hangup, Peer, Work
+from armillary.api.core.streams import Answer, ClientGone, Hangup, Peer, Quick, Work
 from armillary.api.gremlin.service import GremlinSession, GremlinStreams
 
 MIME = b"application/vnd.gremlin-v2.0+json"
@@ -56,6 +56,9 @@ class Wire:
     def feed(self, data: bytes) -> list[Any]:
         out: list[bytes] = []
         for event in self.session.receive(data):
+            if isinstance(event, Quick):
+                answer = event.run()
+                event = event.otherwise if answer is None else Answer(answer)
             if isinstance(event, Answer):
                 out.append(event.data)
             elif isinstance(event, Work):

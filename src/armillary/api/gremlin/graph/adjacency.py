@@ -102,15 +102,8 @@ class _Found(NamedTuple):
     """Of the range that was read: a split may have made it shorter."""
 
 
-def indexed_edges(
-    store: ContainerStore, start: bytes, end: bytes, place: str, ids: Sequence[str], costs: Costs
-) -> list[bytes] | None:
-    """Documents, as JSON, among which all edges are whose `place` (`_vertexId`, `_sink`) is one of
-    the ids, with hashes from `start` on. The caller looks at what each of them is. None: the index
-    can't tell. Raises TooMany."""
-    state = store.state
-    if state.definition.default_ttl or not state.plan.covers((place,)):
-        return None
+def index_prefixes(place: str, ids: Sequence[str]) -> list[bytes] | None:
+    """What the index entries of each id begin with. None: an id that is cut in its term."""
     path = layout.IX + path_hash((place,))
     prefixes: list[bytes] = []
     for id in ids:
@@ -118,13 +111,34 @@ def indexed_edges(
         if not is_exact or len(ranges) != 1 or layout.after(ranges[0][0]) != ranges[0][1]:
             return None
         prefixes.append(path + ranges[0][0])
+    return prefixes
+
+
+def indexed_edges(
+    store: ContainerStore,
+    start: bytes,
+    end: bytes,
+    place: str,
+    ids: Sequence[str],
+    costs: Costs,
+    most: int | None = None,
+) -> list[bytes] | None:
+    """Documents, as JSON, among which all edges are whose `place` (`_vertexId`, `_sink`) is one of
+    the ids, with hashes from `start` on. The caller looks at what each of them is. None: the index
+    can't tell. Raises TooMany: in one physical partition there are more than `most`."""
+    state = store.state
+    if state.definition.default_ttl or not state.plan.covers((place,)):
+        return None
+    prefixes = index_prefixes(place, ids)
+    if prefixes is None:
+        return None
     found: list[bytes] = []
     at = start
     while at < end:
         began = perf_counter()
 
         def read(state: ContainerState, owner: Range, reader: Reader) -> _Found:
-            items = _read(reader, prefixes)
+            items = _read(reader, prefixes, ENTRIES_MAX if most is None else most)
             return _Found(items, sum(sizes_of(items or ())), owner.end)
 
         page = store.look(at, read, cost=_cost, operation="query")
@@ -138,10 +152,10 @@ def indexed_edges(
     return found
 
 
-def _read(reader: Reader, prefixes: Sequence[bytes]) -> list[bytes] | None:
+def _read(reader: Reader, prefixes: Sequence[bytes], most: int) -> list[bytes] | None:
     if unpack_meta(reader.meta).stale_items:
         return None
-    rids = reader.tails(prefixes, RID_BYTES, ENTRIES_MAX)
+    rids = reader.tails(prefixes, RID_BYTES, most)
     if rids is None:
         raise TooMany
     values = reader.get_many([layout.DOC + rid for rid in sorted(rids)])

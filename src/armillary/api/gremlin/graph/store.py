@@ -10,7 +10,7 @@ the other end           one multi-read for each physical partition
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import orjson
 from msgspec import UNSET
@@ -37,6 +37,7 @@ from armillary.api.gremlin.graph.elements import (
     is_edge,
     is_edge_text,
 )
+from armillary.api.gremlin.graph.neighbours import Neighbours, known_ends, known_there
 from armillary.api.gremlin.graph.questions import IS_EDGE, IS_VERTEX, Question, fixed_values
 from armillary.api.gremlin.graph.reads import (
     KeyPlaces,
@@ -47,6 +48,7 @@ from armillary.api.gremlin.graph.reads import (
     point_read,
     query,
 )
+from armillary.api.gremlin.graph.small import RANGES_MAX, Tape, TooLarge
 from armillary.api.gremlin.graph.writes import Writer
 from armillary.api.gremlin.machine.values import equal, hash_key
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
@@ -55,6 +57,9 @@ from armillary.values import JSON
 
 FIRST_PAGE: Final = 100
 PAIRS_MAX: Final = 1000  # ids times keys that are read one by one instead of searched
+PAIRS_HERE_MAX: Final = 64  # that are read on an event loop
+
+T = TypeVar("T")
 
 
 class StoreGraph:
@@ -67,12 +72,16 @@ class StoreGraph:
         new_id: Callable[[], str],
         *,
         guarded: bool = False,
-        places: KeyPlaces | None = None,
+        neighbours: Neighbours | None = None,
+        tape: Tape | None = None,
     ) -> None:
         """`guarded`: the traversal compares etags, so that writes must meet what was read.
-        `places`: of keys, when other traversals of the container share them."""
+        `neighbours`: what traversals of this graph share; without, each hop is read. `tape`: it only
+        reads, and begins on an event loop."""
         self._store = store
-        self._places = places or KeyPlaces()
+        self._tape = tape
+        self._neighbours = neighbours
+        self._places = KeyPlaces() if neighbours is None else neighbours.places
         self._partition_name = partition_name
         self.costs = Costs()
         self.writer = Writer(store, partition_name, new_id, self.costs, guarded)
@@ -85,14 +94,38 @@ class StoreGraph:
     # --- elements by id and filter ----------------------------------------------------------------
 
     def vertices(self, ask: Ask) -> Iterator[list[Vertex]]:
+        return self._pages(lambda: self._vertices(ask))
+
+    def _vertices(self, ask: Ask) -> Iterator[list[Vertex]]:
         for documents in self._documents(ask, edges=False):
             name = self._partition_name
             yield [Vertex.of(one, name) for one in documents if not is_edge(one)]
 
     def edges(self, ask: Ask) -> Iterator[list[Edge]]:
+        return self._pages(lambda: self._edges_by(ask))
+
+    def _edges_by(self, ask: Ask) -> Iterator[list[Edge]]:
         for documents in self._documents(ask, edges=True):
             name = self._partition_name
             yield [Edge(one, name) for one in documents if is_edge(one)]
+
+    def _pages(self, read: Callable[[], Iterator[list[T]]]) -> Iterator[list[T]]:
+        tape = self._tape
+        if tape is None or not (tape.is_bounded or tape.has_more):
+            return read()
+        return iter(tape.ask(lambda: list(read())))
+
+    def _taped(self, elements: int, read: Callable[[], T]) -> T:
+        tape = self._tape
+        if tape is None:
+            return read()
+        if not tape.has_more:
+            tape.take(elements)
+        return tape.ask(read)
+
+    @property
+    def _is_bounded(self) -> bool:
+        return self._tape is not None and self._tape.is_bounded
 
     def _documents(self, ask: Ask, *, edges: bool) -> Iterator[list[Document]]:
         partitions = self._partitions(ask)
@@ -104,6 +137,8 @@ class StoreGraph:
             if names and len(names) * len(partitions) <= PAIRS_MAX:
                 pairs += [(partition, str(name)) for partition in partitions for name in names]
                 names = []
+        if self._is_bounded and (names or not ids or len(pairs) > PAIRS_HERE_MAX):
+            raise TooLarge
         if pairs:
             distinct = list({(hash_key(a), b): (a, b) for a, b in pairs}.values())
             found = multi_read(self._store, distinct, self.costs, self._places)
@@ -150,6 +185,11 @@ class StoreGraph:
     def adjacent(
         self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
     ) -> list[list[Edge]]:
+        return self._taped(len(vertices), lambda: self._adjacent(vertices, side, labels))
+
+    def _adjacent(
+        self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
+    ) -> list[list[Edge]]:
         name = self._partition_name
         places = _places(vertices)
         found: list[list[Edge]] = [[] for _ in vertices]
@@ -166,8 +206,26 @@ class StoreGraph:
     def ends(
         self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
     ) -> list[list[Ref]]:
+        return self._taped(len(vertices), lambda: self._ends(vertices, side, labels))
+
+    def _ends(
+        self, vertices: Sequence[Vertex], side: Side, labels: Sequence[str]
+    ) -> list[list[Ref]]:
         """HOT: every edge of every hop; only what a hop looks at is parsed."""
         name = self._partition_name
+        if side == "out" and self._neighbours is not None:
+            refs = [(one.partition, one.id) for one in vertices]
+            left = self._tape.left if self._tape is not None and self._is_bounded else None
+            try:
+                ends = known_ends(
+                    self._store, self._neighbours, name, refs, labels, self.costs, left
+                )
+            except TooMany:
+                if left is not None:
+                    raise TooLarge from None
+                ends = None
+            if ends is not None:
+                return ends
         read = link_reader(name)
         places = _places(vertices)
         known, leaves = places.get, side == "out"
@@ -212,21 +270,31 @@ class StoreGraph:
         self, start: bytes, end: bytes, place: str, ids: set[str], labels: Sequence[str]
     ) -> Iterator[Sequence[bytes | Document]]:
         """From the index, some vertices at a time; of one with very many edges page by page."""
+        tape = self._tape if self._is_bounded else None
+        if tape is not None and len(self._store.state.table.ranges) > RANGES_MAX:
+            raise TooLarge
         ordered = sorted(ids)
         parts = [ordered[at : at + IDS_MAX] for at in range(0, len(ordered), IDS_MAX)]
         while parts:
             part = parts.pop()
+            most = None if tape is None else tape.left
             try:
-                found = indexed_edges(self._store, start, end, place, part, self.costs)
+                found = indexed_edges(self._store, start, end, place, part, self.costs, most)
             except TooMany:
+                if tape is not None:
+                    raise TooLarge from None
                 found = None
                 if len(part) > 1:
                     half = len(part) // 2
                     parts += [part[:half], part[half:]]
                     continue
             if found is not None:
+                if tape is not None:
+                    tape.take(len(found))
                 yield found
                 continue
+            if tape is not None:
+                raise TooLarge
             question = self._edges(place, part, labels)
             yield from query(
                 self._store, question.text, question.parameters, self.costs, start=start, end=end
@@ -244,7 +312,17 @@ class StoreGraph:
     def find(self, refs: Sequence[Ref], *, documents: bool = True) -> list[Vertex | None]:
         if not refs:
             return []
+        return self._taped(len(refs), lambda: self._find(refs, documents))
+
+    def _find(self, refs: Sequence[Ref], documents: bool) -> list[Vertex | None]:
         name, read = self._partition_name, self._text_of
+        if not documents and self._neighbours is not None and len(refs) > 1:
+            there = known_there(self._store, self._neighbours, refs, self.costs)
+            if there is not None:
+                return [
+                    Vertex(ref[0], ref[1], name, b"", read) if ref in there else None
+                    for ref in refs
+                ]
         found = multi_read(self._store, refs, self.costs, self._places, documents=documents)
         return [
             Vertex(partition, id, name, text, read)

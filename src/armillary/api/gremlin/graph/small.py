@@ -1,0 +1,63 @@
+"""A traversal that may turn out to be small: how much it may read before that is known, and what it
+has read, so that a thread goes on where the event loop gave up: hops that were read are neither
+read nor charged again.
+
+    on the loop    read, keep ─▶ read, keep ─▶ TooLarge
+    in a thread    what was kept, in the same order ─▶ read ─▶ …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar, cast
+
+T = TypeVar("T")
+
+ELEMENTS_MAX: Final = 512
+"""Vertices and edges that a traversal may read on an event loop: some milliseconds."""
+RANGES_MAX: Final = 4
+"""Physical partitions that one hop may ask there."""
+
+
+class TooLarge(Exception):
+    """For an event loop. Control flow: begin again in a thread."""
+
+
+class Tape:
+    """Of one traversal, which only reads: the same traversal asks the same again."""
+
+    def __init__(self) -> None:
+        self._kept: list[Any] = []
+        self._at = 0
+        self._left = ELEMENTS_MAX
+        self.is_bounded = True
+
+    def rewind(self) -> None:
+        """From here on there is no bound and nothing more is kept."""
+        self._at = 0
+        self.is_bounded = False
+
+    @property
+    def has_more(self) -> bool:
+        return self._at < len(self._kept)
+
+    @property
+    def left(self) -> int:
+        return self._left
+
+    def take(self, elements: int) -> None:
+        """They are about to be read, or were."""
+        if self.is_bounded:
+            self._left -= elements
+            if self._left < 0:
+                raise TooLarge
+
+    def ask(self, read: Callable[[], T]) -> T:
+        if self.has_more:
+            self._at += 1
+            return cast(T, self._kept[self._at - 1])
+        found = read()
+        if self.is_bounded:
+            self._kept.append(found)
+            self._at += 1
+        return found
