@@ -11,19 +11,24 @@
 
 Everything is durable. Rates are by the clock, from the first item to the last commit; of an import
 with the start of its processes. `cpu_us`: processor time of an item, without that of a server.
+`memory_mb`: the most that one process had of its own, looked at ten times a second; `mapped_mb`:
+with the pages of the data file that it had mapped, which the system takes back when it needs them.
 """
 
 import argparse
 import json
+import os
 import random
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bench.http_servers import ours, started
 from bench.report import Report, folder
@@ -94,7 +99,7 @@ def _container(account: armillary.Account) -> Container:
 
 def _bulk(report: Report, path: Path, writer: str, count: int) -> None:
     todo, cpu_s, spent_s = made.items(count), _cpu_s(), 0.0
-    with _opened(path, writer) as account:
+    with Memory() as memory, _opened(path, writer) as account:
         container = _container(account)
         while some := list(islice(todo, CALL)):  # made outside the clock
             began = time.perf_counter()
@@ -104,20 +109,26 @@ def _bulk(report: Report, path: Path, writer: str, count: int) -> None:
         f"bulk of {count:,} items, writer in a {writer}",
         count / spent_s,
         cpu_us=(_cpu_s() - cpu_s) / count * 1e6,
-        memory_mb=_memory_mb(),
+        memory_mb=memory.most_mb,
+        mapped_mb=_mapped_mb(),
     )
 
 
 def _import(report: Report, where: str, lines: Path, address: str, count: int) -> None:
     command = [sys.executable, "-m", "armillary", "import", str(lines), "--data", address]
     cpu_s, began = _cpu_s(), time.perf_counter()
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+    with Memory() as memory:
+        done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
     spent_s = time.perf_counter() - began
     if done.returncode or json.loads(done.stdout)["items"] != count:
         raise SystemExit(f"{done.stdout}{done.stderr}")
     cpu_us = (_cpu_s() - cpu_s) / count * 1e6
     report.line(
-        f"import of {count:,} items {where}", count / spent_s, cpu_us=cpu_us, memory_mb=_memory_mb()
+        f"import of {count:,} items {where}",
+        count / spent_s,
+        cpu_us=cpu_us,
+        memory_mb=memory.most_mb,
+        mapped_mb=_mapped_mb(),
     )
 
 
@@ -190,8 +201,44 @@ def _cpu_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in map(resource.getrusage, kinds))
 
 
-def _memory_mb() -> float:
-    """The most that one process had."""
+class Memory:
+    """What this process and those it started have of their own: not what is mapped from files."""
+
+    def __init__(self) -> None:
+        self.most_mb = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(0.1):
+            found = [_own_mb(pid) for pid in [os.getpid(), *_started(os.getpid())]]
+            self.most_mb = max(self.most_mb, *found)
+
+
+def _own_mb(pid: int) -> float:
+    with suppress(OSError), Path(f"/proc/{pid}/status").open() as file:
+        return next((int(line.split()[1]) / 1024 for line in file if "RssAnon" in line), 0.0)
+    return 0.0
+
+
+def _started(pid: int) -> Iterator[int]:
+    for one in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, one.read_text().split()):
+                yield child
+                yield from _started(child)
+
+
+def _mapped_mb() -> float:
+    """The most that one process had, with what it had mapped."""
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return max(one.ru_maxrss for one in map(resource.getrusage, kinds)) / 1024
 

@@ -30,6 +30,7 @@ from armillary.scripts.lazy import LazyRuntime
 from armillary.scripts.scripts import Scripts
 from armillary.store.items import paging
 from armillary.store.items.batches import batch_error
+from armillary.store.items.bulk import few_collections
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.positions import Kind, decode_position, encode_position
 from armillary.store.items.preparation import Operation, Predicate
@@ -273,16 +274,31 @@ class Container:
         """Many independent operations, quickly. Each stands for itself: its answer is the item,
         None for a delete, or the error. Operations that need a key besides their body (delete,
         read, patch) take it from their options: `("delete", (id,), {"partition_key": "ada"})`."""
-        asked = [_bulk_operation(one, partition_key) for one in operations]
-        done = iter(self._store.bulk(one for one in asked if not isinstance(one, DbError)))
-        return [_answer(one if isinstance(one, DbError) else next(done)) for one in asked]
+        wrong: list[BadInput | None] = []
+
+        def asked() -> Iterator[tuple[Operation, KeyValues | None]]:
+            for one in operations:
+                made = _bulk_operation(one, partition_key)
+                wrong.append(made if isinstance(made, BadInput) else None)
+                if not isinstance(made, BadInput):
+                    yield made
+
+        with few_collections:
+            done = self._store.start_bulk(asked())
+            return [_answer(next(done) if one is None else one) for one in wrong]
 
     def upsert_all(self, items: Iterable[Source]) -> list[DbError | None]:
         """Many upserts, quickly; for each the error that refused it, or None. As `bulk`, without
         the items as they are stored."""
+        with few_collections:
+            return list(self.start_upserts(items))
+
+    def start_upserts(self, items: Iterable[Source]) -> Iterator[DbError | None]:
+        """The same without waiting: all are on their way when this returns, and the answers are
+        there as they come."""
         asked = ((Operation("upsert", body=one), None) for one in items)
-        done = self._store.bulk(asked, wants_text=False)
-        return [one if isinstance(one, DbError) else None for one in done]
+        done = self._store.start_bulk(asked, wants_text=False)
+        return (one if isinstance(one, DbError) else None for one in done)
 
     # --- queries --------------------------------------------------------------------------------
 

@@ -52,6 +52,38 @@ def test_a_command_sees_its_own_writes(engine: Engine) -> None:
     assert rows_of(engine, 2) == []
 
 
+def test_joined_rows_are_rows(engine: Engine) -> None:
+    """In any order, also when a command of the same transaction reads or changes some."""
+    engine.run(1, command(("put", b"\x51a", b"xx"), ("put", b"\x51m", b"xx")))
+    rows = [b"\x51c11", b"\x51b22", b"\x51bb33"]
+    more = [b"\x51" + b"d%04d" % number + b"44" for number in range(500)]
+    answers = engine.run(
+        1,
+        command(
+            ("put_joined", rows, 2),
+            ("put_joined", more, 2),
+            ("put_joined", [b"\x31k", b"\x31l"], 0),
+            ("nested", [("put_joined", [b"\x51z99"], 2)], True),
+        ),
+    )
+    assert answers == [None, None, None, "undone"]
+    engine.run(
+        1,
+        command(
+            ("put_joined", [b"\x51e55", b"\x51f66"], 2),
+            ("get", b"\x51f"),
+            ("delete", b"\x51e"),
+            ("delete", b"\x51bb"),
+            ("put_joined", [b"\x51ee7"], 1),
+        ),
+    )
+    expected = {row[:-2]: row[-2:] for row in [*rows[:2], *more]}
+    expected |= {b"\x51a": b"xx", b"\x51m": b"xx", b"\x31k": b"", b"\x31l": b""}
+    expected |= {b"\x51f": b"66", b"\x51ee": b"7"}
+    assert dict(rows_of(engine, 1)) == expected
+    assert rows_of(engine, 1) == sorted(expected.items())
+
+
 def test_the_fence_is_in_every_transaction_and_shows_its_own_change(engine: Engine) -> None:
     answers = engine.run(1, command(("meta",), ("count_meta",), ("meta",), ("get", META_KEY)))
     assert answers == [b"one:0", 1, b"one:1", b"one:1"]

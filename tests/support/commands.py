@@ -110,6 +110,7 @@ def _arrived(path: str) -> None:
 STEPS: dict[str, Callable[..., Any]] = {
     "put": lambda writer, key, value: writer.put(key, value),
     "put_many": lambda writer, rows: writer.put_many(rows),
+    "put_joined": lambda writer, rows, width: writer.put_joined(list(rows), width),
     "delete": lambda writer, key: writer.delete(key),
     "delete_many": lambda writer, keys: writer.delete_many(keys),
     "get": lambda writer, key: writer.get(key),

@@ -29,7 +29,7 @@ from armillary.encoding.partition_key import (
     parse_definition,
 )
 from armillary.errors import BadInput, Conflict, RangeGone, Throttled, TooLarge, Unavailable
-from armillary.operate.ports import ItemsPage, keyed_by_chance, with_key
+from armillary.operate.ports import Finish, ItemsPage, keyed_by_chance, with_key
 from armillary.values import UNDEFINED
 
 CONNECTIONS: Final = 8
@@ -118,7 +118,11 @@ class RemoteItems:
         reply = self._asked(lambda remote: remote.rest("GET", path, None, headers))
         return ItemsPage(reply.body["Documents"], reply.headers.get("x-ms-continuation"))
 
-    def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
+    def start_upserts(self, items: Sequence[dict[str, Any]]) -> Finish:
+        answers = self._upsert_all(items)
+        return lambda: answers
+
+    def _upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
         answers: list[str | None] = [None] * len(items)
         requests, alone = self._requests(items)
         with ThreadPoolExecutor(CONNECTIONS) as pool:

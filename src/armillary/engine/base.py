@@ -98,6 +98,12 @@ class Writer(Reader, Protocol):
         """`put_many` and, where there is None, `delete_many`."""
         ...
 
+    def put_joined(self, rows: list[bytes], width: int) -> None:
+        """Many rows of one kind that are not there yet, best in the order of their keys: key and
+        value in one, of which the last `width` bytes are the value. The list is the engine's from
+        now on."""
+        ...
+
     def nested(self) -> AbstractContextManager[None]:
         """A scope that is undone alone when its block raises."""
         ...

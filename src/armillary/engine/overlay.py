@@ -4,6 +4,10 @@
                             │ not there
     get, scan ──────────────┴──▶ base: Reader       never written through this module
 
+Rows of a bulk load (`put_joined`) lie apart as the lists they came in: nothing looks at them before
+they are written, nearly always. What does, or changes a row of their kind, finds them put into the
+changes first.
+
 Engines that cannot or should not write row by row (memory, whose snapshots are shared; PostgreSQL,
 where each write would be a round trip) run a whole group on one overlay. Undoing a nested scope is
 a walk back over a log of previous states, so every command of a group can have its own.
@@ -18,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import Enum
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from armillary.engine.base import META_KEY, Handlers, Reader, Row, Rows, scanned_tails
 from armillary.engine.groups import Job
@@ -33,6 +37,16 @@ class _Untouched(Enum):
 
 
 _UNTOUCHED: Final = _Untouched.UNTOUCHED
+
+
+#: Rows of one kind, key and value in one, and how long their values are.
+Joined: TypeAlias = tuple[list[bytes], int]
+
+
+def split_joined(rows: Iterable[bytes], width: int) -> dict[bytes, bytes]:
+    if width == 0:
+        return dict.fromkeys(rows, b"")
+    return {row[:-width]: row[-width:] for row in rows}
 
 
 class Scope:
@@ -54,7 +68,17 @@ class Scope:
 class OverlayWriter:
     """Writes are buffered, reads see them. One thread, one transaction."""
 
-    __slots__ = ("_base", "_changes", "_fresh", "_order", "_own_from", "_undo", "meta")
+    __slots__ = (
+        "_base",
+        "_changes",
+        "_fresh",
+        "_joined",
+        "_joined_kinds",
+        "_order",
+        "_own_from",
+        "_undo",
+        "meta",
+    )
 
     def __init__(self, base: Reader, *, own_from: int | None = None) -> None:
         """`own_from`: keys that begin with this byte or a higher one belong to the engine."""
@@ -65,20 +89,28 @@ class OverlayWriter:
         self._fresh: list[bytes] = []
         #: (key, what it was), or keys that were not there.
         self._undo: list[tuple[bytes | list[bytes], bytes | _Untouched | None]] = []
+        self._joined: list[Joined] = []
+        self._joined_kinds: set[bytes] = set()
         # A later command of the same group must see the fence its neighbour wrote.
         self.meta = base.meta
 
     def get(self, key: bytes) -> bytes | None:
+        if self._joined and key[:1] in self._joined_kinds:
+            self._fold()
         value = self._changes.get(key, _UNTOUCHED)
         return self._base.get(key) if value is _UNTOUCHED else value
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if self._joined:
+            self._fold_for(keys)
         changes = self._changes
         below = [key for key in keys if key not in changes]
         found = dict(zip(below, self._base.get_many(below), strict=True)) if below else {}
         return [changes[key] if key in changes else found[key] for key in keys]
 
     def get_via(self, key: bytes, prefix: bytes) -> tuple[bytes, bytes | None] | None:
+        if self._joined:
+            self._fold_for((key, prefix))
         first = self._changes.get(key, _UNTOUCHED)
         if first is None:
             return None
@@ -93,6 +125,7 @@ class OverlayWriter:
     def scan(
         self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[Row]:
+        self._fold()
         order = self._sorted()
         ours = order[bisect_left(order, start) : bisect_left(order, end)]
         if not ours:
@@ -116,6 +149,8 @@ class OverlayWriter:
 
     # HOT: thirteen rows of every create. Keys that are new here are taken in as one.
     def change_many(self, new: Mapping[bytes, bytes | None]) -> None:
+        if self._joined:
+            self._fold_for(new)
         if (
             new
             and new.keys().isdisjoint(self._changes.keys())  # views: the shorter one is walked
@@ -131,6 +166,18 @@ class OverlayWriter:
             return
         for key, value in new.items():
             self._set(key, value)
+
+    def put_joined(self, rows: list[bytes], width: int) -> None:
+        if not rows:
+            return
+        kind = rows[0][:1]
+        if kind != rows[-1][:1] or kind == META_KEY[:1] or kind[0] >= self._own_from:
+            raise ValueError("joined rows are of one kind, which is the caller's")
+        if min(map(len, rows)) <= width or max(map(len, rows)) > KEY_BYTES_MAX + width:
+            raise ValueError(f"keys of one kind; each has 1 to {KEY_BYTES_MAX} bytes")
+        self._joined.append((rows, width))
+        self._joined_kinds.add(kind)
+        self._undo.append((rows, _UNTOUCHED))
 
     def delete(self, key: bytes) -> bool:
         there = self.get(key) is not None
@@ -150,12 +197,19 @@ class OverlayWriter:
 
     def changes(self) -> Mapping[bytes, bytes | None]:
         """The final state of every key written: its value, or None when deleted."""
+        self._fold()
         return self._changes
+
+    def changes_apart(self) -> tuple[Mapping[bytes, bytes | None], list[Joined]]:
+        """The same, for an engine that writes joined rows as they are: they are newer than changes
+        of their kinds."""
+        return self._changes, self._joined
 
     def puts_and_deletes(self) -> tuple[list[Row], list[bytes]]:
         """The changes in key order, as the two statements of a commit want them."""
         puts: list[Row] = []
         deletes: list[bytes] = []
+        self._fold()
         for key in self._sorted():
             value = self._changes[key]
             if value is None:
@@ -173,6 +227,8 @@ class OverlayWriter:
             if value is None:
                 raise ValueError("the fence goes only with its space: drop_space")
             self.meta = value
+        if self._joined and key[:1] in self._joined_kinds:
+            self._fold()
         changes = self._changes
         before = changes.get(key, _UNTOUCHED)
         if before is _UNTOUCHED:
@@ -186,16 +242,40 @@ class OverlayWriter:
         while len(self._undo) > mark:
             key, before = self._undo.pop()
             if isinstance(key, list):
+                if self._joined and self._joined[-1][0] is key:
+                    self._joined.pop()
+                    continue
                 for one in key:
                     del self._changes[one]
             elif before is _UNTOUCHED:
                 del self._changes[key]
             else:
                 self._changes[key] = before
+        self._joined_kinds = {rows[0][:1] for rows, _ in self._joined}
         self._fresh = list(self._changes)
         self._order = []
         meta = self._changes.get(META_KEY)
         self.meta = self._base.meta if meta is None else meta
+
+    def _fold_for(self, keys: Iterable[bytes]) -> None:
+        """Before something of these kinds is read or changed."""
+        if not self._joined_kinds.isdisjoint([key[:1] for key in keys]):
+            self._fold()
+
+    def _fold(self) -> None:
+        """Put joined rows into the changes."""
+        if not self._joined:
+            return
+        folded = {id(rows): split_joined(rows, width) for rows, width in self._joined}
+        self._joined = []
+        self._joined_kinds = set()
+        for at, (keys, before) in enumerate(self._undo):
+            new = folded.get(id(keys)) if isinstance(keys, list) else None
+            if new is not None:
+                assert new.keys().isdisjoint(self._changes.keys()), "joined rows are new ones"
+                self._changes.update(new)
+                self._fresh += new
+                self._undo[at] = list(new), before
 
     def _sorted(self) -> list[bytes]:
         if self._fresh:

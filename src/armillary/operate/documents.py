@@ -17,7 +17,7 @@ from armillary.encoding.bson.values import Document, decode_exactly, encode
 from armillary.encoding.partition_key import PartitionKeyDefinition
 from armillary.errors import BadInput
 from armillary.limits import MONGO_DOCUMENT_BYTES_MAX
-from armillary.operate.ports import Items, ItemsPage
+from armillary.operate.ports import Finish, Items, ItemsPage, start_converted
 from armillary.store.catalog.collections import CollectionShape
 
 
@@ -51,18 +51,8 @@ class Documents:
         ]
         return ItemsPage(shown, page.continuation)
 
-    def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
-        refused: list[str | None] = [None] * len(items)
-        stored: list[tuple[int, dict[str, Any]]] = []
-        for number, one in enumerate(items):
-            try:
-                stored.append((number, self.item_of(document_from(one))))
-            except BadInput as error:
-                refused[number] = str(error)
-        answers = self._items.upsert_all([one for _, one in stored])
-        for (number, _), why in zip(stored, answers, strict=True):
-            refused[number] = why
-        return refused
+    def start_upserts(self, items: Sequence[dict[str, Any]]) -> Finish:
+        return start_converted(self._items, items, lambda one: self.item_of(document_from(one)))
 
     def item_of(self, document: Document) -> dict[str, Any]:
         return item_of(self._shape, document, self._now_s())

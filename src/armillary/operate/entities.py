@@ -8,8 +8,7 @@ from typing import Any
 
 from armillary.encoding.edm.json import is_entity, plain_entity, stored_entity
 from armillary.encoding.partition_key import PartitionKeyDefinition
-from armillary.errors import BadInput
-from armillary.operate.ports import Items, ItemsPage
+from armillary.operate.ports import Finish, Items, ItemsPage, start_converted
 
 
 class Entities:
@@ -35,15 +34,7 @@ class Entities:
         shown = [plain_entity(one) if is_entity(one) else one for one in page.items]
         return ItemsPage(shown, page.continuation)
 
-    def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
-        refused: list[str | None] = [None] * len(items)
-        stored: list[tuple[int, dict[str, Any]]] = []
-        for number, one in enumerate(items):
-            try:
-                stored.append((number, one if is_entity(one) else stored_entity(one)))
-            except BadInput as error:
-                refused[number] = str(error)
-        answers = self._items.upsert_all([one for _, one in stored])
-        for (number, _), why in zip(stored, answers, strict=True):
-            refused[number] = why
-        return refused
+    def start_upserts(self, items: Sequence[dict[str, Any]]) -> Finish:
+        return start_converted(
+            self._items, items, lambda one: one if is_entity(one) else stored_entity(one)
+        )

@@ -5,8 +5,10 @@ many are done, and a second run goes on there. What is refused (no key, too larg
 reported with its place in the file; the rest goes in.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,12 @@ from armillary.errors import BadInput
 from armillary.limits import MB
 from armillary.operate.journal import Journal
 from armillary.operate.ports import Items
+from armillary.store.items.bulk import few_collections
 
 #: Of one group, which a journal counts as a whole: so many items, of about so many bytes.
 GROUP_ITEMS_FIRST = 1_000
 GROUP_ITEMS_MAX = 10_000
-GROUP_BYTES = 16 * MB
+GROUP_BYTES = 8 * MB  # two are in memory at once
 REFUSALS_KEPT = 20
 LINES = (".jsonl", ".ndjson")
 
@@ -64,24 +67,47 @@ def import_items(
     journal = Journal(source.with_name(source.name + ".journal"), work)
     state = journal.load() or {"done": 0, "refused": 0}
     begin, refused = state["done"], state["refused"]
-    done = begin
+    done = at = begin
     refusals: list[Refusal] = []
+    under_way: deque[_Group] = deque()
+
+    def settle(keep: int) -> None:
+        """All but the last `keep` of those under way."""
+        nonlocal refused, done
+        while len(under_way) > keep:
+            group = under_way.popleft()
+            for number, why in group.refused():
+                refused += 1
+                if len(refusals) < REFUSALS_KEPT:
+                    refusals.append(Refusal(number, why))
+            done += len(group.entries)
+            journal.save(done=done, refused=refused)
+            progress(done)
+
     left = islice(entries(source), begin, None)
     fitting = GROUP_ITEMS_FIRST
-    while group := list(islice(left, fitting)):
-        for number, why in _put(target, group, done):
-            refused += 1
-            if len(refusals) < REFUSALS_KEPT:
-                refusals.append(Refusal(number, why))
-        text_bytes = max(1, _text_bytes(group))
-        if done == begin and source.suffix in LINES:
-            total(begin + round(size * len(group) / text_bytes))
-        fitting = max(1, min(GROUP_ITEMS_MAX, GROUP_BYTES * len(group) // text_bytes))
-        done += len(group)
-        journal.save(done=done, refused=refused)
-        progress(done)
+    with few_collections:
+        while some := _next_entries(left, fitting, partial(settle, 0)):
+            # Made ready and sent while the one before is written.
+            under_way.append(_Group(target, some, at))
+            settle(1)
+            text_bytes = max(1, _text_bytes(some))
+            if at == begin and source.suffix in LINES:
+                total(begin + round(size * len(some) / text_bytes))
+            fitting = max(1, min(GROUP_ITEMS_MAX, GROUP_BYTES * len(some) // text_bytes))
+            at += len(some)
+        settle(0)
     journal.remove()
     return Imported(done - refused, refused, tuple(refusals), begin)
+
+
+def _next_entries(left: Iterator[Any], count: int, finish: Callable[[], object]) -> list[Any]:
+    """`finish` what is under way before saying that the rest of the file can't be read."""
+    try:
+        return list(islice(left, count))
+    except BadInput:
+        finish()
+        raise
 
 
 def _text_bytes(group: list[Any]) -> int:
@@ -91,9 +117,20 @@ def _text_bytes(group: list[Any]) -> int:
     return sum(texts) * len(group) // max(1, len(texts))
 
 
-def _put(target: Items, group: list[Any], done: int) -> Iterator[tuple[int, str]]:
-    items = [(done + n, one) for n, one in enumerate(group, 1) if isinstance(one, dict)]
-    broken = ((done + n, str(one)) for n, one in enumerate(group, 1) if isinstance(one, BadInput))
-    yield from broken
-    refused = target.upsert_all([one for _, one in items])
-    yield from ((number, why) for (number, _), why in zip(items, refused, strict=True) if why)
+class _Group:
+    """Entries of the file on their way, from the one after `at` on."""
+
+    def __init__(self, target: Items, entries: list[Any], at: int) -> None:
+        self.entries = entries
+        self._at = at
+        self._items = [n for n, one in enumerate(entries) if isinstance(one, dict)]
+        self._finish = target.start_upserts([entries[n] for n in self._items])
+
+    def refused(self) -> Iterator[tuple[int, str]]:
+        """(its number in the file, why)"""
+        for n, one in enumerate(self.entries):
+            if isinstance(one, BadInput):
+                yield self._at + n + 1, str(one)
+        for n, why in zip(self._items, self._finish(), strict=True):
+            if why:
+                yield self._at + n + 1, why

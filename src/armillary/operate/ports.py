@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from armillary.container import Container
 from armillary.encoding.partition_key import PartitionKeyDefinition, parse_definition
@@ -16,6 +16,10 @@ from armillary.keys import SyntheticKey
 class ItemsPage:
     items: Sequence[dict[str, Any]]
     continuation: str | None
+
+
+Finish: TypeAlias = Callable[[], list[str | None]]
+"""For each item why it was refused, or None. What stops everything is raised."""
 
 
 class Items(Protocol):
@@ -31,8 +35,8 @@ class Items(Protocol):
 
     def read_page(self, max_items: int, continuation: str | None) -> ItemsPage: ...
 
-    def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
-        """For each why it was refused, or None. What stops everything is raised."""
+    def start_upserts(self, items: Sequence[dict[str, Any]]) -> Finish:
+        """They are on their way, or done, when this returns. Later calls come after them."""
 
 
 class LocalItems:
@@ -56,15 +60,44 @@ class LocalItems:
         page = self._container.read_page(max_items=max_items, continuation=continuation)
         return ItemsPage(page.items, page.continuation)
 
-    def upsert_all(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
+    def start_upserts(self, items: Sequence[dict[str, Any]]) -> Finish:
         key = keyed_by_chance(self._container.properties())
         keyed = [with_key(key, one) for one in items]
-        done = iter(self._container.upsert_all([one for one in keyed if isinstance(one, dict)]))
-        answers = [next(done) if isinstance(one, dict) else one for one in keyed]
-        throttled = next((one for one in answers if isinstance(one, Throttled)), None)
-        if throttled is not None:
-            raise throttled
-        return [str(one) if isinstance(one, DbError) else None for one in answers]
+        done = self._container.start_upserts(one for one in keyed if isinstance(one, dict))
+
+        def finish() -> list[str | None]:
+            answers = [next(done) if isinstance(one, dict) else one for one in keyed]
+            throttled = next((one for one in answers if isinstance(one, Throttled)), None)
+            if throttled is not None:
+                raise throttled
+            return [str(one) if isinstance(one, DbError) else None for one in answers]
+
+        return finish
+
+
+def start_converted(
+    target: Items,
+    items: Sequence[dict[str, Any]],
+    convert: Callable[[dict[str, Any]], dict[str, Any]],
+) -> Finish:
+    """`start_upserts` of what `convert` makes of each; one that it refuses is refused."""
+    refused: list[str | None] = [None] * len(items)
+    places: list[int] = []
+    stored: list[dict[str, Any]] = []
+    for place, one in enumerate(items):
+        try:
+            stored.append(convert(one))
+            places.append(place)
+        except BadInput as error:
+            refused[place] = str(error)
+    done = target.start_upserts(stored)
+
+    def finish() -> list[str | None]:
+        for place, why in zip(places, done(), strict=True):
+            refused[place] = why
+        return refused
+
+    return finish
 
 
 def keyed_by_chance(definition: Mapping[str, Any]) -> SyntheticKey | None:

@@ -5,6 +5,7 @@ from armillary.engine.messages import Codec
 from armillary.store.catalog import controls, notes, resources, restore, seeds
 from armillary.store.catalog import records as catalog
 from armillary.store.inserts import handler as inserts
+from armillary.store.inserts import loads
 from armillary.store.inserts.requests import NewItems
 from armillary.store.items import atomic, operations, script_writes
 from armillary.store.items.requests import Context, Done, Failed, Key, Op, Refusal
@@ -23,6 +24,7 @@ HANDLERS: dict[str, Handler] = {
     **operations.HANDLERS,
     **atomic.HANDLERS,
     **inserts.HANDLERS,
+    **loads.HANDLERS,
     **upkeep.HANDLERS,
     **move_records.HANDLERS,
     **moving.HANDLERS,
@@ -50,5 +52,6 @@ CODECS: dict[str, Codec] = {
     inserts.INSERT: Codec(
         tuple[Key, list[Op], NewItems], tuple[list[Done], Failed | None], Context
     ),
+    loads.LOAD: Codec(tuple[loads.Load, bool], loads.Loaded, Context),
     script_writes.COMMIT: Codec(script_writes.Commit, list[Done]),
 }

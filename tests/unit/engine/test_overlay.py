@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from armillary.engine.base import META_KEY, Command, Handler, Writer
 from armillary.engine.blocks import EMPTY
 from armillary.engine.groups import Job
 from armillary.engine.memory import MemoryReader
-from armillary.engine.overlay import OverlayWriter, run_jobs, tell
+from armillary.engine.overlay import OverlayWriter, run_jobs, split_joined, tell
 from armillary.errors import Conflict
 from armillary.limits import KEY_BYTES_MAX
 
@@ -28,6 +29,7 @@ WRITES = st.one_of(
     st.tuples(st.just("delete"), KEYS),
     st.tuples(st.just("delete_many"), st.lists(KEYS, max_size=3)),
     st.tuples(st.just("put_many"), st.lists(st.tuples(KEYS, VALUES), max_size=3)),
+    st.tuples(st.just("put_joined"), st.lists(st.binary(min_size=2, max_size=2), max_size=3)),
 )
 OPERATIONS = st.recursive(
     WRITES,
@@ -36,6 +38,10 @@ OPERATIONS = st.recursive(
     ),
     max_leaves=12,
 )
+
+
+#: Joined rows are new ones.
+NUMBERS = count()
 
 
 class _Stop(Exception):
@@ -54,6 +60,10 @@ def _perform(writer: OverlayWriter, model: dict[bytes, bytes], operation: Operat
         case ("put_many", rows):
             writer.put_many(rows)
             model.update(rows)
+        case ("put_joined", values):
+            keys = [b"\x01\x05" + next(NUMBERS).to_bytes(4) for _ in values]
+            writer.put_joined([*map(bytes.__add__, keys, values)], 2)
+            model.update(zip(keys, values, strict=True))
         case ("delete", key):
             assert writer.delete(key) is (model.pop(key, None) is not None)
         case ("delete_many", keys):
@@ -107,6 +117,52 @@ def test_reads_see_the_writes_as_a_dict_would(
     assert puts == sorted(puts)
     assert deletes == sorted(deletes)
     assert writer.changes() == {**dict(puts), **dict.fromkeys(deletes)}
+
+
+@given(ROWS, st.lists(OPERATIONS, max_size=10))
+@settings(max_examples=200)
+def test_changes_apart_are_the_same_when_nothing_looked(
+    rows: dict[bytes, bytes], operations: list[Operation]
+) -> None:
+    """Joined rows stay lists until a row of their kind is read or changed."""
+    writer, model = _over(rows), dict(rows)
+    for operation in operations:
+        _perform(writer, model, operation)
+    changes, joined = writer.changes_apart()
+    after: dict[bytes, bytes | None] = rows | dict(changes)  # type: ignore[operator]
+    for more, width in joined:
+        after |= split_joined(more, width)
+    assert {key: value for key, value in after.items() if value is not None} == model
+    assert {**rows, **writer.changes()} == {**rows, **after}
+
+
+def test_joined_rows_stay_apart_from_those_of_other_kinds() -> None:
+    writer = _over({b"\x21a": b"1"})
+    writer.put_joined([b"\x51av", b"\x51bv"], 1)
+    writer.put_many({b"\x11a": b"d", b"\x21b": b"2"})
+    assert writer.get(b"\x21b") == b"2"
+    assert writer.get_many([b"\x21a", b"\x11a"]) == [b"1", b"d"]
+    assert writer.get_via(b"\x21a", b"\x11") == (b"1", None)
+    assert writer.changes_apart()[1] == [([b"\x51av", b"\x51bv"], 1)]
+    assert writer.get(b"\x51b") == b"v"
+    assert writer.changes_apart()[1] == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "width"),
+    [
+        ([b"\x51a", b"\x61a"], 0),
+        ([b"\x00a"], 0),
+        ([b"\xf1a"], 0),
+        ([b"\x51"], 1),
+        ([b"\x51" * (KEY_BYTES_MAX + 2)], 1),
+    ],
+)
+def test_joined_rows_that_no_engine_could_hold_are_refused(rows: list[bytes], width: int) -> None:
+    writer = OverlayWriter(MemoryReader(EMPTY.apply({META_KEY: b"m"})), own_from=0xF0)
+    with pytest.raises(ValueError, match="kind"):
+        writer.put_joined(rows, width)
+    assert writer.changes() == {}
 
 
 def test_via_looks_for_each_of_its_keys_in_the_overlay_first() -> None:

@@ -195,8 +195,12 @@ class _Group:
         """Everything that changed. The spaces that have runs to merge."""
         due: set[int] = set()
         for space, (writer, place) in self._writers.items():
-            changes = writer.changes()
-            if changes and write_changes(self._transaction, place, changes, rest=rest):
+            changes, joined = writer.changes_apart()
+            if any(rows[0][0] not in place.packed for rows, _ in joined):
+                changes, joined = writer.changes(), []
+            if (changes or joined) and write_changes(
+                self._transaction, place, changes, joined=joined, rest=rest
+            ):
                 due.add(space)
         return due
 

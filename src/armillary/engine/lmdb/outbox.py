@@ -28,6 +28,7 @@ from armillary.engine.messages import joined, split
 
 BATCH_MESSAGES_MAX = 256
 SOON_MESSAGES_MAX = 16  # that wait for the end of a turn: the other side could be at work by then
+LARGE_BYTES = 128 * 1024  # more than a socket holds
 _SIZE = struct.Struct("!i")
 
 #: Calls a function at the end of this turn, in the same thread.
@@ -153,6 +154,26 @@ def framed(batch: list[bytes]) -> bytes:
 def receive(connection: Connection) -> Iterator[bytes] | None:
     """The frames of the next write; None when the other side has gone."""
     try:
-        return split(connection.recv_bytes())
+        file = connection.fileno()
+        (size,) = _SIZE.unpack(_read(file, _SIZE.size))
+        return split(_read(file, size) if size < LARGE_BYTES else _read_large(file, size))
     except (EOFError, OSError):
         return None
+
+
+def _read(file: int, size: int) -> bytes:
+    data = os.read(file, size)
+    while len(data) < size:
+        more = os.read(file, size - len(data))
+        if not more:
+            raise EOFError
+        data += more
+    return data
+
+
+def _read_large(file: int, size: int) -> bytes:
+    """In one call: to come back for each part that the socket holds would mean to wait for the
+    interpreter each time, which the thread that commits is using."""
+    with socket.socket(fileno=os.dup(file)) as own:
+        data = own.recv(size, socket.MSG_WAITALL)
+    return data if len(data) == size else data + _read(file, size - len(data))

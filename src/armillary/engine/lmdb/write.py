@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import lmdb
 
 from armillary.engine.base import META_KEY, Row
 from armillary.engine.lmdb.place import Place
+from armillary.engine.overlay import Joined
 from armillary.engine.runs import merging, writing
 from armillary.engine.runs.area import Area
-from armillary.engine.runs.blocks import FIRST_OWN
+from armillary.engine.runs.blocks import FIRST_OWN, Block, of_entries, of_joined, put_together
 from armillary.engine.runs.directory import EMPTY, SLOTS_MAX
 from armillary.engine.sealing import seal
 from armillary.limits import KEY_BYTES_MAX
@@ -30,11 +31,12 @@ def write_changes(
     place: Place,
     changes: Mapping[bytes, bytes | None],
     *,
+    joined: Sequence[Joined] = (),
     new: bool = False,
     rest: bool = False,
 ) -> bool:
-    """Whether there is merging left to do. `new`: the space is made by this. `rest`: merge only
-    what can't wait."""
+    """Whether there is merging left to do. `joined`: rows of packed kinds, newer than changes of
+    their kinds. `new`: the space is made by this. `rest`: merge only what can't wait."""
     packed, sealed, prefix = place.packed, place.sealed, place.prefix
     order = sorted(changes)
     _check_keys(order, 0x100 if not packed else FIRST_OWN)
@@ -63,18 +65,24 @@ def write_changes(
         transaction.delete(key, b"", place.db)
     if rows:
         transaction.cursor(place.db).putmulti(rows)
-    if not packed or not (pending or new):
+    if not packed or not (pending or joined or new):
         return False
     area = Area(transaction, place.db, place.prefix)
     before = directory = EMPTY if new else area.directory()
+    blocks: list[Block] = []
     if pending:
-        values = [*map(changes.__getitem__, pending)]
-        directory = writing.flush_sorted(area, directory, pending, values, os.urandom)
-    many = len(pending) >= merging.BULK_ENTRIES
+        blocks = of_entries(pending, [*map(changes.__getitem__, pending)])
+    if joined:
+        newer = of_joined(joined)
+        blocks = put_together([newer, blocks], tombstones=True) if blocks else newer
+    if blocks:
+        directory = writing.flush_blocks(area, directory, blocks, os.urandom)
+    count = sum(map(len, blocks))
+    many = count >= merging.BULK_ENTRIES
     fan = merging.BULK_FAN if many else merging.FAN
     directory = merging.plan(directory, os.urandom, fan)
     if not rest or len(directory.slots) > SLOTS_MAX:
-        entries = max(merging.WORK_MIN, merging.WORK * len(pending))
+        entries = max(merging.WORK_MIN, merging.WORK * count)
         directory = merging.work(area, directory, entries)
     if new or directory != before:
         area.save(directory)

@@ -102,6 +102,10 @@ class Block:
         keys = self._keys if self.joined is None else self.joined
         return keys[0][0], keys[-1][0]
 
+    @property
+    def has_tombstones(self) -> bool:
+        return self.joined is None and None in self._values
+
     def find(self, key: bytes, low: int = 0) -> int:
         """How many entries have a smaller key. None of the first `low` has a greater one."""
         joined, width = self.joined, self.width
@@ -240,6 +244,35 @@ def of_entries(keys: list[bytes], values: list[bytes | None]) -> list[Block]:
     return blocks
 
 
+def of_joined(lists: Iterable[tuple[list[bytes], int]]) -> list[Block]:
+    """The same of lists of joined rows, each of one kind and in any order, with how wide its values
+    are. Of rows with one key the last stays. The lists may be changed."""
+    kinds: dict[int, list[tuple[list[bytes], int]]] = {}
+    for rows, width in lists:
+        kinds.setdefault(rows[0][0], []).append((rows, width))
+    return [_of_joined_kind(kinds[kind]) for kind in sorted(kinds)]
+
+
+def _of_joined_kind(lists: list[tuple[list[bytes], int]]) -> Block:
+    width = lists[0][1]
+    if all(one == width for _, one in lists):
+        rows = lists[0][0] if len(lists) == 1 else [row for rows, _ in lists for row in rows]
+        rows.sort()  # cheap: one or some sorted stretches
+        if _has_own_keys(rows, width):
+            return Block([], [], rows, width)
+    found: dict[bytes, bytes | None] = {}
+    for rows, width in lists:
+        found.update((row[: len(row) - width], row[len(row) - width :]) for row in rows)
+    keys = sorted(found)
+    return _of_one_kind(keys, [found[key] for key in keys])
+
+
+def _has_own_keys(rows: list[bytes], width: int) -> bool:
+    """Whether the keys of these sorted joined rows are in order too, and no two the same."""
+    keys = [row[:-width] for row in rows] if width else rows
+    return not any(map(ge, keys, islice(keys, 1, None)))
+
+
 def _of_one_kind(keys: list[bytes], values: list[bytes | None]) -> Block:
     if None not in values:
         widths = set(map(len, values))  # type: ignore[arg-type]
@@ -288,8 +321,7 @@ def _joined_together(blocks: list[Block]) -> Block | None:
         rows += block.joined
     if len(blocks) > 1:
         rows.sort()  # cheap: some sorted stretches
-        keys = [row[:-width] for row in rows] if width else rows
-        if any(map(ge, keys, islice(keys, 1, None))):
+        if not _has_own_keys(rows, width):
             return None
     return Block([], [], rows, width)
 

@@ -54,13 +54,17 @@ def flush_sorted(
     nonce: Nonce,
 ) -> Directory:
     """The same, of changes in the order of their keys, at least one."""
+    return flush_blocks(area, directory, of_entries(keys, values), nonce)
+
+
+def flush_blocks(area: Area, directory: Directory, new: list[Block], nonce: Nonce) -> Directory:
+    """The same, of one block for each kind, in order."""
     slots = list(directory.slots)
-    new = of_entries(keys, values)
-    if slots and not slots[0].merging and is_above(area, slots[0].inputs[0], keys[0]):
+    if slots and not slots[0].merging and is_above(area, slots[0].inputs[0], new[0].key(0)):
         slots[0] = Slot((append(area, slots[0].inputs[0], new),))
         return _with(directory, slots)
     sources = [new]
-    count = len(keys)
+    count = sum(map(len, new))
     while slots and not slots[0].merging:
         older = slots[0].inputs[0]
         if older.entries > SMALL_ENTRIES:
@@ -71,7 +75,7 @@ def flush_sorted(
         count += older.entries
         slots.pop(0)
     lowest = not slots and not directory.tree
-    if len(sources) > 1 or (lowest and None in values):
+    if len(sources) > 1 or (lowest and any(one.has_tombstones for one in new)):
         new = put_together(sources, tombstones=not lowest)
     number = directory.next_run
     if new:

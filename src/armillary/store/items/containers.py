@@ -5,7 +5,7 @@
 `ContainerStore` is what every front end uses.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
@@ -36,7 +36,7 @@ from armillary.partition.ranges import Range
 from armillary.partition.request_units import miss_ru
 from armillary.store.catalog.state import ContainerState, Spot
 from armillary.store.items.batches import batch_key, batch_ops, check_batch
-from armillary.store.items.bulk import Answer, Bulk
+from armillary.store.items.bulk import Answer, Bulk, few_collections
 from armillary.store.items.patch import check_operations
 from armillary.store.items.preparation import (
     Operation,
@@ -319,6 +319,16 @@ class ContainerStore(RoutedStore):
     ) -> list[Done | DbError]:
         """Each operation for itself, in any order of completion; answers in the order given.
         Without `wants_text` they need not have the JSON of what was written."""
+        with few_collections:
+            return list(self.start_bulk(operations, wants_text=wants_text))
+
+    def start_bulk(
+        self,
+        operations: Iterable[tuple[Operation, KeyValues | None]],
+        *,
+        wants_text: bool = True,
+    ) -> Iterator[Done | DbError]:
+        """All are sent when this returns; the answers are there as they come."""
         asked: list[tuple[Operation, KeyValues | None]] = []
         outcomes: list[DbError | Added | None] = []
         state = self.state
@@ -338,7 +348,7 @@ class ContainerStore(RoutedStore):
             except DbError as error:
                 outcomes[-1] = error
         bulk.send()
-        return [self._settle(*one, outcome) for one, outcome in zip(asked, outcomes, strict=True)]
+        return (self._settle(*one, outcome) for one, outcome in zip(asked, outcomes, strict=True))
 
     def _settle(
         self,

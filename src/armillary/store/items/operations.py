@@ -82,7 +82,7 @@ def run_writes(
     tx: Writer, many: Sequence[tuple[Context, Key, Sequence[Op]]]
 ) -> list[Done | DbError]:
     """Single operations of one group."""
-    return run_group(tx, many, lambda work, key, ops: _run_apart(work, key, ops[0]))
+    return run_group(tx, many, lambda work, key, ops: run_apart(work, key, ops[0]))
 
 
 def run_group(
@@ -117,7 +117,7 @@ def run_bulk(tx: Writer, data: BulkData) -> BulkAnswer:
     done: list[Done | None] = []
     refused: dict[int, Refusal] = {}
     for at, (key, op) in enumerate(pairs):
-        answer = _run_apart(work, key, op)
+        answer = run_apart(work, key, op)
         if isinstance(answer, DbError):
             refused[at] = to_refusal(answer)
             done.append(None)
@@ -128,7 +128,7 @@ def run_bulk(tx: Writer, data: BulkData) -> BulkAnswer:
 
 
 # HOT: once per write of a group.
-def _run_apart(work: Work, key: Key, op: Op) -> Done | DbError:
+def run_apart(work: Work, key: Key, op: Op) -> Done | DbError:
     """One of many that share their rows of totals: what a refused one changed is undone."""
     try:
         stored = work.find(key, op.id, op.id_part)

@@ -9,7 +9,7 @@ partitions and `meta` once, in `finish`. It decides nothing: what an operation m
     remove_item   the same rows backwards          ┘
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -71,6 +71,17 @@ class Found(NamedTuple):
     rid: bytes
     header: Header
     text: bytes
+
+
+class Added:
+    """What new items add to a logical partition."""
+
+    __slots__ = ("items", "lsn", "size_bytes")
+
+    def __init__(self) -> None:
+        self.items = 0
+        self.size_bytes = 0
+        self.lsn = 0
 
 
 #: What an operation may change of `Work`, as it was before: meta, its logical partition and
@@ -254,6 +265,57 @@ class Work:
         for entries, count in shapes:
             counted = self._shapes.get(entries.shape) or (0, partial(paths_of, self.plan, entries))
             self._shapes[entries.shape] = counted[0] + count, counted[1]
+
+    def has_room(self, keys: Sequence[Key], added: Sequence["Added"], size_bytes: int) -> bool:
+        """Whether so much more fits the logical partitions, and all of it a fixed container."""
+        limit = self.context.logical_bytes_max
+        held_bytes = self.meta.body_bytes + self.meta.index_bytes
+        if self.context.fixed and held_bytes + size_bytes > limit:
+            return False
+        for key, one in zip(keys, added, strict=True):
+            logical = self.logical(key.epk_key)
+            if one.size_bytes + (0 if logical is None else logical.size_bytes) > limit:
+                return False
+        return True
+
+    def count_added(
+        self,
+        keys: Sequence[Key],
+        added: Sequence["Added"],
+        body_bytes: int,
+        index_bytes: int,
+        shapes: Iterable[tuple[bytes, int, Callable[[], frozenset[bytes]]]],
+    ) -> None:
+        """Many new items of several logical partitions, each with the next LSN, whose rows are put
+        already (`store/inserts/loads.py`). `shapes`: each with how many items have it, and what
+        gives its paths."""
+        meta = self.meta
+        items = 0
+        for key, one in zip(keys, added, strict=True):
+            if not one.items:
+                continue
+            items += one.items
+            held = self.logical(key.epk_key)
+            if held is None or not held.items:
+                held = LogicalPartition(key.identity, key.json)
+            self._logical[key.epk_key] = LogicalPartition(
+                held.identity,
+                held.key_json,
+                held.items + one.items,
+                held.size_bytes + one.size_bytes,
+                one.lsn,
+            )
+            self._touched.add(key.epk_key)
+        meta.rids += items
+        meta.etags += items
+        meta.items += items
+        meta.body_bytes += body_bytes
+        meta.index_bytes += index_bytes
+        for shape, count, paths in shapes:
+            counted = self._shapes.get(shape) or (0, paths)
+            self._shapes[shape] = counted[0] + count, counted[1]
+        self.lsn += items - 1
+        self.advance()
 
     # HOT: every upsert, replace and patch of an item that is there; one flat function, as above.
     def replace_item(self, key: Key, op: Op, old: Found) -> tuple[bytes, str, int, int]:
