@@ -263,6 +263,8 @@ class Damaged:
         if isinstance(whole, dict) and whole and (top or random.random() < 0.9):
             names = list(whole)
             name = random.choice(names)
+            if top and name in (names[0], "$db") and random.random() < 0.6:
+                name = random.choice(names)
             chance = random.random()
             if chance < 0.08:
                 if top and name == names[0]:

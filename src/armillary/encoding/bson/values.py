@@ -10,6 +10,7 @@ their tuples are. Facts: mongodb reference, section 20.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeAlias, TypeGuard
@@ -92,7 +93,10 @@ def encode(document: Document) -> bytes:
     try:
         return bson.encode(document, codec_options=OPTIONS)
     except (InvalidDocument, OverflowError):
-        return bson_codec.encode(document)
+        try:
+            return bson_codec.encode(document)
+        except InvalidDocument as error:  # a name that an expression made
+            raise BadInput(f"The document can't be written as BSON: {error}") from error
 
 
 # --- types ----------------------------------------------------------------------------------------
@@ -165,8 +169,13 @@ def to_decimal(value: Any) -> Decimal:
 
 
 def number_of(value: Any) -> int | float | Decimal:
-    """A number that Python compares exactly with any other."""
-    return plain_decimal(value) if type(value) is Decimal128 else value
+    """A number that Python compares exactly with any other. NaN is the one of doubles: to ask which
+    is less raises with that of decimals."""
+    if type(value) is not Decimal128:
+        plain: int | float = value
+        return plain
+    found = value.to_decimal()
+    return math.nan if found.is_nan() else found
 
 
 def is_nan(value: Any) -> bool:

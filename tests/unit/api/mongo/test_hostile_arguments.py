@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from bson import Binary, Code, Decimal128, Int64, ObjectId
+from bson.datetime_ms import DatetimeMS
 from tests.support.error_kinds import every_kind
 from tests.support.mongo import Wire, make_service
 
@@ -119,6 +120,28 @@ ARGUMENTS: list[Document] = [
             {"$sortArray": {"input": [1, 2], "sortBy": "x"}},
             {"$sortArray": {"input": [1, 2], "sortBy": {"a": "x"}}},
             {"$regexMatch": {"input": "x", "regex": "a" * 10_000}},
+            {"$sqrt": Decimal128("NaN")},
+            {"$unsetField": [{}]},
+            {"$unsetField": {"field": 5, "input": "$$ROOT"}},
+            {"$getField": [False, b""]},
+            {"$bitNot": b""},
+            {"$binarySize": 5},
+            {"$bsonSize": 5},
+            {"$add": [DatetimeMS(2**63 - 1), 1]},
+            {"$subtract": [DatetimeMS(0), Decimal128("1E+6144")]},
+        )
+    ),
+    {"aggregate": 1, "pipeline": [{"$documents": "abc"}], "cursor": {}},
+    {"aggregate": "c", "pipeline": [{"$count": "\0"}], "cursor": {}},
+    *(
+        {"createIndexes": "c", "indexes": [{"key": {"n": 1}, "expireAfterSeconds": one}]}
+        for one in (Decimal128("NaN"), float("nan"), float("inf"))
+    ),
+    *(
+        {"find": "c", "filter": {"n": {"$bitsAnySet": one}}}
+        for one in (
+            float("inf"),
+            [2**31, 2**40, Int64(2**62)],
         )
     ),
 ]  # fmt: skip

@@ -168,6 +168,8 @@ def _of_database(
 
         if first == "$documents":
             rows = evaluate(compile_expression(argument, language), {})
+            if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
+                raise MongoError(5858203, "$documents must evaluate to an array of objects")
         else:  # of a session nothing is kept: known is the one that asks
             rows = [{"_id": call.command.get("lsid"), "lastUse": language.now}]
         run = compile_pipeline(pipeline[1:], language, world)

@@ -123,7 +123,7 @@ def checked_index(source: Any, *, strict: bool = False) -> Document:
         raise MongoError(67, "A wildcard index can't be compound, unique or expire documents")
     after_s = source.get("expireAfterSeconds")
     if after_s is not None:
-        if not is_number(after_s) or number_of(after_s) < 0 or number_of(after_s) > 2**31 - 1:
+        if not is_number(after_s) or not 0 <= number_of(after_s) <= 2**31 - 1:
             raise MongoError(
                 67,
                 "TTL index 'expireAfterSeconds' option must be numeric and within 0 to 2147483647",

@@ -29,7 +29,14 @@ from armillary.api.mongo.expressions.values import (
     to_double,
     widest,
 )
-from armillary.encoding.bson.values import is_number, number_of, plain_decimal, type_name
+from armillary.encoding.bson.values import (
+    INT64_MAX,
+    INT64_MIN,
+    is_number,
+    number_of,
+    plain_decimal,
+    type_name,
+)
 
 
 def _need_number(name: str, *values: Any, code: int = 28765) -> None:
@@ -49,8 +56,14 @@ def _add(*values: Any) -> Any:
     if len(dates) > 1:
         raise MongoError(16612, "only one date allowed in an $add expression")
     if dates:
-        return DatetimeMS(int(dates[0]) + _rounded(add(rest)) if rest else int(dates[0]))
+        return _date(int(dates[0]) + (_rounded(add(rest)) if rest else 0))
     return add(values)
+
+
+def _date(ms: int) -> DatetimeMS:
+    if not INT64_MIN <= ms <= INT64_MAX:
+        raise MongoError(2, "date overflow")
+    return DatetimeMS(ms)
 
 
 def _rounded(value: Any) -> int:
@@ -68,7 +81,7 @@ def _subtract(one: Any, other: Any) -> Any:
         if isinstance(other, DatetimeMS):
             return Int64(int(one) - int(other))
         if is_number(other):
-            return DatetimeMS(int(one) - _rounded(other))
+            return _date(int(one) - _rounded(other))
     elif is_number(one) and is_number(other):
         return add([one, multiply([other, -1])])
     raise MongoError(14, f"can't $subtract {type_name(other)} from {type_name(one)}")
@@ -286,6 +299,12 @@ def _bits(name: str, run: Callable[[int, int], int], start: int) -> Operator:
     return Simple(of, 0, None)
 
 
+def _bit_not(value: Any) -> Any:
+    if type(value) not in (int, Int64):
+        raise MongoError(28765, f"$bitNot only supports int and long, not {type_name(value)}.")
+    return number(rank_of(value), ~int(value))
+
+
 def _timestamp(part: str) -> Simple:
     def run(value: Any) -> Any:
         if not isinstance(value, Timestamp):
@@ -330,7 +349,7 @@ OPERATORS: Final[dict[str, Operator]] = {
     "$bitAnd": _bits("$bitAnd", lambda one, other: one & other, -1),
     "$bitOr": _bits("$bitOr", lambda one, other: one | other, 0),
     "$bitXor": _bits("$bitXor", lambda one, other: one ^ other, 0),
-    "$bitNot": Simple(lambda value: number(rank_of(value), ~int(value))),
+    "$bitNot": Simple(_bit_not),
     "$tsSecond": _timestamp("time"),
     "$tsIncrement": _timestamp("inc"),
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from armillary.api.mongo.errors import MongoError
-from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple
+from armillary.api.mongo.expressions.operators import Expression, Inner, Operator, Simple, named
 from armillary.api.mongo.expressions.values import is_nothing, is_true
 from armillary.api.mongo.language import MISSING
 from armillary.encoding.bson.values import SortKey, is_text, sort_key
@@ -154,6 +154,8 @@ def _get_field(name: str, argument: Any, inner: Inner) -> Expression:
     def run(document: Any, variables: Any) -> Any:
         wanted = read(document, variables)
         value = read_source(document, variables)
+        if not is_text(wanted):
+            raise MongoError(3041704, f"{name} requires 'field' to be a string, found: {wanted}")
         if is_nothing(value):
             return None if value is None else MISSING
         return value.get(wanted, MISSING) if isinstance(value, dict) else MISSING
@@ -162,11 +164,11 @@ def _get_field(name: str, argument: Any, inner: Inner) -> Expression:
 
 
 def _set_field(name: str, argument: Any, inner: Inner) -> Expression:
-    field = inner(
-        {"$literal": argument["field"]} if is_text(argument["field"]) else argument["field"]
-    )
-    source = inner(argument["input"])
-    value = inner(argument["value"]) if name == "$setField" else None
+    needed = ("field", "input", "value") if name == "$setField" else ("field", "input")
+    if isinstance(argument, dict) and is_text(argument.get("field")):
+        argument = argument | {"field": {"$literal": argument["field"]}}
+    parts = named(name, argument, inner, needed, (), 4161101)
+    field, source, value = parts["field"], parts["input"], parts.get("value")
 
     def run(document: Any, variables: Any) -> Any:
         found = source(document, variables)
@@ -175,6 +177,8 @@ def _set_field(name: str, argument: Any, inner: Inner) -> Expression:
         if not isinstance(found, dict):
             raise MongoError(4161105, f"{name} requires 'input' to evaluate to type Object")
         key = field(document, variables)
+        if not is_text(key):
+            raise MongoError(4161107, f"{name} requires 'field' to be a string, found: {key}")
         made = MISSING if value is None else value(document, variables)
         rest = dict(found)
         if made is MISSING:

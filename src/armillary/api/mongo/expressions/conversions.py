@@ -230,6 +230,20 @@ def _target(target: Any) -> Callable[[Any], Any]:
     return TARGETS[name]
 
 
+def _binary_size(value: Any) -> int:
+    if not is_text(value) and not isinstance(value, bytes):
+        raise MongoError(
+            51276, f"$binarySize requires a string or BinData argument, found: {type_name(value)}"
+        )
+    return len(value.encode() if is_text(value) else value)
+
+
+def _bson_size(value: Any) -> int:
+    if not isinstance(value, dict):
+        raise MongoError(31393, f"$bsonSize requires a document input, found: {type_name(value)}")
+    return len(encode(value))
+
+
 OPERATORS: Final[dict[str, Operator]] = {
     "$convert": _convert,
     "$toBool": Simple(to_bool),
@@ -244,6 +258,6 @@ OPERATORS: Final[dict[str, Operator]] = {
         lambda value: "missing" if value is MISSING else type_name(value), nothing=False
     ),
     "$isNumber": Simple(is_number, nothing=False),
-    "$binarySize": Simple(lambda value: len(value.encode() if is_text(value) else value)),
-    "$bsonSize": Simple(lambda value: len(encode(value))),
+    "$binarySize": Simple(_binary_size),
+    "$bsonSize": Simple(_bson_size),
 }

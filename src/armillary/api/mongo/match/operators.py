@@ -36,6 +36,7 @@ from armillary.encoding.bson.values import (
     sort_key,
     type_name,
 )
+from armillary.limits import ITEM_BYTES_MAX
 
 Test: TypeAlias = Callable[[Any], bool]
 """Of one value."""
@@ -279,6 +280,10 @@ def arrays(document: Any, parts: Parts) -> Iterator[list[Any]]:
 # --- bits -----------------------------------------------------------------------------------------
 
 
+#: No value has more: beyond it all bits are alike.
+BITS_MAX: Final = 8 * ITEM_BYTES_MAX
+
+
 def _bits(name: str, holds: Callable[[int, int], bool]) -> Maker:
     def make(parts: Parts, argument: Any, language: Language) -> Filter:
         if language.strict:
@@ -304,19 +309,20 @@ def _mask(argument: Any, name: str) -> int:
     if isinstance(argument, bytes | Binary):
         return int.from_bytes(argument, "little")
     if type(argument) is list:
-        mask = 0
-        for one in argument:
-            position = _whole(one, name)
-            if position < 0:
-                raise bad_value(
-                    f"Failed to parse bit position. Expected a non-negative number in: {one}"
-                )
-            mask |= 1 << position
-        return mask
+        positions = [_whole(one, name) for one in argument]
+        if positions and min(positions) < 0:
+            raise bad_value(
+                f"Failed to parse bit position. Expected a non-negative number in: {min(positions)}"
+            )
+        mask = bytearray(min(max(positions, default=0), BITS_MAX) // 8 + 1)
+        for one in positions:
+            place = min(one, BITS_MAX)
+            mask[place >> 3] |= 1 << (place & 7)
+        return int.from_bytes(mask, "little")
     if not is_number(argument) or is_nan(argument):
         raise bad_value(f"{name} takes an Array, a number, or a BinData but received: {argument}")
     number = number_of(argument)
-    if number != math.floor(number):
+    if not math.isfinite(number) or number != math.floor(number):
         raise MongoError(9, f"Expected an integer: {name}: {argument}")
     if number < 0:
         raise MongoError(9, f"Expected a non-negative number in: {name}: {argument}")
