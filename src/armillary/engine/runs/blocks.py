@@ -26,7 +26,7 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice
-from operator import add, ge, gt
+from operator import add, ge, gt, itemgetter
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -269,7 +269,7 @@ def _of_joined_kind(lists: list[tuple[list[bytes], int]]) -> Block:
 
 def _has_own_keys(rows: list[bytes], width: int) -> bool:
     """Whether the keys of these sorted joined rows are in order too, and no two the same."""
-    keys = [row[:-width] for row in rows] if width else rows
+    keys = [*map(itemgetter(slice(None, -width)), rows)] if width else rows
     return not any(map(ge, keys, islice(keys, 1, None)))
 
 

@@ -53,7 +53,7 @@ FAN: Final = 4
 #: The same of runs that readers keep whole: a look at one costs half.
 SMALL_FAN: Final = 8
 #: The same while many items come in one commit.
-BULK_FAN: Final = 6
+BULK_FAN: Final = 8
 BULK_ENTRIES: Final = 4_000
 #: About one size: an older one has at most this many times the entries of the mean of the newer.
 SIMILAR: Final = 2

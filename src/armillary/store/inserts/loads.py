@@ -216,6 +216,7 @@ def _in_the_way(work: Work, load: Load, ids: list[bytes]) -> Sequence[int]:
     """Positions of items that are there, or whose key may not be: all, if two are the same."""
     if len(set(ids)) < len(ids) or len({key.epk_key for key in load.keys}) < len(load.keys):
         return range(len(ids))
+    work.know_logical(load.keys)
     there = work.tx.get_many(ids)
     apart = [at for at, rid in enumerate(there) if rid is not None] if any(there) else []
     collide: set[int] = set()

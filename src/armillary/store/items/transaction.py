@@ -145,6 +145,14 @@ class Work:
             self._logical[epk_key] = None if row is None else unpack_logical(row)
         return self._logical[epk_key]
 
+    def know_logical(self, keys: Sequence[Key]) -> None:
+        """Read the logical partitions of all of them that are not known yet."""
+        missing = [key.epk_key for key in keys if key.epk_key not in self._logical]
+        if missing:
+            rows = self.tx.get_many([*map(logical_key, missing)])
+            for epk_key, row in zip(missing, rows, strict=True):
+                self._logical[epk_key] = None if row is None else unpack_logical(row)
+
     def check_collision(self, key: Key) -> None:
         """Two keys with one hash can't both have items: they would share everything."""
         known = self.logical(key.epk_key)
@@ -295,16 +303,18 @@ class Work:
             if not one.items:
                 continue
             items += one.items
-            held = self.logical(key.epk_key)
+            held = self._logical[key.epk_key]
             if held is None or not held.items:
-                held = LogicalPartition(key.identity, key.json)
-            self._logical[key.epk_key] = LogicalPartition(
-                held.identity,
-                held.key_json,
-                held.items + one.items,
-                held.size_bytes + one.size_bytes,
-                one.lsn,
-            )
+                made = LogicalPartition(key.identity, key.json, one.items, one.size_bytes, one.lsn)
+            else:
+                made = LogicalPartition(
+                    held.identity,
+                    held.key_json,
+                    held.items + one.items,
+                    held.size_bytes + one.size_bytes,
+                    one.lsn,
+                )
+            self._logical[key.epk_key] = made
             self._touched.add(key.epk_key)
         meta.rids += items
         meta.etags += items
@@ -471,13 +481,12 @@ class Work:
         for shape, counted in self._shapes.items():
             shapes.count(self.tx, self.meta, shape, counted)
         self._shapes = {}
+        changed: dict[bytes, bytes | None] = {}
         for epk_key in self._touched:
             logical = self._logical[epk_key]
             assert logical is not None
-            if logical.items:
-                self.tx.put(logical_key(epk_key), logical.pack())
-            else:
-                self.tx.delete_many((logical_key(epk_key),))
+            changed[layout.LP + epk_key] = logical.pack() if logical.items else None
+        self.tx.change_many(changed)
         if is_change:
             self._mark_change()
         self.tx.put(layout.META, self.meta.pack())
