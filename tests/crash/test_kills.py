@@ -65,6 +65,16 @@ def test_a_worker_of_a_writer_process_is_killed(tmp_path: Path) -> None:
         killer.rounds([AfterMoment("ready", us) for us in (3_000, 15_000, 40_000)])
 
 
+def test_a_worker_that_commits_by_itself_is_killed(tmp_path: Path) -> None:
+    """10 + 4 kills, while its writer process commits for the same spaces, splits and merges."""
+    with Killer(tmp_path / "data", SEED, writer=WRITER, lone=True) as killer:
+        kills = [*every_step(2, 15), *moments(killer.random, 4)]
+        killer.rounds(mixed(killer.random, kills))
+        tally = killer.more_until(lambda one: one.acknowledged > 100)
+    assert [tally.by_step[step] for step in WRITING] == [2] * len(WRITING)
+    assert tally.acknowledged > 100
+
+
 @pytest.mark.postgres
 def test_a_client_of_postgresql_is_killed() -> None:
     """6 kills: five at steps, one at a random moment."""

@@ -235,14 +235,20 @@ class Engine(Protocol):
         """
         ...
 
-    def submit_soon(self, space: int, command: Command) -> Future[Any]:
-        """`submit` for an event loop, which does not wait: an engine may send all commands of a
-        turn of the loop together."""
+    def submit_now(self, space: int, command: Command) -> Future[Any]:
+        """`submit` for a thread that waits for it next, of a small command: an engine may commit
+        one that is alone in this thread, and return when that is done."""
         ...
 
-    def serve_loop(self, loop: Any | None) -> None:
+    def submit_soon(self, space: int, command: Command) -> Future[Any]:
+        """`submit` for an event loop, which does not wait: an engine may send all commands of a
+        turn of the loop together, or commit one that is alone at the end of the turn."""
+        ...
+
+    def serve_loop(self, loop: Any | None, arrivals: Callable[[], int] | None = None) -> None:
         """The calling thread runs this event loop: what begins there may go to the writer together,
-        or to a database without a thread that waits. None: it ends."""
+        or to a database without a thread that waits. None: it ends. `arrivals` says how often
+        input has come to the loop so far."""
         ...
 
     def run(self, space: int, command: Command) -> Any:
@@ -346,10 +352,13 @@ class EngineDefaults:
     ) -> tuple[bytes, list[bytes], int]:
         return read_few(self, space, start, end, limit, tail, prefix)
 
+    def submit_now(self: Engine, space: int, command: Command) -> Future[Any]:
+        return self.submit(space, command)
+
     def submit_soon(self: Engine, space: int, command: Command) -> Future[Any]:
         return self.submit(space, command)
 
-    def serve_loop(self, loop: Any | None) -> None:
+    def serve_loop(self, loop: Any | None, arrivals: Callable[[], int] | None = None) -> None:
         """Nothing is sent together."""
 
     def read_via_soon(self, space: int, key: bytes, prefix: bytes) -> Future[Any] | None:

@@ -58,6 +58,8 @@ class Pool:
         self.long_work = LongWork(self.bounds.query_threads, give_back)
         self.protocols: dict[str, int] = {}
         """Which protocols are up, and on which port."""
+        self.arrivals = 0
+        """How often bytes have come in, of any connection."""
         self.waiting = 0
         self.waiting_bytes = 0
         self.receiving = Receiving(self.bounds.receiving_bytes)

@@ -99,6 +99,7 @@ class StreamConnection(asyncio.Protocol):
         self._pool.leave(self)
 
     def data_received(self, data: bytes) -> None:
+        self._pool.arrivals += 1
         session = self._session
         if session is None or self._hanging_up:
             return

@@ -4,6 +4,7 @@
     access, write, commit, compaction, turnstile   snapshots, group commit, copies, who may write
     engine, worker, writer_process                 `Engine` alone, or with one writer for all,
     inbox, outbox, pending                         and the way there and back
+    lone                                           a worker that commits by itself
 
 One folder although it is large: the rows above share the environment, and nothing outside needs one
 of them alone.

@@ -14,6 +14,7 @@ returned. A command sees its own space only; that several spaces share one commi
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from time import monotonic
 from typing import Any, Final
 
@@ -106,8 +107,11 @@ class GroupCommit:
                 except SpaceGone:
                     continue  # its commands find out for themselves
 
+    def _enter(self) -> AbstractContextManager[lmdb.Transaction[bytes]]:
+        return self._environment.write()
+
     def _apply_and_commit(self, jobs: list[Job], more: More) -> list[Outcome]:
-        with self._environment.write() as transaction:
+        with self._enter() as transaction:
             steps.reached("group.begin")
             began_s = monotonic()
             group = _Group(self._environment, self._spaces, transaction)

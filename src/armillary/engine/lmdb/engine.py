@@ -64,6 +64,7 @@ from armillary.limits import (
 IDLE_MERGE_ENTRIES = 16_000  # in one commit, while no command waits
 # Work of the engine itself, in the same queue as the commands. No handler can have these names.
 CREATE, SHRINK, DROP, PURGE = "\0create", "\0shrink", "\0drop", "\0purge"
+MERGE = "\0merge"  # a process that committed by itself has left runs to merge
 
 
 class LmdbRead:
@@ -438,6 +439,9 @@ class LmdbEngine(LmdbStore):
         if self._spaces.purge(job.space):
             self._purge_later(job.space)
 
+    def _merge_later(self, job: Job) -> None:
+        self._commit.due.add(job.space)
+
     def _purge_later(self, prefix: int) -> None:
         try:
             self._groups.submit(prefix, Command(PURGE, None))
@@ -462,4 +466,5 @@ OWN_WORK: dict[str, Callable[[LmdbEngine, Job], object]] = {
     SHRINK: LmdbEngine._shrink,
     DROP: LmdbEngine._drop,
     PURGE: LmdbEngine._purge,
+    MERGE: LmdbEngine._merge_later,
 }

@@ -25,6 +25,7 @@ from armillary.engine.base import Durability
 from armillary.engine.lmdb.errors import translate
 from armillary.engine.lmdb.folder import MOUNTS, DataFolder, opening
 from armillary.engine.lmdb.format import DATA_NAME
+from armillary.engine.lmdb.turnstile import FileLock
 from armillary.errors import BadInput, FormatMismatch, StorageFull, Unavailable
 from armillary.limits import (
     MAP_BYTES_DEFAULT,
@@ -49,6 +50,10 @@ class Settings:
     reserve_bytes: int = RESERVE_BYTES
     mounts: Path = MOUNTS
     keep_format: bool = False
+
+
+class Busy(Exception):
+    """Another process writes, or is about to. Control flow: nothing has happened."""
 
 
 class Environment:
@@ -77,21 +82,35 @@ class Environment:
         self._checker.start()
 
     @contextmanager
-    def write(self) -> Iterator[lmdb.Transaction[bytes]]:
+    def write(self, *, wait: bool = True) -> Iterator[lmdb.Transaction[bytes]]:
         """The writer's turn: a transaction, committed by the block or else aborted. Fair between
-        processes; within one, only one at a time.
+        processes; within one, only one at a time. Without `wait`, Busy is raised where it is not
+        our turn at once.
         """
-        with self._turn:
-            turnstile = self.folder.turnstile
-            turnstile.take()
-            try:
-                transaction = self.begin(write=True)
-            finally:
-                turnstile.free()
+        if not self._turn.acquire(wait):
+            raise Busy
+        try:
+            transaction = self._enter(wait)
             try:
                 yield transaction
             finally:
                 transaction.abort()  # nothing happens if it was committed
+                self.folder.writing.free()
+        finally:
+            self._turn.release()
+
+    def _enter(self, wait: bool) -> lmdb.Transaction[bytes]:
+        turnstile, writing = self.folder.turnstile, self.folder.writing
+        _take(turnstile, wait)
+        try:
+            _take(writing, wait)
+            try:
+                return self.begin(write=True)
+            except BaseException:
+                writing.free()
+                raise
+        finally:
+            turnstile.free()
 
     def read(self, db: Any = None) -> lmdb.Transaction[bytes]:
         """A read transaction, after clearing out dead readers when every slot is taken."""
@@ -124,19 +143,28 @@ class Environment:
             return error
         return None
 
+    def has_room(self) -> bool:
+        """Whether `refuse_when_full` need not look at pages that deletes have freed. Costs two
+        system calls."""
+        reserve = self.settings.reserve_bytes
+        state = self.lmdb.info()
+        map_bytes = state["map_size"]
+        left = map_bytes - (state["last_pgno"] + 1) * self.page_bytes  # never goes up
+        return self.folder.free_bytes() >= reserve and left >= min(reserve, map_bytes // 8)
+
     def refuse_when_full(self, pages_used: Callable[[], int]) -> None:
-        """Raise StorageFull while there is still room enough to free something. Costs two system
-        calls a group. `pages_used` is asked only near the end of disk or map: it looks at every
-        space. Pages that deletes have freed are written again before the file grows, so they count.
+        """Raise StorageFull while there is still room enough to free something. `pages_used` is
+        asked only near the end of disk or map: it looks at every space. Pages that deletes have
+        freed are written again before the file grows, so they count.
         """
+        if self.has_room():
+            return
         reserve = self.settings.reserve_bytes
         free = self.folder.free_bytes()
         state = self.lmdb.info()
-        file_bytes = (state["last_pgno"] + 1) * self.page_bytes  # never goes down
+        file_bytes = (state["last_pgno"] + 1) * self.page_bytes
         map_bytes = state["map_size"]
         map_reserve = min(reserve, map_bytes // 8)
-        if free >= reserve and map_bytes - file_bytes >= map_reserve:
-            return
         used_bytes = pages_used() * self.page_bytes
         room = free + max(0, file_bytes - used_bytes)
         if room < reserve:
@@ -168,6 +196,13 @@ class Environment:
     def _check_readers(self) -> None:
         while not self._stop.wait(READER_CHECK_SECONDS):
             self.lmdb.reader_check()
+
+
+def _take(lock: FileLock, wait: bool) -> None:
+    if wait:
+        lock.take()
+    elif not lock.try_take():
+        raise Busy
 
 
 def _refuse_after_fork(*_: Any, **__: Any) -> NoReturn:

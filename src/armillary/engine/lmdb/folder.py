@@ -3,6 +3,7 @@
     FORMAT        the stamp (format.py)
     data.mdb      LMDB's pages          lock.mdb   LMDB's readers and writer lock
     turnstile     one writer at a time enters; also held while a process opens the folder
+    writing       held by the writer that is inside, so that others can tell without waiting
     in-use        shared lock of every process that has the folder open; a migration needs it alone;
                   a byte in it says that there was data
     unclean-*     one per process that has it open with relaxed durability, removed by a clean close
@@ -38,6 +39,7 @@ from armillary.engine.lmdb.turnstile import FileLock
 from armillary.errors import DbError, FormatMismatch, ReadOnlyStore, StorageFull, Unavailable
 
 TURNSTILE_NAME = "turnstile"
+WRITING_NAME = "writing"
 IN_USE_NAME = "in-use"
 UNCLEAN_PREFIX = "unclean-"
 MOUNTS = Path("/proc/self/mountinfo")
@@ -117,14 +119,20 @@ def refuse_network(folder: Path, mounts: Path = MOUNTS) -> None:
 
 
 class DataFolder:
-    """A folder that this process has open. `turnstile` is for the writer."""
+    """A folder that this process has open. `turnstile` and `writing` are for the writer."""
 
     def __init__(
-        self, path: Path, turnstile: FileLock, in_use: FileLock, format: int = FORMAT
+        self,
+        path: Path,
+        turnstile: FileLock,
+        in_use: FileLock,
+        writing: FileLock,
+        format: int = FORMAT,
     ) -> None:
         self.path = path
         self.format = format
         self.turnstile = turnstile
+        self.writing = writing
         self._in_use = in_use
         self._left_unclean = [mark for mark in _marks(path) if _is_ownerless(mark)]
         self._mark: tuple[Path, FileLock] | None = None
@@ -148,6 +156,7 @@ class DataFolder:
             path.unlink(missing_ok=True)
             lock.close()
         self._in_use.close()
+        self.writing.close()
         self.turnstile.close()
 
     def free_bytes(self) -> int:
@@ -189,9 +198,11 @@ def opening(
     except OSError as error:
         raise from_system(error, folder) from error
     in_use: FileLock | None = None
+    writing: FileLock | None = None
     try:
         turnstile.take()
         in_use = FileLock(folder / IN_USE_NAME)
+        writing = FileLock(folder / WRITING_NAME)
         stamp = read_stamp(folder)
         if stamp is None:
             stamp = new_stamp(engine, format)
@@ -202,15 +213,16 @@ def opening(
             _migrate(folder, in_use, format, migrations)
         in_use.take_shared()
         _refuse_lost_data(folder)
-        opened = DataFolder(folder, turnstile, in_use, stamp.format if kept else format)
+        opened = DataFolder(folder, turnstile, in_use, writing, stamp.format if kept else format)
         yield opened
         if (folder / DATA_NAME).exists():
             in_use.mark()
         turnstile.free()
     except BaseException as error:
         turnstile.close()
-        if in_use is not None:
-            in_use.close()
+        for lock in (in_use, writing):
+            if lock is not None:
+                lock.close()
         if isinstance(error, OSError):
             raise from_system(error, folder) from error
         raise

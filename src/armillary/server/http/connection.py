@@ -92,6 +92,7 @@ class Connection(asyncio.Protocol):
         self._hub.pool.leave(self)
 
     def data_received(self, data: bytes) -> None:
+        self._pool.arrivals += 1
         phase = self._phase
         if phase == IDLE and self._templates and self._answer_known(data):
             return

@@ -55,10 +55,11 @@ class Front:
     """How long to serve on after the signal to stop, no longer ready."""
 
 
-ServeLoop: TypeAlias = Callable[[asyncio.AbstractEventLoop | None], None]
+ServeLoop: TypeAlias = Callable[[asyncio.AbstractEventLoop | None, Callable[[], int] | None], None]
+"""Is given the loop, and how often input has come to it so far."""
 
 
-def _ignore(loop: object) -> None:
+def _ignore(loop: object, arrivals: object) -> None:
     """Nothing begins on the loop."""
 
 
@@ -159,7 +160,7 @@ async def serve_until(
     loop = asyncio.get_running_loop()
     pool = Pool(loop, front.bounds)
     pool.trouble = trouble
-    serve_loop(loop)
+    serve_loop(loop, lambda: pool.arrivals)
     tls_source = TlsSource(loop, front)
     acceptors = []
     for one in listeners:
@@ -185,7 +186,7 @@ async def serve_until(
     for acceptor in acceptors:
         await acceptor.settle(front.bounds.linger_s)
     await pool.drain()
-    serve_loop(None)
+    serve_loop(None, None)
     tls_source.cancel()
 
 

@@ -117,7 +117,7 @@ class ContainerStore(RoutedStore):
         if ticket is None:
             gate.admit()
         data = (self.context(state, owner), key, [prepared.op])
-        submit = submit or self.engine.submit
+        submit = submit or self.engine.submit_now
         return Sent(submit(owner.space, Command("items.write", data)), owner, gate)
 
     def _received(self, sent: "Sent | Added") -> Done:
@@ -129,7 +129,7 @@ class ContainerStore(RoutedStore):
 
     def _patch(self, operation: Operation, given: KeyValues) -> Done:
         def attempt(state: ContainerState, owner: Range, key: Key) -> Done:
-            sent = self._submit_patch(state, owner, key, operation, self.engine.submit)
+            sent = self._submit_patch(state, owner, key, operation, self.engine.submit_now)
             return self._received(sent)
 
         return self.retrying_key(given, attempt)
@@ -304,7 +304,8 @@ class ContainerStore(RoutedStore):
             gate.admit()
             ops = batch_ops(state, operations, given, self.random, see)
             data = (self.context(state, owner), key, ops)
-            result: list[Done] | Failed = self.engine.run(owner.space, Command("items.batch", data))
+            future = self.engine.submit_now(owner.space, Command("items.batch", data))
+            result: list[Done] | Failed = future.result()
             if isinstance(result, Failed):
                 return gate.failed_batch(result)
             return gate.passed_all(result)

@@ -77,6 +77,7 @@ def run_batch(
     store: ContainerStore, operations: Sequence[Operation], key: KeyValues
 ) -> float | Failed:
     def attempt(state: ContainerState, owner: Range, made: Key) -> float | Failed:
-        return _answer(_send(store, state, owner, made, operations, key, None))
+        submit = store.engine.submit_now
+        return _answer(_send(store, state, owner, made, operations, key, submit))
 
     return store.retrying_key(key, attempt)

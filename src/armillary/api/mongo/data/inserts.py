@@ -37,6 +37,7 @@ from armillary.values import JSON
 BATCH_ITEMS: Final = 1_000
 OPERATIONS_MAX: Final = 400  # of a batch of operations, each of which holds the writer longer
 BATCH_BYTES: Final = 1_000_000
+LONE_MAX: Final = 200  # of a batch that may be committed in this process
 UNDER_WAY_MAX: Final = 64  # batches of one command that wait for the writer at once
 
 Sent: TypeAlias = SentInsert | SentBatch
@@ -196,11 +197,15 @@ class _Inserting:
 
     def all(self, batches: list[list[Insert]]) -> None:
         """Several under way at once; each is one logical partition."""
+        engine = self.collection.store.engine
+        few = len(batches) == 1 and len(batches[0]) <= LONE_MAX
+        submit = engine.submit_now if few else engine.submit
         for at in range(0, len(batches), UNDER_WAY_MAX):
             sent: list[tuple[list[Insert], Sent | DbError]] = []
             for batch in batches[at : at + UNDER_WAY_MAX]:
                 try:
-                    sent.append((batch, start_inserts(self.collection, batch, self.statement)))
+                    begun = start_inserts(self.collection, batch, self.statement, submit)
+                    sent.append((batch, begun))
                 except DbError as error:
                     sent.append((batch, error))
             for batch, one in sent:
