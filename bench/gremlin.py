@@ -233,9 +233,8 @@ def questions(made: Made) -> dict[str, Ask]:
         return "g.V([k, i])" if mine else "g.V(i)"
 
     serial = iter(range(10**9))
-    others = {
-        mine: iter(chance.sample(made.vertices, len(made.vertices))) for mine in (True, False)
-    }
+    shuffled = chance.sample(made.vertices, len(made.vertices))
+    others = {mine: iter(shuffled) for mine in (True, False)}
 
     def once(mine: bool) -> dict[str, str]:
         id, key, *_ = next(others[mine])

@@ -56,7 +56,7 @@ CHUNK_ITEMS_MAX: Final = 1000
 GRAPHS_KEPT_MAX: Final = 16  # whose keys are remembered
 SCRIPT_SHOWN: Final = 200  # characters of a script in the log
 #: What a traversal may use on an event loop before it goes on in a thread.
-HERE_SECONDS: Final = 0.01
+HERE_SECONDS: Final = 0.02
 HERE_BYTES: Final = 1024 * 1024
 HERE_STEPS: Final = 8192
 
@@ -119,7 +119,11 @@ class Execution:
         """Sends every response message. Raises nothing but ClientGone."""
         self._login = login
         self._began = self._told_at = perf_counter()
-        self._run(send, self.budget)
+        try:
+            self._run(send, self.budget)
+        finally:
+            if self._tape is not None:
+                self._tape.clear()
 
     def run_here(self, login: Login) -> list[bytes] | None:
         """The same on an event loop, if the traversal turns out to be small: all its messages.
@@ -130,7 +134,7 @@ class Execution:
             return None
         self._login = login
         self._began = self._told_at = perf_counter()
-        self._tape = Tape()
+        tape = self._tape = Tape()
         messages: list[bytes] = []
         budget = Budget(
             deadline=monotonic() + HERE_SECONDS, bytes_max=HERE_BYTES, steps_max=HERE_STEPS
@@ -138,9 +142,10 @@ class Execution:
         try:
             self._run(messages.append, budget)
         except (TooLarge, MayNotWait, OverBudget, OutOfTime):
-            self._tape.rewind()
+            tape.rewind()
             self._told_ru = 0.0
             return None
+        tape.clear()
         return messages
 
     def _run(self, send: Callable[[bytes], None], budget: Budget) -> None:
@@ -224,7 +229,7 @@ class Execution:
         )
         graph.costs = self._costs
         graph.writer.costs = self._costs
-        run = new_run(program, graph, budget, Random(context.random.random()), strict=strict)
+        run = new_run(program, graph, budget, context.random, strict=strict)
         if program.profile:
             yield list(Profile(text, run, self._costs).values(program))
             return

@@ -3,8 +3,8 @@
     1  WebSocket     messages out of bytes
     2  request       op, arguments; what is malformed is answered at once
     3  login         the first request of a connection is challenged and kept; see `login`
-    4  evaluation    one after the other: small reads on the event loop, others in a worker thread, long
-                     ones in the lane of their graph
+    4  evaluation    one after the other: small reads on the event loop, others in a worker thread,
+                     long ones in the lane of their graph
 
 `make_streams` is what a server calls, once per worker process.
 """

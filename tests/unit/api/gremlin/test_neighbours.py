@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -196,7 +197,7 @@ def test_the_same_id_in_two_partitions_is_two_vertices(account: Account) -> None
 def test_a_split_is_noticed(account: Account) -> None:
     container = account.database("d").container("g")
     fill(container)
-    for number, (source, sink) in enumerate(zip(VERTICES, VERTICES[1:], strict=False)):
+    for number, (source, sink) in enumerate(pairwise(VERTICES)):
         container.create_item(edge(number, source, sink, "knows"))
     kept = Neighbours()
     text = "g.V().out().id()"

@@ -67,9 +67,10 @@ class VertexProperty:
         return f"vp[{self.key}->{self.value}]"
 
 
-class Vertex(msgspec.Struct, eq=False):
+class Vertex(msgspec.Struct, eq=False, gc=False):
     """A vertex that a hop arrives at is known by its key and id before its document is parsed, or
-    even read; most of them are only passed on the way to others. HOT: every end of every hop."""
+    even read; most of them are only passed on the way to others. HOT: every end of every hop. The
+    collector does not see it, so nothing that `_read` is bound to may keep it for good."""
 
     partition: JSON
     id: str

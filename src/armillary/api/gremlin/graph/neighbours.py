@@ -1,7 +1,7 @@
 """Neighbours that were read before, for as long as they are the same. HOT: every hop.
 
-    (range, key, id of a vertex) ─▶ LSN, the other ends of its outgoing edges, what reading them cost
-    (range, LSN)                 ─▶ vertices that are there
+    (range, key and id of a vertex) ─▶ LSN, the other ends of its outgoing edges, their size
+    (range, LSN)                    ─▶ vertices that are there
 
 An edge lies in the logical partition of its source, and the row of that partition says when it was
 last changed (scripts rely on the same row): what was read at LSN 7 holds while that is 7 or less.
@@ -38,7 +38,7 @@ from armillary.partition.ranges import Range
 from armillary.partition.request_units import Coefficients, query_ru
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
-from armillary.store.items.reading import body_bytes, texts_of
+from armillary.store.items.reading import sizes_of, texts_of
 from armillary.store.rows import layout
 from armillary.store.rows.meta import FENCE_BYTES, unpack_meta
 from armillary.store.rows.secondary import id_part, is_cut, logical_lsn_of
@@ -278,8 +278,7 @@ def _link(made: dict[Ref, Known], values: Sequence[bytes], partition_name: str) 
     """`values`: documents as they are stored. One of another logical partition may have the same id
     as its source; it is neither followed nor charged."""
     read, get = link_reader(partition_name), made.get
-    for value, text in zip(values, texts_of(values), strict=True):
-        link = read(text)
+    for link, size in zip(map(read, texts_of(values)), sizes_of(values), strict=True):
         key, out_id, id = link.partition, link.out_id, link.in_id
         if type(key) is not str or type(out_id) is not str or link.is_edge is not True:
             continue
@@ -287,7 +286,7 @@ def _link(made: dict[Ref, Known], values: Sequence[bytes], partition_name: str) 
         if known is not None:
             sink = key if link.in_partition is UNSET else link.in_partition
             known.links.append((link.label, (sink, id if type(id) is str else str(id))))
-            known.size += body_bytes(value)
+            known.size += size
 
 
 # --- are they there? ------------------------------------------------------------------------------

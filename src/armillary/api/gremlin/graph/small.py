@@ -32,6 +32,11 @@ class Tape:
         self._left = ELEMENTS_MAX
         self.is_bounded = True
 
+    def clear(self) -> None:
+        """The traversal has ended. It would hold vertices, and they the graph that holds it."""
+        self._kept.clear()
+        self._at = 0
+
     def rewind(self) -> None:
         """From here on there is no bound and nothing more is kept."""
         self._at = 0

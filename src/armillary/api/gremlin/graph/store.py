@@ -76,8 +76,8 @@ class StoreGraph:
         tape: Tape | None = None,
     ) -> None:
         """`guarded`: the traversal compares etags, so that writes must meet what was read.
-        `neighbours`: what traversals of this graph share; without, each hop is read. `tape`: it only
-        reads, and begins on an event loop."""
+        `neighbours`: what traversals of this graph share; without, each hop is read. `tape`: it
+        only reads, and begins on an event loop."""
         self._store = store
         self._tape = tape
         self._neighbours = neighbours

@@ -13,10 +13,11 @@ NO_LABELS: Final[tuple[str, ...]] = ()
 Trail: TypeAlias = tuple[Any, Any, tuple[str, ...]] | None
 
 
-class Traverser(msgspec.Struct, eq=False):
-    """HOT: one per result of each step. `origin` tells the traversers of a child traversal apart
-    that runs for many parents at once; see `running.py`. `trail` is None when no step of the
-    traversal looks at paths; only then may equal traversers be one with a larger `bulk`."""
+class Traverser(msgspec.Struct, eq=False, gc=False):
+    """HOT: one per result of each step, and in no cycle. `origin` tells the traversers of a child
+    traversal apart that runs for many parents at once; see `running.py`. `trail` is None when no
+    step of the traversal looks at paths; only then may equal traversers be one with a larger
+    `bulk`."""
 
     object: Any
     trail: Trail = None

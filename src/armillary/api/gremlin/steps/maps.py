@@ -101,6 +101,11 @@ class TokenStep(Step):
         tracked, name = run.tracked, self.name
         if tracked:
             return [one.at(token_of(one.object, name), True) for one in traversers]
+        if name == "id" and {type(one.object) for one in traversers} == {Vertex}:  # HOT
+            return [
+                Traverser(one.object.id, None, one.bulk, one.loops, one.origin)
+                for one in traversers
+            ]
         return [
             Traverser(token_of(one.object, name), None, one.bulk, one.loops, one.origin)
             for one in traversers
