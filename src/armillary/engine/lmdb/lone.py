@@ -42,10 +42,10 @@ from armillary.engine.lmdb.spaces import Spaces
 log = logging.getLogger("armillary.engine")
 
 ALONE_MIN: Final = 3  # commands in a row, before one is committed here
-SLOW_SECONDS: Final = 0.005  # a loop does not wait longer for a disk if it can help it
+SLOW_SECONDS: Final = 0.01  # a loop does not wait longer for a disk if it can help it
 REST_SECONDS: Final = 0.25  # without commits here, after one that held somebody up…
 REST_SECONDS_MAX: Final = 8.0  # …twice as long each time, up to this
-GOOD_MIN: Final = 100  # commits here that held nobody up, before the rest is short again
+GOOD_MIN: Final = 20  # commits here that held nobody up, before the rest is short again
 
 #: How often input has come to the loop so far.
 Arrivals = Callable[[], int]
