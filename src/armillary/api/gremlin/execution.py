@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from time import monotonic, perf_counter
+from time import monotonic, perf_counter, thread_time
 from typing import Any, Final
 
 import orjson
@@ -56,7 +56,7 @@ CHUNK_ITEMS_MAX: Final = 1000
 GRAPHS_KEPT_MAX: Final = 16  # whose keys are remembered
 SCRIPT_SHOWN: Final = 200  # characters of a script in the log
 #: What a traversal may use on an event loop before it goes on in a thread.
-HERE_SECONDS: Final = 0.02
+HERE_SECONDS: Final = 0.01  # of the processor
 HERE_BYTES: Final = 1024 * 1024
 HERE_STEPS: Final = 8192
 
@@ -137,7 +137,10 @@ class Execution:
         tape = self._tape = Tape()
         messages: list[bytes] = []
         budget = Budget(
-            deadline=monotonic() + HERE_SECONDS, bytes_max=HERE_BYTES, steps_max=HERE_STEPS
+            deadline=thread_time() + HERE_SECONDS,
+            bytes_max=HERE_BYTES,
+            steps_max=HERE_STEPS,
+            now=thread_time,
         )
         try:
             self._run(messages.append, budget)

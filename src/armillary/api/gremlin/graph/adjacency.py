@@ -25,10 +25,10 @@ from armillary.api.gremlin.graph.elements import (
     OUT_ID,
     Document,
 )
+from armillary.encoding.json_model import JSON_MODEL
 from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import Coefficients, query_ru
-from armillary.query.access.term_ranges import equal_to
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.paths import path_hash
 from armillary.store.items.containers import ContainerStore
@@ -105,13 +105,9 @@ class _Found(NamedTuple):
 def index_prefixes(place: str, ids: Sequence[str]) -> list[bytes] | None:
     """What the index entries of each id begin with. None: an id that is cut in its term."""
     path = layout.IX + path_hash((place,))
-    prefixes: list[bytes] = []
-    for id in ids:
-        ranges, is_exact = equal_to(id)
-        if not is_exact or len(ranges) != 1 or layout.after(ranges[0][0]) != ranges[0][1]:
-            return None
-        prefixes.append(path + ranges[0][0])
-    return prefixes
+    if not all(map(JSON_MODEL.is_exact, ids)):
+        return None
+    return [path + term for term in map(JSON_MODEL.term, ids)]
 
 
 def indexed_edges(

@@ -357,16 +357,17 @@ def _look_for(
 def _read_ids(
     state: ContainerState, refs: set[Ref], places: dict[Any, KeyPlace], reader: Reader
 ) -> set[Ref]:
-    rows: list[tuple[bytes, Ref]] = []
+    rows: dict[bytes, Ref] = {}
     for ref in refs:
-        part = id_part(ref[1])
+        partition, id = ref
+        part = id_part(id)
         if is_cut(part):
             raise Moved
-        there = places.get(ref[0]) or place(state, ref[0], places)
-        rows.append((layout.ID + there[1].epk_key + part, ref))
-    rows.sort()  # neighbours in the tree: half of the time of any order
-    rids = reader.get_many([row for row, _ in rows])
-    return {ref for (_, ref), rid in zip(rows, rids, strict=True) if rid is not None}
+        there = places.get(partition) or place(state, partition, places)
+        rows[layout.ID + there[1].epk_key + part] = ref
+    keys = sorted(rows)  # neighbours in the tree: half of the time of any order
+    rids = reader.get_many(keys)
+    return {rows[key] for key, rid in zip(keys, rids, strict=True) if rid is not None}
 
 
 def _there_cost(there: _There, profile: Coefficients) -> float:

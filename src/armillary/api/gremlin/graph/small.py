@@ -9,12 +9,15 @@ read nor charged again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
 
 ELEMENTS_MAX: Final = 512
 """Vertices and edges that a traversal may read on an event loop: some milliseconds."""
+SECONDS_MAX: Final = 0.05
+"""After which no other hop begins there: it had to wait for a disk."""
 RANGES_MAX: Final = 4
 """Physical partitions that one hop may ask there."""
 
@@ -30,6 +33,7 @@ class Tape:
         self._kept: list[Any] = []
         self._at = 0
         self._left = ELEMENTS_MAX
+        self._until = perf_counter() + SECONDS_MAX
         self.is_bounded = True
 
     def clear(self) -> None:
@@ -54,7 +58,7 @@ class Tape:
         """They are about to be read, or were."""
         if self.is_bounded:
             self._left -= elements
-            if self._left < 0:
+            if self._left < 0 or perf_counter() > self._until:
                 raise TooLarge
 
     def ask(self, read: Callable[[], T]) -> T:
