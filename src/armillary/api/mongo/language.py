@@ -10,6 +10,18 @@ from bson.datetime_ms import DatetimeMS
 
 from armillary.budget import Budget, unbounded
 
+INDEX_DIGITS_MAX: Final = 12
+MANY: Final = 1_000
+CLAUSE_BYTES: Final = 1_200  # of a filter
+PART_BYTES: Final = 300  # of an expression
+
+
+def hold_compiled(count: int, size: int, budget: Budget) -> None:
+    """Before so many parts are made functions: each takes a hundred times what it took to say."""
+    if count > MANY:
+        budget.hold(size * count)
+        budget.spend(count)
+
 
 class Missing:
     """A field that is not there. Not null: `$exists`, projections and `$ifNull` tell them apart."""
@@ -24,6 +36,11 @@ class Missing:
 
 
 MISSING: Final = Missing()
+
+
+def is_index(part: str) -> bool:
+    """Whether a part of a path may be a place in an array."""
+    return part.isdigit() and part.isascii() and len(part) <= INDEX_DIGITS_MAX
 
 
 def rough_bytes(value: Any) -> int:

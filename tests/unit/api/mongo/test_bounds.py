@@ -148,6 +148,10 @@ LARGE: dict[str, list[Document]] = {
         ]]}}}},
         {"$count": "n"},
     ],
+    "clauses": [{"$match": {"$or": [{"n": at} for at in range(20_000)]}}],
+    "parts": [{"$set": {"x": {"$switch": {"branches": [
+        {"case": {"$eq": ["$n", at]}, "then": at} for at in range(20_000)
+    ]}}}}],
     "long regular expression": [{"$match": {"s": {"$regex": "(a|b)?" * 1_000}}}],
 }  # fmt: skip
 
@@ -229,6 +233,19 @@ def test_what_is_not_interrupted_is_short(name: str) -> None:
     expression, expected = AT_ONCE[name]
     found = filled().run(aggregate([{"$limit": 1}, {"$project": {"_id": 0, "x": expression}}]))
     assert found["cursor"]["firstBatch"] == [{"x": expected}]
+
+
+def test_an_update_of_many_fields_looks_at_each_once() -> None:
+    change = {"q": {"_id": 1}, "u": {"$set": {f"f{at}": at for at in range(30_000)}}}
+    assert filled().run({"update": "c", "updates": [change]})["nModified"] == 1
+
+
+def test_paths_that_conflict_are_found_whichever_comes_first() -> None:
+    for first, second, place in (("a", "a", "a"), ("a", "a.b", "a"), ("a.b.c", "a.b", "a.b")):
+        change = {"q": {"_id": 1}, "u": {"$set": {first: 1}, "$inc": {second: 1}}}
+        (error,) = filled().run({"update": "c", "updates": [change]})["writeErrors"]
+        assert error["code"] == 40
+        assert f"would create a conflict at '{place}'" in error["errmsg"]
 
 
 def test_nothing_is_kept_for_a_deviation(wire: Wire) -> None:

@@ -133,6 +133,12 @@ ARGUMENTS: list[Document] = [
     ),
     {"aggregate": 1, "pipeline": [{"$documents": "abc"}], "cursor": {}},
     {"aggregate": "c", "pipeline": [{"$count": "\0"}], "cursor": {}},
+    {"find": "c", "filter": {"$sampleRate": "x"}},
+    *(
+        {"update": "c", "updates": [{"q": {"_id": 1}, "u": {"$set": {f"n.{part}": 1}}}]}
+        for part in ("\u00b2", "9" * 5_000)
+    ),
+    {"find": "c", "filter": {"s.\u00b2": 1, f"s.{'9' * 5_000}": 1}},
     *(
         {"createIndexes": "c", "indexes": [{"key": {"n": 1}, "expireAfterSeconds": one}]}
         for one in (Decimal128("NaN"), float("nan"), float("inf"))

@@ -14,7 +14,8 @@ from armillary.api.mongo.expressions.values import whole
 from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.encoding.bson.values import sort_key, type_name
 
-ROW_BYTES = 64  # what a group or a kept reference is counted as, alongside its values
+ROW_BYTES = 160  # of a group, alongside its key
+STATE_BYTES = 120  # of one accumulator
 
 
 class Fields:
@@ -61,6 +62,7 @@ def group(argument: Any, language: Language) -> Any:
     key_of = compile_expression(argument["_id"], language)
     fields = Fields("$group", {k: v for k, v in argument.items() if k != "_id"}, language)
     budget, fold = language.budget, language.fold
+    size = ROW_BYTES + STATE_BYTES * len(fields.fields)
 
     def run(rows: Iterable[Any]) -> Iterator[Any]:
         groups: dict[Any, tuple[Any, list[Accumulator]]] = {}
@@ -71,7 +73,7 @@ def group(argument: Any, language: Language) -> Any:
             key = (5,) if value is MISSING else sort_key(value if fold is None else fold(value))
             found = groups.get(key)
             if found is None:
-                budget.hold(ROW_BYTES + rough_bytes(value))
+                budget.hold(size + 2 * rough_bytes(value))
                 found = groups[key] = (None if value is MISSING else value, fields.fresh())
             fields.add(found[1], document, variables)
         for value, states in groups.values():

@@ -24,6 +24,7 @@ Stage: TypeAlias = Callable[[Rows], Iterator[dict[str, Any]]]
 Entry: TypeAlias = tuple[Any, int, dict[str, Any]]
 """Key, number, row."""
 PRUNE_BYTES: Final = 16 * MB
+KEY_BYTES: Final = 128  # of a row, to sort by
 
 
 def _mapped(name: str) -> Callable[[Any, Language], Stage]:
@@ -102,7 +103,7 @@ def sort(argument: Any, language: Language, most: int | None = None) -> Stage:
         kept = []
         for row in rows:
             budget.spend()
-            budget.hold(rough_bytes(row))
+            budget.hold(rough_bytes(row) + KEY_BYTES)
             kept.append(row)
         kept.sort(key=key)
         yield from kept

@@ -31,7 +31,7 @@ from armillary.api.mongo.expressions.operators import (
     watched,
 )
 from armillary.api.mongo.expressions.values import get_path
-from armillary.api.mongo.language import MISSING, Language, Scratch
+from armillary.api.mongo.language import MISSING, PART_BYTES, Language, Scratch, hold_compiled
 from armillary.encoding.bson.values import is_text
 
 #: Refused in strict mode: the reference does not list them.
@@ -112,6 +112,8 @@ def _compile(source: Any, language: Language, names: frozenset[str]) -> Expressi
     """`names`: variables that stand around this expression."""
     if is_text(source) and source[:1] == "$":
         return _path(source, language, names)
+    if isinstance(source, list | dict):
+        hold_compiled(len(source), PART_BYTES, language.budget)
     if isinstance(source, list):
         parts = [_compile(one, language, names) for one in source]
 

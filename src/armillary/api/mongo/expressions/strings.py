@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 from bson.datetime_ms import DatetimeMS
@@ -63,11 +62,10 @@ def _pieces_bytes(text: Any, separator: Any) -> int:
 
 def _case(upper: bool) -> Simple:
     def run(value: Any) -> Any:
-        return _text(value).translate(letters)
+        data = _text(value).encode("utf-8", "surrogatepass")
+        # Of bytes: ASCII only, as the reference says.
+        return (data.upper() if upper else data.lower()).decode("utf-8", "surrogatepass")
 
-    # ASCII only, as the reference says.
-    pairs = (ascii_lowercase, ascii_uppercase) if upper else (ascii_uppercase, ascii_lowercase)
-    letters = str.maketrans(*pairs)
     return Simple(run, nothing=False)
 
 

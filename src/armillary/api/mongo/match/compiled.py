@@ -15,7 +15,7 @@ from armillary.api.mongo.collation import folded_query
 from armillary.api.mongo.errors import bad_value
 from armillary.api.mongo.expressions.compiled import compile_expression
 from armillary.api.mongo.expressions.values import is_true
-from armillary.api.mongo.language import Language
+from armillary.api.mongo.language import CLAUSE_BYTES, Language, hold_compiled
 from armillary.api.mongo.match import geo, regexes
 from armillary.api.mongo.match.operators import (
     OPERATORS,
@@ -27,6 +27,7 @@ from armillary.api.mongo.match.operators import (
     matches_regex,
     negated,
 )
+from armillary.encoding.bson.values import is_number, number_of
 
 REFERENCE: Final = ("$ref", "$id", "$db")
 FEW: Final = 8  # conditions
@@ -40,6 +41,7 @@ def compile_filter(query: Any, language: Language) -> Filter:
         fold = language.fold
         test = compile_filter(folded_query(query, fold), replace(language, fold=None))
         return lambda document: test(fold(document))
+    hold_compiled(len(query), CLAUSE_BYTES, language.budget)
     tests = [_clause(name, value, language) for name, value in query.items()]
     return _all(_watched([one for one in tests if one is not None], language))
 
@@ -81,6 +83,7 @@ def _clause(name: str, value: Any, language: Language) -> Filter | None:
             raise bad_value("$and/$or/$nor must be a nonempty array")
         if not all(isinstance(one, dict) for one in value):
             raise bad_value("$or/$and/$nor entries need to be full objects")
+        hold_compiled(len(value), CLAUSE_BYTES, language.budget)
         tests = _watched([compile_filter(one, language) for one in value], language)
         if name == "$and":
             return _all(tests)
@@ -94,7 +97,10 @@ def _clause(name: str, value: Any, language: Language) -> Filter | None:
     if name in ("$alwaysTrue", "$alwaysFalse"):
         return lambda document: name == "$alwaysTrue"
     if name == "$sampleRate":
-        return lambda document: language.random() < value
+        if not is_number(value) or not 0 <= number_of(value) <= 1:
+            raise bad_value("numeric argument to $sampleRate must be in [0, 1]")
+        share = float(number_of(value))
+        return lambda document: language.random() < share
     if name in REFUSED:
         raise bad_value(f"{name} is not supported")
     raise bad_value(

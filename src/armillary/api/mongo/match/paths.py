@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from armillary.api.mongo.language import MISSING
+from armillary.api.mongo.language import MISSING, is_index
 
 Walk = Callable[[Any], Iterator[Any]]
 
@@ -27,12 +27,12 @@ def leaves(value: Any, parts: tuple[str, ...], at: int = 0) -> Iterator[Any]:
             yield from leaves(found, parts, at + 1)
     elif type(value) is list:
         part = parts[at]
-        if part.isdigit():
+        if is_index(part):
             index = int(part)
             if index < len(value):
                 yield from leaves(value[index], parts, at + 1)
         for one in value:
-            if type(one) is dict and (not part.isdigit() or part in one):
+            if type(one) is dict and (not is_index(part) or part in one):
                 yield from leaves(one, parts, at)
     else:
         yield MISSING

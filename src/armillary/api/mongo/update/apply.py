@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from armillary.api.mongo.aggregate.documents import UPDATE_STAGES, compile_document_stage
 from armillary.api.mongo.errors import MongoError, failed_to_parse
-from armillary.api.mongo.language import Language
+from armillary.api.mongo.language import Language, is_index
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.match.positions import matched_index
 from armillary.api.mongo.shown import shown
@@ -152,6 +152,7 @@ def _operators(source: dict[str, Any], language: Language, array_filters: Sequen
         document = copy.deepcopy(old)
         context = Context(language, inserting, lambda: matched_index(query, old, language), filters)
         for step in steps:
+            language.budget.spend()
             if step.name == "$rename":
                 rename(document, step.path, parse_path(step.argument))
                 continue
@@ -169,7 +170,7 @@ def _place(step: _Step) -> list[tuple[bool, int, str]]:
     """Fields are made in the order of their names, numbers by value, whatever the operators are
     (MongoDB 5.0 and later); a rename makes its target."""
     path = parse_path(step.argument) if step.name == "$rename" else step.path
-    return [(False, int(p), "") if p.isdigit() else (True, 0, p) for p in path]
+    return [(False, int(p), "") if is_index(p) else (True, 0, p) for p in path]
 
 
 def _filters(given: Sequence[Any], language: Language) -> dict[str, Callable[[Any], bool]]:
@@ -227,7 +228,8 @@ def _first_part(name: str) -> str:
 
 def _check_conflicts(steps: list[_Step]) -> None:
     """No path twice, and none that is the beginning of another."""
-    seen: list[Path] = []
+    seen: set[Path] = set()
+    beginnings: set[Path] = set()
     for step in steps:
         paths = [step.path]
         if step.name == "$rename":
@@ -239,15 +241,16 @@ def _check_conflicts(steps: list[_Step]) -> None:
                 )
             paths.append(parse_path(step.argument))
         for path in paths:
-            for other in seen:
-                short = min(len(path), len(other))
-                if path[:short] == other[:short]:
-                    raise MongoError(
-                        40,
-                        f"Updating the path '{'.'.join(path)}' would create a conflict at "
-                        f"'{'.'.join(path[:short])}'",
-                    )
-            seen.append(path)
+            above = [path[:size] for size in range(1, len(path) + 1)]
+            other = path if path in beginnings else next((p for p in above if p in seen), None)
+            if other is not None:
+                raise MongoError(
+                    40,
+                    f"Updating the path '{'.'.join(path)}' would create a conflict at "
+                    f"'{'.'.join(other)}'",
+                )
+            seen.add(path)
+            beginnings.update(above[:-1])
 
 
 def _check_filters(steps: list[_Step], filters: dict[str, Any]) -> None:

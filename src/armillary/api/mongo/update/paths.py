@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from armillary.api.mongo.errors import MongoError
-from armillary.api.mongo.language import MISSING
+from armillary.api.mongo.language import MISSING, is_index
 
 Path: TypeAlias = tuple[str, ...]
 ARRAY_MAX: Final = 1_500_000  # how far an index may lie beyond the end, as in the reference server
@@ -93,7 +93,7 @@ def get_at(document: Any, path: Path) -> Any:
     for part in path:
         if type(value) is dict:
             value = value.get(part, MISSING)
-        elif type(value) is list and part.isdigit() and int(part) < len(value):
+        elif type(value) is list and is_index(part) and int(part) < len(value):
             value = value[int(part)]
         else:
             return MISSING
@@ -117,7 +117,7 @@ def set_at(document: dict[str, Any], path: Path, value: Any) -> None:
 def _step(at: Any, part: str, path: Path, depth: int) -> Any:
     if type(at) is dict:
         return at.get(part, MISSING)
-    if type(at) is list and part.isdigit():
+    if type(at) is list and is_index(part):
         return at[int(part)] if int(part) < len(at) else MISSING
     raise _not_viable(at, part, path, depth)
 
@@ -126,7 +126,7 @@ def _put(at: Any, part: str, value: Any, path: Path, depth: int) -> None:
     if type(at) is dict:
         at[part] = value
         return
-    if type(at) is list and part.isdigit():
+    if type(at) is list and is_index(part):
         index = int(part)
         if index - len(at) > ARRAY_MAX:
             raise MongoError(2, "can't backfill more than 1500000 elements")
@@ -148,7 +148,7 @@ def check_viable(document: Any, path: Path) -> None:
     for depth, part in enumerate(path):
         if at is MISSING:
             return
-        if type(at) is not dict and not (type(at) is list and part.isdigit()):
+        if type(at) is not dict and not (type(at) is list and is_index(part)):
             raise MongoError(
                 28,
                 f"Cannot use the part ({part}) of ({'.'.join(path)}) to traverse the element "
@@ -162,7 +162,7 @@ def unset_at(document: dict[str, Any], path: Path) -> bool:
     last = path[-1]
     if type(above) is dict:
         return above.pop(last, MISSING) is not MISSING
-    if type(above) is list and last.isdigit() and int(last) < len(above):
+    if type(above) is list and is_index(last) and int(last) < len(above):
         above[int(last)] = None  # an array keeps its length
         return True
     return False
