@@ -54,7 +54,7 @@ NAMES: list[Document] = [
     {"customAction": "CreateCollection", "collection": CODE},
     {"customAction": "CreateCollection", "collection": "x", "shardKey": CODE},
     {"explain": {"find": CODE, "filter": {}}},
-    {"filemd5": ObjectId(), "root": CODE},
+    {"filemd5": ObjectId(bytes(12)), "root": CODE},
     {"hello": 1, "compression": [CODE, {}]},
     {"saslStart": 1, "mechanism": CODE, "payload": b""},
     {"ping": 1, "$db": CODE},
@@ -80,7 +80,7 @@ ARGUMENTS: list[Document] = [
             ("aggregate", {"aggregate": "c", "pipeline": []}),
             ("aggregate", {"aggregate": "c", "pipeline": [{"$changeStream": {}}]}),
         )
-        for size in ("#", {}, ObjectId(), float("inf"), float("-inf"), Decimal128("1E-6176"), True)
+        for size in ("#", {}, ObjectId(bytes(12)), float("inf"), float("-inf"), Decimal128("1E-6176"), True)
     ),
     *(
         {"insert": "c", "documents": [{"_id": 7}], "lsid": SESSION, "txnNumber": Int64(1), **one}
