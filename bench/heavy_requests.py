@@ -26,13 +26,14 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
-from bson import BSON, Int64
+from bson import Int64
 from tests.support.attack import gremlin, mongo, table
 from tests.support.attack.http import read_answer
 from tests.support.attack.run import Siege
 from tests.support.nosql import signature
 
 from armillary.api.core.settings import EMULATOR_KEY
+from armillary.encoding.bson.values import decode
 
 MB = 1 << 20
 ANSWER_SECONDS = 100.0
@@ -348,7 +349,7 @@ async def ask(heavy: Heavy, siege: Siege) -> str:
                 await mongo._reply(reader)
                 writer.write(data)
                 length, _, _, _ = mongo.HEADER.unpack(await reader.readexactly(16))
-                reply = BSON((await reader.readexactly(length - 16))[5:]).decode()
+                reply = decode((await reader.readexactly(length - 16))[5:])
                 errors = reply.get("writeErrors", [])
                 return f"code {reply.get('code', 0)}{f' {errors[0]}' if errors else ''}"[:70]
             if heavy.protocol == "gremlin":

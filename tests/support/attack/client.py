@@ -16,6 +16,8 @@ from tests.support.attack.http import ask_many, send_frames
 from tests.support.attack.tally import Again, Pace, Tally
 
 RENEW_SECONDS = 20.0
+SPOILED_SECONDS = 3.0
+"""That most requests may ask for what one of them has deleted."""
 CONNECTIONS = 6
 LATE_SECONDS = 20.0
 
@@ -30,9 +32,13 @@ async def _nosql(asked: dict[str, Any], pace: Pace, tally: Tally, random: Random
     again = Again(random, made.make, damages=not asked["valid"])
 
     async def renewing() -> None:
+        since = 0.0
         while True:
-            await asyncio.sleep(RENEW_SECONDS)
-            await asyncio.to_thread(world.renew)
+            await asyncio.sleep(SPOILED_SECONDS)
+            since += SPOILED_SECONDS
+            if since >= RENEW_SECONDS or world.spoiled:
+                await asyncio.to_thread(world.renew)
+                since = 0.0
 
     keeper = asyncio.create_task(renewing())
     asking = (ask_many(asked["port"], pace, tally, again, world.keep) for _ in range(CONNECTIONS))

@@ -14,6 +14,7 @@ from tests.support.attack.tally import Pace, Tally
 from tests.support.mongo_damage import ITEM, VALID, Damaged
 
 from armillary.api.core.settings import EMULATOR_KEY
+from armillary.encoding.bson.values import decode
 
 HEADER: Final = struct.Struct("<iiii")
 OP_MSG, OP_QUERY, OP_COMPRESSED = 2013, 2004, 2012
@@ -138,6 +139,6 @@ async def _reply(reader: asyncio.StreamReader) -> tuple[int, int]:
     body = await reader.readexactly(length - HEADER.size)
     if opcode != OP_MSG:
         return to, 0
-    reply = BSON(body[5:]).decode()
+    reply = decode(body[5:])
     errors = [one["code"] for one in reply.get("writeErrors", ())]
     return to, INTERNAL_ERROR if INTERNAL_ERROR in errors else int(reply.get("code", 0))
