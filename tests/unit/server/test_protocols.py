@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -235,3 +235,16 @@ def test_beside_a_free_port_the_others_are_free_ones(tmp_path: Path) -> None:
 def test_every_protocol_of_the_registry_has_its_own_port() -> None:
     ports = [getattr(Settings(), one.name).port for one in OTHERS]
     assert len({*ports, 8081}) == len(ports) + 1
+
+
+def test_who_stalls_gives_way_to_others(start: Start) -> None:
+    """Parts of messages share the room of bodies."""
+    running = start(receiving_bytes=200_000)
+    with running.connect() as stalled, running.connect() as other:
+        stalled.sendall(b"here\n" + b"x" * 100)
+        assert stalled.recv(5) == b"here\n"
+        other.sendall(b"y" * 199_950)
+        with suppress(ConnectionError):
+            assert stalled.recv(10) == b""
+        other.sendall(b"\n")
+        assert other.recv(5) == b"yyyyy"

@@ -147,6 +147,37 @@ def test_tags_of_values_are_taken_off_and_unknown_ones_refused(streams: GremlinS
     )
 
 
+LARGE = [{"@type": "g:Int32", "@value": at} for at in range(5_000)]
+
+
+def test_large_bindings_are_taken_apart_by_who_evaluates_them(streams: GremlinStreams) -> None:
+    wire = Wire(streams)
+    wire.log_in()
+    script = {"gremlin": "g.inject(x).unfold().count()", "bindings": {"x": LARGE}}
+    (answer,) = wire.ask("eval", script)
+    assert answer["result"]["data"] == [5_000]
+    wrong = {"gremlin": "g.inject(x)", "bindings": {"x": LARGE, "y": {"@type": "g:No"}}}
+    (answer,) = wire.ask("eval", wrong)
+    assert answer["status"]["code"] == 498
+    assert "Unknown GraphSON type encountered: g: No.Path: 'args.bindings.y'" in str(answer)
+    flat = [one for pair in script.items() for one in pair]
+    (answer,) = wire.ask("eval", {"@type": "g:Map", "@value": flat})
+    assert answer["result"]["data"] == [5_000]
+
+
+def test_what_waits_for_a_login_is_counted(streams: GremlinStreams) -> None:
+    wire = Wire(streams)
+    script = {"gremlin": "g.inject(1)", "bindings": {"x": LARGE}}
+    wire.ask("eval", script)
+    once = wire.session.held_bytes
+    assert once > 100_000
+    wire.ask("eval", script)
+    assert wire.session.held_bytes == 2 * once
+    sasl = base64.b64encode(f"\0/dbs/d/colls/g\0{EMULATOR_KEY}".encode()).decode()
+    assert len(wire.ask("authentication", {"sasl": sasl}, None, "traversal")) == 2
+    assert wire.session.held_bytes == 0
+
+
 def test_a_text_frame_is_a_bare_request(streams: GremlinStreams) -> None:
     wire = Wire(streams)
     wire.log_in()

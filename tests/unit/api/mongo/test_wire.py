@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,8 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.mongo import Wire, message
 
+from armillary.api.core.gateway import Gateway
+from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.mongo.service import Service
+from armillary.api.mongo.settings import Settings
 from armillary.api.mongo.wire.frames import OP_COMPRESSED, OP_MSG, OP_QUERY, FrameReader, pack
+from armillary.clock import VirtualClock
 from armillary.encoding.bson.values import decode, encode
+from armillary.engine.memory import MemoryEngine
+from armillary.limits import MONGO_COMMAND_BYTES_MAX, MONGO_LOGIN_BYTES_MAX
+from armillary.store.catalog.accounts import AccountStore
+from armillary.store.commands import HANDLERS
 
 
 @given(bodies=st.lists(st.binary(max_size=40), max_size=5), cut=st.integers(1, 7))
@@ -132,3 +142,43 @@ def test_a_limit_and_a_skip_beyond_any_list_are_answered() -> None:
     found = wire.run(asked | {"skip": 1})["cursor"]["firstBatch"]
     assert [one["_id"] for one in found] == [2]
     assert wire.run(asked | {"limit": Decimal128("9E+30"), "skip": 0})["ok"] in (0.0, 1.0)
+
+
+def strangers() -> Wire:
+    """A client of a server that wants a login."""
+    gateway = Gateway(AccountStore(MemoryEngine(HANDLERS, clock=VirtualClock()), random=Random(1)))
+    return Wire(Service(gateway, Settings(require_login=True)))
+
+
+def test_who_has_not_logged_in_sends_little() -> None:
+    large = {"ping": 1, "$db": "admin", "comment": "x" * MONGO_LOGIN_BYTES_MAX}
+    wire = strangers()
+    assert wire.send(message(large)[:100]) == b""
+    assert not wire.open, "it is not waited for"
+    packed = zlib.compress(message(large)[16:])
+    head = struct.pack("<iiB", OP_MSG, len(message(large)) - 16, 2)
+    wire = strangers()
+    assert wire.send(pack(1, 0, OP_COMPRESSED, head + packed)) == b""
+    assert not wire.open
+    wire = strangers()
+    login = {
+        "saslStart": 1,
+        "mechanism": "PLAIN",
+        "payload": f"\0localhost\0{EMULATOR_KEY}".encode(),
+    }
+    assert wire.run(login, "$external")["done"]
+    assert wire.send(message(large))
+    assert wire.session.held_bytes == 0
+    wire.send(message(large)[:50_000])
+    assert wire.session.held_bytes == 50_000
+
+
+def test_a_command_is_no_longer_than_a_document() -> None:
+    wire = Wire()
+    wire.send(message({"ping": 1, "$db": "admin", "comment": "x" * MONGO_COMMAND_BYTES_MAX}))
+    assert not wire.open
+    documents = [{"_id": at, "s": "x" * 1_000_000} for at in range(20)]
+    section = b"documents\0" + b"".join(map(encode, documents))
+    command = encode({"insert": "c", "$db": "db"})
+    body = bytes(5) + command + b"\1" + struct.pack("<i", len(section) + 4) + section
+    assert decode(Wire().send(pack(1, 0, OP_MSG, body))[21:])["n"] == 20
