@@ -284,7 +284,7 @@ class Container:
                     yield made
 
         with few_collections:
-            done = self._store.start_bulk(asked())
+            done = self._store.start_bulk(asked(), wants_items=True)
             return [_answer(next(done) if one is None else one) for one in wrong]
 
     def upsert_all(self, items: Iterable[Source]) -> list[DbError | None]:
@@ -500,6 +500,7 @@ _ARGUMENTS: Final = {
     "delete": ("id",),
     "read": ("id",),
 }
+_BODY_ONLY: Final = frozenset({"create", "upsert"})
 _OPTIONS: Final = frozenset({"if_match", "if_none_match", "condition"})
 
 
@@ -522,6 +523,8 @@ def _operation(
 
 def _bulk_operation(one: Sequence[Any], key: Any) -> tuple[Operation, KeyValues | None] | BadInput:
     kind, arguments, *rest = one
+    if not rest and key is OMITTED and kind in _BODY_ONLY and len(arguments) == 1:
+        return Operation(kind, body=arguments[0]), None  # nearly all of a large bulk
     options = dict(rest[0]) if rest else {}
     key = options.pop("partition_key", key)
     try:
@@ -530,8 +533,8 @@ def _bulk_operation(one: Sequence[Any], key: Any) -> tuple[Operation, KeyValues 
         return error
 
 
-def _answer(done: Done | DbError) -> Item | DbError | None:
-    if isinstance(done, DbError):
+def _answer(done: Done | DbError | Item) -> Item | DbError | None:
+    if isinstance(done, dict | DbError):
         return done
     item: Item | None = orjson.loads(done.text) if done.text else None
     return item

@@ -36,7 +36,7 @@ def test_items_go_in_together_and_refused_ones_are_named(tmp_path: Path) -> None
             patch.object(Remote, "rest", counted),
             RemoteItems(f"http://localhost:{server.port}", "shop", "orders") as target,
         ):
-            answers = target.upsert_all(items)
+            answers = target.start_upserts(items)()
         assert [at for at, why in enumerate(answers) if why] == [7]
         assert "another resource" in str(answers[7])
         assert requests.count("POST") <= 3 + 3 + 2, "many in one request, and two alone"

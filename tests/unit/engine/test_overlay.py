@@ -129,7 +129,7 @@ def test_changes_apart_are_the_same_when_nothing_looked(
     for operation in operations:
         _perform(writer, model, operation)
     changes, joined = writer.changes_apart()
-    after: dict[bytes, bytes | None] = rows | dict(changes)  # type: ignore[operator]
+    after: dict[bytes, bytes | None] = {**rows, **changes}
     for more, width in joined:
         after |= split_joined(more, width)
     assert {key: value for key, value in after.items() if value is not None} == model

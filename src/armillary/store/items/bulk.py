@@ -28,6 +28,7 @@ from armillary.partition.ranges import Range
 from armillary.store.inserts.loads import LOAD, Answers, columns_of, is_plain
 from armillary.store.items.operations import BULK
 from armillary.store.items.requests import Context, Done, Key, Op, from_refusal
+from armillary.values import JSON
 
 
 class Chunk:
@@ -63,19 +64,26 @@ class Chunk:
         return len(self.pairs) >= most or self.text_bytes >= LOAD_BYTES
 
     def done(self, at: int) -> Done:
-        found = self._found
-        if found is None:
-            found = self._found = self.answers.result()
-            if self.loads is not None:
-                self.loads.take(found)
+        if self._found is None:
+            self._wait()
         if self.loads is not None:
             answer = self.loads.at(at)
         else:
-            done, refused = found
+            done, refused = self._found
             answer = done[at] or refused[at]
         if isinstance(answer, Done):
             return answer
         raise from_refusal(answer)
+
+    def finish(self, at: int, item: dict[str, JSON]) -> dict[str, JSON] | None:
+        if self._found is None:
+            self._wait()
+        return None if self.loads is None else self.loads.finish(at, item)
+
+    def _wait(self) -> None:
+        self._found = self.answers.result()
+        if self.loads is not None:
+            self.loads.take(self._found)
 
 
 class Answer:
@@ -90,6 +98,10 @@ class Answer:
     def result(self) -> Done:
         """Its `Done` when its command has been committed, or the error that refused it."""
         return self._chunk.done(self._at)
+
+    def finish(self, item: dict[str, JSON]) -> dict[str, JSON] | None:
+        """The item that was sent, with its system properties, if it is one of many new ones."""
+        return self._chunk.finish(self._at, item)
 
 
 class Bulk:

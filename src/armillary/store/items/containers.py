@@ -7,7 +7,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
@@ -55,6 +54,7 @@ from armillary.store.rows.meta import FENCE_BYTES
 from armillary.store.rows.secondary import ID_CUT_BYTES, cut_id, id_part, is_cut
 from armillary.store.throughput.gate import Gate
 from armillary.store.throughput.meter import Ticket
+from armillary.values import JSON
 
 Submit: TypeAlias = Callable[[int, Command], Future[Any]]
 
@@ -321,15 +321,18 @@ class ContainerStore(RoutedStore):
         """Each operation for itself, in any order of completion; answers in the order given.
         Without `wants_text` they need not have the JSON of what was written."""
         with few_collections:
-            return list(self.start_bulk(operations, wants_text=wants_text))
+            answers = self.start_bulk(operations, wants_text=wants_text)
+            return [one for one in answers if not isinstance(one, dict)]  # of which there are none
 
     def start_bulk(
         self,
         operations: Iterable[tuple[Operation, KeyValues | None]],
         *,
         wants_text: bool = True,
-    ) -> Iterator[Done | DbError]:
-        """All are sent when this returns; the answers are there as they come."""
+        wants_items: bool = False,
+    ) -> Iterator[Done | DbError | dict[str, JSON]]:
+        """All are sent when this returns; the answers are there as they come. With `wants_items`
+        most new items are answered by themselves: who would parse their text need not."""
         asked: list[tuple[Operation, KeyValues | None]] = []
         outcomes: list[DbError | Added | None] = []
         state = self.state
@@ -345,24 +348,40 @@ class ContainerStore(RoutedStore):
                 owner = state.table.find(epk)
                 gate = self._gate(state, owner, key.json, operation.kind)
                 gate.admit()
-                outcomes[-1] = Added(bulk.add(owner, key, prepared.op), owner, gate)
+                item = prepared.item if wants_items else None
+                outcomes[-1] = Added(bulk.add(owner, key, prepared.op), gate, item)
             except DbError as error:
                 outcomes[-1] = error
         bulk.send()
-        return (self._settle(*one, outcome) for one, outcome in zip(asked, outcomes, strict=True))
+        priced = wants_text or self.meter is not None
+        return (
+            self._settle(*one, outcome, priced)
+            for one, outcome in zip(asked, outcomes, strict=True)
+        )
 
     def _settle(
         self,
         operation: Operation,
         given: KeyValues | None,
         outcome: "Added | DbError | None",
-    ) -> Done | DbError:
+        priced: bool,
+    ) -> Done | DbError | dict[str, JSON]:
         if isinstance(outcome, DbError):
             return outcome
         try:
             if outcome is not None:
-                with suppress(Fenced, SpaceGone):
+                try:
+                    if not priced:
+                        return outcome.future.result()
+                    if outcome.item is not None:
+                        item = outcome.future.finish(outcome.item)
+                        if item is not None:
+                            if self.meter is not None:
+                                self._received(outcome)
+                            return item
                     return self._received(outcome)
+                except (Fenced, SpaceGone):
+                    pass
             return self.run(operation, given)
         except DbError as error:
             return error
@@ -372,8 +391,9 @@ class Added(NamedTuple):
     """A write that travels with others."""
 
     future: Answer
-    owner: Range
     gate: Gate
+    item: dict[str, JSON] | None
+    """As it was sent, to be finished by its answer."""
     patched_paths: int = 0
 
 
