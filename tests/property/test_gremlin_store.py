@@ -19,7 +19,7 @@ import armillary
 from armillary.account import Account
 from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.graph.base import Graph
-from armillary.api.gremlin.graph.neighbours import Neighbours
+from armillary.api.gremlin.graph.neighbours import Kept, Neighbours
 from armillary.api.gremlin.graph.store import StoreGraph
 
 _numbers = count()
@@ -39,7 +39,7 @@ def store_graph(account: Account, made: GraphMade) -> Iterator[StoreGraph]:
     container = database.create_container("g", "/pk", physical_partitions=3)
     try:
         store = account.store.container("d", "g")
-        neighbours = Neighbours()  # as traversals of a server share them
+        neighbours = Neighbours(Kept())  # as traversals of a server share them
         graph = StoreGraph(store, "pk", lambda: f"n{next(_numbers)}", neighbours=neighbours)
         for script in made.scripts():
             evaluate(graph, script)

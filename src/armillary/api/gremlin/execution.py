@@ -78,7 +78,8 @@ class Context:
         if found is None:
             if len(self._neighbours) >= GRAPHS_KEPT_MAX:
                 self._neighbours.clear()
-            found = self._neighbours.setdefault(name, Neighbours(self._kept))
+            kept = self._kept if self.gateway.settings.quick_reads else None
+            found = self._neighbours.setdefault(name, Neighbours(kept))
         return found
 
     def new_uuid(self) -> str:

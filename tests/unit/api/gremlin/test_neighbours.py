@@ -106,7 +106,7 @@ def test_after_each_write_hops_lead_where_the_edges_do(account: Account, seed: i
     container = account.database("d").container("g")
     fill(container)
     writer = Writer(container, seed)
-    kept = Neighbours()
+    kept = Neighbours(Kept())
     for _ in range(20):
         writer.write()
         for text in TEXTS:
@@ -146,7 +146,7 @@ def test_what_is_known_is_not_read_again(account: Account, monkeypatch: pytest.M
     fill(container)
     for number, sink in enumerate(VERTICES):
         container.create_item(edge(number, ("a", "a0"), sink, "knows"))
-    kept, counted = Neighbours(), reads(monkeypatch)
+    kept, counted = Neighbours(Kept()), reads(monkeypatch)
     text = "g.V(['a', 'a0']).out().id()"
     assert len(evaluate(graph_of(account, kept), text)) == len(VERTICES)
     assert sum(counted) == 2 * len(VERTICES)
@@ -175,7 +175,7 @@ def test_numbers_and_truth_as_keys(account: Account) -> None:
     for text in ("g.V(['a', 'v0']).out().id()", "g.V(['a', 'v0']).out().values('pk')"):
         wanted = evaluate(graph_of(account, None), text)
         assert len(wanted) == 3
-        assert evaluate(graph_of(account, Neighbours()), text) == wanted
+        assert evaluate(graph_of(account, Neighbours(Kept())), text) == wanted
 
 
 def test_the_same_id_in_two_partitions_is_two_vertices(account: Account) -> None:
@@ -184,7 +184,7 @@ def test_the_same_id_in_two_partitions_is_two_vertices(account: Account) -> None
         container.create_item(vertex(key, "same"))
     for number, key in enumerate(KEYS):
         container.create_item(edge(number, (key, "same"), (KEYS[number - 1], "same"), "knows"))
-    kept = Neighbours()
+    kept = Neighbours(Kept())
     for _ in range(2):
         for number, key in enumerate(KEYS):
             text = f"g.V(['{key}', 'same']).out().values('pk')"
@@ -199,7 +199,7 @@ def test_a_split_is_noticed(account: Account) -> None:
     fill(container)
     for number, (source, sink) in enumerate(pairwise(VERTICES)):
         container.create_item(edge(number, source, sink, "knows"))
-    kept = Neighbours()
+    kept = Neighbours(Kept())
     text = "g.V().out().id()"
     wanted = sorted(evaluate(graph_of(account, kept), text))
     account.store.container("d", "g").forget_state()

@@ -109,11 +109,12 @@ class Kept:
 
 
 class Neighbours:
-    """What the traversals of one graph share: where its keys are, and what is kept of it."""
+    """What the traversals of one graph share: where its keys are, and what is kept of it. `kept` is
+    None where LSNs may go back while this process lives: a database that fails over to a copy."""
 
-    def __init__(self, kept: Kept | None = None) -> None:
+    def __init__(self, kept: Kept | None) -> None:
         self.places = KeyPlaces()
-        self.kept = kept or Kept()
+        self.kept = kept
 
 
 class Moved(Exception):
@@ -131,7 +132,8 @@ class _Page(NamedTuple):
 
 def known_ends(
     store: ContainerStore,
-    neighbours: Neighbours,
+    places: KeyPlaces,
+    kept: Kept,
     partition_name: str,
     vertices: Sequence[Ref],
     labels: Sequence[str],
@@ -146,7 +148,7 @@ def known_ends(
     if len(vertices) > IDS_MAX or {*map(type, [one[0] for one in vertices])} != {str}:
         return None
     try:
-        found = _of_all(store, state, neighbours, partition_name, vertices, costs, most)
+        found = _of_all(store, state, places, kept, partition_name, vertices, costs, most)
     except Moved:
         return None
     if not labels:
@@ -157,7 +159,8 @@ def known_ends(
 def _of_all(
     store: ContainerStore,
     state: ContainerState,
-    neighbours: Neighbours,
+    places: KeyPlaces,
+    kept: Kept,
     partition_name: str,
     vertices: Iterable[Ref],
     costs: Costs,
@@ -165,9 +168,9 @@ def _of_all(
 ) -> dict[Ref, Known]:
     left = ENTRIES_MAX if most is None else most
     found: dict[Ref, Known] = {}
-    for owner, part in _by_owner(state, neighbours.places.of(state), vertices):
+    for owner, part in _by_owner(state, places.of(state), vertices):
         began = perf_counter()
-        page = _page(store, state, neighbours, partition_name, owner, part, left)
+        page = _page(store, state, kept, partition_name, owner, part, left)
         costs.queries += 1
         ru = _page_cost(page, store.profile)
         costs.note(1, page.items, page.size, perf_counter() - began, ru)
@@ -199,7 +202,7 @@ def _by_owner(
 def _page(
     store: ContainerStore,
     state: ContainerState,
-    neighbours: Neighbours,
+    kept: Kept,
     partition_name: str,
     owner: Range,
     part: Part,
@@ -211,13 +214,13 @@ def _page(
         if now is not state:
             raise Moved
         lsn = _lsn(reader.meta)
-        known = _still_known(neighbours, fence, lsn, part, reader)
+        known = _still_known(kept, fence, lsn, part, reader)
         if len(known) < len(part):
             missing = [ref for ref in part if ref not in known]
             made = {ref: Known(lsn) for ref in missing}
             _link(made, _documents(reader, {ref[1] for ref in missing}, most), partition_name)
             for ref, one in made.items():
-                neighbours.kept.put((fence, ref), one)
+                kept.put((fence, ref), one)
             known |= made
         items = sum([len(one.links) for one in known.values()])
         if items > most:
@@ -237,13 +240,13 @@ def _page_cost(page: _Page, profile: Coefficients) -> float:
 
 
 def _still_known(
-    neighbours: Neighbours, fence: bytes, lsn: int, part: Part, reader: Reader
+    kept: Kept, fence: bytes, lsn: int, part: Part, reader: Reader
 ) -> dict[Ref, Known]:
     """Those that hold in this snapshot."""
     found: dict[Ref, Known] = {}
     older: list[tuple[Ref, Known]] = []
     for ref in part:
-        known = neighbours.kept.get((fence, ref))
+        known = kept.get((fence, ref))
         if known is not None:
             if known.lsn == lsn:
                 found[ref] = known
@@ -298,7 +301,7 @@ class _There(NamedTuple):
 
 
 def known_there(
-    store: ContainerStore, neighbours: Neighbours, refs: Sequence[Ref], costs: Costs
+    store: ContainerStore, places: KeyPlaces, kept: Kept, refs: Sequence[Ref], costs: Costs
 ) -> set[Ref] | None:
     """Those of the refs whose ids are in use. None: the general path knows."""
     state = store.state
@@ -308,7 +311,7 @@ def known_there(
     if {*map(type, [one[0] for one in refs])} != {str}:
         return None
     distinct = set(refs)
-    known = neighbours.places.of(state)
+    known = places.of(state)
     ranges = state.table.ranges
     found: set[Ref] = set()
     try:
@@ -319,7 +322,7 @@ def known_there(
             parts = [(one, set(part)) for one, part in _by_owner(state, known, distinct)]
         for owner, part in parts:
             began = perf_counter()
-            there = _look_for(store, state, neighbours, owner, part, known)
+            there = _look_for(store, state, kept, owner, part, known)
             costs.reads += len(part)
             costs.note(1, len(there.refs), 0, perf_counter() - began, there.ru)
             found |= there.refs
@@ -331,7 +334,7 @@ def known_there(
 def _look_for(
     store: ContainerStore,
     state: ContainerState,
-    neighbours: Neighbours,
+    kept: Kept,
     owner: Range,
     part: set[Ref],
     places: dict[Any, KeyPlace],
@@ -341,7 +344,7 @@ def _look_for(
     def read(now: ContainerState, at: Range, reader: Reader) -> _There:
         if now is not state:
             raise Moved
-        seen = neighbours.kept.there(fence, _lsn(reader.meta))
+        seen = kept.there(fence, _lsn(reader.meta))
         missing = part - seen
         found = part
         if missing:

@@ -213,12 +213,13 @@ class StoreGraph:
     ) -> list[list[Ref]]:
         """HOT: every edge of every hop; only what a hop looks at is parsed."""
         name = self._partition_name
-        if side == "out" and self._neighbours is not None:
+        kept = None if self._neighbours is None else self._neighbours.kept
+        if side == "out" and kept is not None:
             refs = [(one.partition, one.id) for one in vertices]
             left = self._tape.left if self._tape is not None and self._is_bounded else None
             try:
                 ends = known_ends(
-                    self._store, self._neighbours, name, refs, labels, self.costs, left
+                    self._store, self._places, kept, name, refs, labels, self.costs, left
                 )
             except TooMany:
                 if left is not None:
@@ -316,8 +317,9 @@ class StoreGraph:
 
     def _find(self, refs: Sequence[Ref], documents: bool) -> list[Vertex | None]:
         name, read = self._partition_name, self._text_of
-        if not documents and self._neighbours is not None and len(refs) > 1:
-            there = known_there(self._store, self._neighbours, refs, self.costs)
+        kept = None if self._neighbours is None else self._neighbours.kept
+        if not documents and kept is not None and len(refs) > 1:
+            there = known_there(self._store, self._places, kept, refs, self.costs)
             if there is not None:
                 return [
                     Vertex(ref[0], ref[1], name, b"", read) if ref in there else None
