@@ -306,6 +306,7 @@ QUERIES_KEPT_MAX = 512  # texts whose parsed form and plan are kept
 QUERY_KEPT_CHARACTERS_MAX = 8 * 1024  # longer texts are parsed each time: they would fill memory
 REGEX_SECONDS_MAX = 0.5  # of one match
 REGEX_CHARACTERS_MAX = 4096  # of one pattern
+REGEX_KEPT_CHARACTERS_MAX = 256  # of patterns that are kept compiled; of longer ones the last few
 POLYGON_POINTS_MAX = 4096  # limits page
 FUZZY_DISTANCE_MAX = 2  # edits of a full-text term
 

@@ -12,7 +12,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from armillary.errors import BadInput
-from armillary.limits import QUERY_ARRAY_ITEMS_MAX, REGEX_CHARACTERS_MAX, REGEX_SECONDS_MAX
+from armillary.limits import (
+    QUERY_ARRAY_ITEMS_MAX,
+    REGEX_CHARACTERS_MAX,
+    REGEX_KEPT_CHARACTERS_MAX,
+    REGEX_SECONDS_MAX,
+)
 from armillary.query.functions.base import Function, Logic, integer
 from armillary.values import JSON, UNDEFINED
 
@@ -80,10 +85,10 @@ def _compiled(pattern: JSON, modifiers: JSON) -> Pattern[str] | None:
             f"A regular expression has {len(pattern)} characters; "
             f"at most {REGEX_CHARACTERS_MAX} are allowed."
         )
-    return _compile(pattern, "".join(sorted(set(modifiers))))
+    kept = _short if len(pattern) <= REGEX_KEPT_CHARACTERS_MAX else _long
+    return kept(pattern, "".join(sorted(set(modifiers))))
 
 
-@lru_cache(maxsize=256)
 def _compile(pattern: str, modifiers: str) -> Pattern[str] | None:
     import regex  # here, because it takes a while and few queries need it
 
@@ -96,6 +101,11 @@ def _compile(pattern: str, modifiers: str) -> Pattern[str] | None:
         return regex.compile(_translated(pattern), flags, cache_pattern=False)
     except (regex.error, ValueError, OverflowError, RecursionError):
         return None
+
+
+#: A pattern of full length takes most of a megabyte once it is compiled.
+_short = lru_cache(maxsize=256)(_compile)
+_long = lru_cache(maxsize=8)(_compile)
 
 
 def _translated(pattern: str) -> str:

@@ -152,6 +152,9 @@ LARGE: dict[str, list[Document]] = {
     "parts": [{"$set": {"x": {"$switch": {"branches": [
         {"case": {"$eq": ["$n", at]}, "then": at} for at in range(20_000)
     ]}}}}],
+    "regular expressions": [
+        {"$match": {"$or": [{"s": {"$regex": f"{at}(a|b)?" * 100}} for at in range(40)]}},
+    ],
     "long regular expression": [{"$match": {"s": {"$regex": "(a|b)?" * 1_000}}}],
 }  # fmt: skip
 

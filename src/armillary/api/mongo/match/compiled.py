@@ -131,7 +131,7 @@ def _operator(parts: Parts, name: str, condition: dict[str, Any], language: Lang
     if make is not None:
         return make(parts, argument, language)
     if name == "$regex":
-        pattern = regexes.parse(argument, condition.get("$options"))
+        pattern = regexes.part(argument, language.budget, condition.get("$options"))
         budget = language.budget
         return any_of(
             parts,

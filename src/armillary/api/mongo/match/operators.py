@@ -139,7 +139,7 @@ def nin(parts: Parts, argument: Any, language: Language) -> Filter:
 def _member(argument: Any, name: str, language: Language) -> Test:
     if type(argument) is not list:
         raise bad_value(f"{name} needs an array")
-    patterns = [regexes.parse(one) for one in argument if isinstance(one, Regex)]
+    patterns = [regexes.part(one, language.budget) for one in argument if isinstance(one, Regex)]
     for one in argument:
         if isinstance(one, dict) and next(iter(one), "")[:1] == "$" and "$ref" not in one:
             raise bad_value(f"cannot nest $ under {name}")
@@ -249,7 +249,7 @@ def _whole(value: Any, name: str) -> int:
 
 def matches_regex(parts: Parts, argument: Any, language: Language) -> Filter:
     """A regular expression by itself: texts it is found in, and itself."""
-    pattern = regexes.parse(argument)
+    pattern = regexes.part(argument, language.budget)
     key = sort_key(argument) if isinstance(argument, Regex) else None
     budget = language.budget
 

@@ -11,7 +11,7 @@ from bson.regex import Regex
 from armillary.api.mongo.errors import MongoError, bad_value
 from armillary.budget import Budget
 from armillary.encoding.bson.values import is_text
-from armillary.limits import REGEX_CHARACTERS_MAX, REGEX_SECONDS_MAX
+from armillary.limits import REGEX_CHARACTERS_MAX, REGEX_KEPT_CHARACTERS_MAX, REGEX_SECONDS_MAX
 
 FLAGS: Final = {
     "i": regex.IGNORECASE,
@@ -22,6 +22,7 @@ FLAGS: Final = {
     "l": 0,
 }
 STEP_CHARACTERS: Final = 64  # that cost as much as one value of another kind
+CHARACTER_BYTES: Final = 200  # of a pattern, compiled
 _NUMBERS: Final = {2: "i", 8: "m", 16: "s", 32: "u", 64: "x", 4: "l"}
 
 
@@ -29,8 +30,11 @@ def options_of(value: Regex[Any]) -> str:
     return "".join(letter for number, letter in _NUMBERS.items() if value.flags & number)
 
 
-@lru_cache(maxsize=256)
 def compiled(pattern: str, options: str = "") -> regex.Pattern[str]:
+    return (_short if len(pattern) <= REGEX_KEPT_CHARACTERS_MAX else _long)(pattern, options)
+
+
+def _compiled(pattern: str, options: str) -> regex.Pattern[str]:
     if len(pattern) > REGEX_CHARACTERS_MAX:
         raise MongoError(
             51091,
@@ -50,6 +54,11 @@ def compiled(pattern: str, options: str = "") -> regex.Pattern[str]:
         raise MongoError(51091, f"Regular expression is invalid: {error}") from error
 
 
+#: A pattern of full length takes most of a megabyte once it is compiled.
+_short: Final = lru_cache(maxsize=256)(_compiled)
+_long: Final = lru_cache(maxsize=8)(_compiled)
+
+
 def search(
     pattern: regex.Pattern[str], text: str, budget: Budget, at: int = 0
 ) -> regex.Match[str] | None:
@@ -58,6 +67,14 @@ def search(
         return pattern.search(text, at, timeout=min(REGEX_SECONDS_MAX, budget.seconds_left))
     except TimeoutError as error:
         raise MongoError(50, "A regular expression took too long.") from error
+
+
+def part(value: Any, budget: Budget, options: Any = None) -> regex.Pattern[str]:
+    """One of a filter, which keeps it: compiling takes some milliseconds."""
+    made = parse(value, options)
+    budget.check()
+    budget.hold(CHARACTER_BYTES * len(made.pattern))
+    return made
 
 
 def parse(value: Any, options: Any = None) -> regex.Pattern[str]:
