@@ -1,8 +1,9 @@
 """Without these, an export or import that was stopped would begin again, lose or double items."""
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -11,11 +12,12 @@ import armillary
 from armillary.account import Database
 from armillary.container import Container
 from armillary.declare.item_files import parse_types, read_entries, read_items
-from armillary.errors import BadInput
+from armillary.encoding.partition_key import parse_definition
+from armillary.errors import BadInput, Throttled
 from armillary.operate import exporting, importing
 from armillary.operate.exporting import export_items
 from armillary.operate.importing import import_items
-from armillary.operate.ports import LocalItems
+from armillary.operate.ports import Finish, ItemsPage, LocalItems
 
 
 class Stopped(Exception):
@@ -242,3 +244,77 @@ def test_a_column_of_a_csv_file_has_one_type(tmp_path: Path) -> None:
     assert isinstance(found[1], BadInput)
     with pytest.raises(BadInput, match="--types"):
         parse_types("zip=postcode")
+
+
+class Watched:
+    """Notes when groups are sent and finished. `fails`: the group that is refused as a whole."""
+
+    partition_key = parse_definition({"paths": ["/pk"]})
+    identity = "watched"
+
+    def __init__(self, fails: int = -1) -> None:
+        self.events: list[str] = []
+        self._sent = 0
+        self._fails = fails
+
+    def count(self) -> int | None:
+        return None
+
+    def read_page(self, max_items: int, continuation: str | None) -> ItemsPage:
+        raise NotImplementedError
+
+    def start_upserts(self, items: Sequence[dict[str, Any]]) -> Finish:
+        number, self._sent = self._sent, self._sent + 1
+        self.events.append(f"send {number}")
+
+        def finish() -> list[str | None]:
+            self.events.append(f"finish {number}")
+            if number == self._fails:
+                raise Throttled(retry_after_ms=1)
+            return [None] * len(items)
+
+        return finish
+
+
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GROUP_ITEMS_FIRST", "GROUP_ITEMS_MAX"):
+        monkeypatch.setattr(importing, name, 10)
+
+
+def some_lines(tmp_path: Path, count: int) -> Path:
+    source = tmp_path / "items.jsonl"
+    source.write_text("".join(f'{{"id": "{n}", "pk": "a"}}\n' for n in range(count)))
+    return source
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_a_group_is_sent_while_the_one_before_is_written(tmp_path: Path) -> None:
+    target, shown = Watched(), list[int]()
+    done = importing.import_items(target, some_lines(tmp_path, 25), progress=shown.append)
+    assert target.events == ["send 0", "send 1", "finish 0", "send 2", "finish 1", "finish 2"]
+    assert done.items == 25
+    assert shown == [10, 20, 25]
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_a_group_that_fails_is_not_counted_nor_the_one_after_it(tmp_path: Path) -> None:
+    """Else a second run would leave items out."""
+    source = some_lines(tmp_path, 45)
+    with pytest.raises(Throttled):
+        importing.import_items(Watched(fails=1), source)
+    again = importing.import_items(Watched(), source)
+    assert (again.resumed_at, again.items) == (10, 45)
+
+
+@pytest.mark.usefixtures("small_groups")
+def test_what_is_under_way_is_finished_before_a_broken_file_is_reported(tmp_path: Path) -> None:
+    def entries(source: Path) -> Iterator[dict[str, Any] | BadInput]:
+        yield from ({"id": str(n)} for n in range(15))
+        raise BadInput("The file ends inside a document.")
+
+    source, target = some_lines(tmp_path, 1), Watched()
+    with pytest.raises(BadInput, match="ends inside"):
+        importing.import_items(target, source, entries=entries)
+    assert target.events == ["send 0", "finish 0"]
+    assert orjson.loads((tmp_path / "items.jsonl.journal").read_bytes())["state"]["done"] == 10

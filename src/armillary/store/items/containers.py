@@ -7,7 +7,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
@@ -322,7 +322,7 @@ class ContainerStore(RoutedStore):
         Without `wants_text` they need not have the JSON of what was written."""
         with few_collections:
             answers = self.start_bulk(operations, wants_text=wants_text)
-            return [one for one in answers if not isinstance(one, dict)]  # of which there are none
+            return list(cast(Iterator[Done | DbError], answers))
 
     def start_bulk(
         self,
