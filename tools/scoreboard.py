@@ -100,7 +100,7 @@ RECORDS: Final = (
     Record("hostile scripts", "script-abuse-*", r"^p99 beside.*|^The goal.*"),
     Record("compared with Azurite, processor time", "table-20*", r"^ratio: .*processor time.*"),
     Record("compared with FerretDB", "mongo-20*", r"^\| \w.*\| [\d.]+ \|$", 8),
-    Record("compared with Gremlin Server", "gremlin-20*", r".* ratio [\d.]+.*", 5),
+    Record("compared with Gremlin Server", "gremlin-20*", r".* ratio [\d.]+.*", 6),
     Record("compared with an earlier commit", "compare-*", r"^\w+ +ratio.*"),
 )
 

@@ -164,6 +164,23 @@ def test_what_is_seen_while_it_runs(streams: GremlinStreams, text: str) -> None:
     assert results(messages)
 
 
+def test_large_documents_are_read_in_a_thread(
+    streams: GremlinStreams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the average of the range: a few megabytes would hold up every other client."""
+    monkeypatch.setattr(small, "BYTES_MAX", 2000)
+    for text, way in (
+        ("g.V(['k0', 'r'])", "loop"),
+        ("g.V(['k0', 'r']).in().id()", "loop"),
+        ("g.V(['k0', 'r']).out()", "loop, thread"),
+        ("g.V(['k0', 'r']).outE()", "loop, thread"),
+        ("g.V(['k0', 'r'], ['k1', 'r0'], ['k2', 'r1']).id()", "loop"),
+    ):
+        ways, messages = asked(streams, text)
+        assert ways == [way], text
+        results(messages)
+
+
 def test_a_wrong_script_is_answered_at_once(streams: GremlinStreams) -> None:
     ways, (message,) = asked(streams, "g.V(['a', 'b']).nothing()")
     assert (ways, message["status"]["code"]) == (["loop"], 597)

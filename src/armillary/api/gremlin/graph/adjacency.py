@@ -25,6 +25,7 @@ from armillary.api.gremlin.graph.elements import (
     OUT_ID,
     Document,
 )
+from armillary.api.gremlin.graph.small import Check
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.engine.base import Reader
 from armillary.partition.ranges import Range
@@ -118,6 +119,7 @@ def indexed_edges(
     ids: Sequence[str],
     costs: Costs,
     most: int | None = None,
+    check: Check | None = None,
 ) -> list[bytes] | None:
     """Documents, as JSON, among which all edges are whose `place` (`_vertexId`, `_sink`) is one of
     the ids, with hashes from `start` on. The caller looks at what each of them is. None: the index
@@ -134,7 +136,7 @@ def indexed_edges(
         began = perf_counter()
 
         def read(state: ContainerState, owner: Range, reader: Reader) -> _Found:
-            items = _read(reader, prefixes, ENTRIES_MAX if most is None else most)
+            items = _read(reader, prefixes, ENTRIES_MAX if most is None else most, check)
             return _Found(items, sum(sizes_of(items or ())), owner.end)
 
         page = store.look(at, read, cost=_cost, operation="query")
@@ -148,12 +150,23 @@ def indexed_edges(
     return found
 
 
-def _read(reader: Reader, prefixes: Sequence[bytes], most: int) -> list[bytes] | None:
+def _read(
+    reader: Reader, prefixes: Sequence[bytes], most: int, check: Check | None
+) -> list[bytes] | None:
     if unpack_meta(reader.meta).stale_items:
         return None
+    return documents_at(reader, prefixes, most, check)
+
+
+def documents_at(
+    reader: Reader, prefixes: Sequence[bytes], most: int, check: Check | None
+) -> list[bytes]:
+    """Items under these prefixes of index entries, as they are stored. Raises TooMany."""
     rids = reader.tails(prefixes, RID_BYTES, most)
     if rids is None:
         raise TooMany
+    if check is not None:
+        check(reader.meta, len(rids))
     values = reader.get_many([layout.DOC + rid for rid in sorted(rids)])
     return [value for value in values if value is not None]
 

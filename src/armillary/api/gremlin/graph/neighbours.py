@@ -24,14 +24,15 @@ from msgspec import UNSET
 from armillary.api.gremlin.graph.adjacency import (
     ENTRIES_MAX,
     IDS_MAX,
-    RID_BYTES,
     TooMany,
+    documents_at,
     index_prefixes,
     link_reader,
 )
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import OUT_ID, Ref
 from armillary.api.gremlin.graph.reads import KeyPlace, KeyPlaces, place
+from armillary.api.gremlin.graph.small import Check
 from armillary.engine.base import Reader
 from armillary.limits import GREMLIN_NEIGHBOURS_MAX, GREMLIN_THERE_MAX
 from armillary.partition.ranges import Range
@@ -139,6 +140,7 @@ def known_ends(
     labels: Sequence[str],
     costs: Costs,
     most: int | None = None,
+    check: Check | None = None,
 ) -> list[list[Ref]] | None:
     """The other ends of the edges that leave each vertex. None: the general path knows. Raises
     TooMany: there are more edges than `most`."""
@@ -148,7 +150,7 @@ def known_ends(
     if len(vertices) > IDS_MAX or {*map(type, [one[0] for one in vertices])} != {str}:
         return None
     try:
-        found = _of_all(store, state, places, kept, partition_name, vertices, costs, most)
+        found = _of_all(store, state, places, kept, partition_name, vertices, costs, most, check)
     except Moved:
         return None
     if not labels:
@@ -165,12 +167,13 @@ def _of_all(
     vertices: Iterable[Ref],
     costs: Costs,
     most: int | None,
+    check: Check | None,
 ) -> dict[Ref, Known]:
     left = ENTRIES_MAX if most is None else most
     found: dict[Ref, Known] = {}
     for owner, part in _by_owner(state, places.of(state), vertices):
         began = perf_counter()
-        page = _page(store, state, kept, partition_name, owner, part, left)
+        page = _page(store, state, kept, partition_name, owner, part, left, check)
         costs.queries += 1
         ru = _page_cost(page, store.profile)
         costs.note(1, page.items, page.size, perf_counter() - began, ru)
@@ -207,6 +210,7 @@ def _page(
     owner: Range,
     part: Part,
     most: int,
+    check: Check | None,
 ) -> _Page:
     fence = state.fences[owner.space]
 
@@ -218,7 +222,9 @@ def _page(
         if len(known) < len(part):
             missing = [ref for ref in part if ref not in known]
             made = {ref: Known(lsn) for ref in missing}
-            _link(made, _documents(reader, {ref[1] for ref in missing}, most), partition_name)
+            _link(
+                made, _documents(reader, {ref[1] for ref in missing}, most, check), partition_name
+            )
             for ref, one in made.items():
                 kept.put((fence, ref), one)
             known |= made
@@ -264,17 +270,13 @@ def _still_known(
     return found
 
 
-def _documents(reader: Reader, ids: Iterable[str], most: int) -> list[bytes]:
+def _documents(reader: Reader, ids: Iterable[str], most: int, check: Check | None) -> list[bytes]:
     if unpack_meta(reader.meta).stale_items:
         raise Moved  # an index in the making
     prefixes = index_prefixes(OUT_ID, sorted(ids))
     if prefixes is None:
         raise Moved
-    rids = reader.tails(prefixes, RID_BYTES, most)
-    if rids is None:
-        raise TooMany
-    values = reader.get_many([layout.DOC + rid for rid in sorted(rids)])
-    return [value for value in values if value is not None]
+    return documents_at(reader, prefixes, most, check)
 
 
 def _link(made: dict[Ref, Known], values: Sequence[bytes], partition_name: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import Document, Ref
+from armillary.api.gremlin.graph.small import Check
 from armillary.engine.base import Reader
 from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
@@ -84,6 +85,7 @@ def multi_read(
     places: KeyPlaces,
     *,
     documents: bool = True,
+    check: Check | None = None,
 ) -> list[bytes | None]:
     """Documents, as JSON, by (partition key, id), in the order asked for. One alone is a point
     read. Without `documents` they may be empty: it was only looked whether the id is in use. HOT:
@@ -92,7 +94,9 @@ def multi_read(
         return [point_read(store, wanted[0], costs)]
     if len(wanted) > REFS_MAX:
         parts = [wanted[at : at + REFS_MAX] for at in range(0, len(wanted), REFS_MAX)]
-        reads = (multi_read(store, one, costs, places, documents=documents) for one in parts)
+        reads = (
+            multi_read(store, one, costs, places, documents=documents, check=check) for one in parts
+        )
         return [text for found in reads for text in found]
     found: dict[Ref, bytes] = {}
     names = [ref if type(ref[0]) is str else _ref_name(ref) for ref in wanted]
@@ -100,7 +104,7 @@ def multi_read(
     for _ in range(ROUNDS_MAX):
         if not left:
             return [found.get(name) for name in names]
-        left = _round(store, left, found, costs, places, documents)
+        left = _round(store, left, found, costs, places, documents, check)
     raise RangeGone
 
 
@@ -147,11 +151,12 @@ def _round(
     costs: Costs,
     places: KeyPlaces,
     documents: bool,
+    check: Check | None,
 ) -> list[Ref]:
     """Each physical partition once; what had moved meanwhile is left for the next round."""
     later: list[Ref] = []
     for part in _by_owner(store.state, left, places).values():
-        later += _owner_read(store, part, found, costs, places, documents)
+        later += _owner_read(store, part, found, costs, places, documents, check)
     return later
 
 
@@ -197,6 +202,7 @@ def _owner_read(
     costs: Costs,
     places: KeyPlaces,
     documents: bool,
+    check: Check | None,
 ) -> list[Ref]:
     began = perf_counter()
     placed_in = store.state
@@ -210,6 +216,8 @@ def _owner_read(
             asked = again.get(range.start, _Part(range, [], []))
         if not documents and _ids_tell(state, asked):
             return _there(reader, asked, store.profile)
+        if check is not None:
+            check(reader.meta, len(asked.wanted))
         ttl = state.definition.default_ttl
         stored = read_values(reader, asked.wanted, ttl, store.now_s())
         there = [one for one in stored if one is not None]

@@ -10,12 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+from armillary.store.rows.meta import unpack_meta
 
 T = TypeVar("T")
+Check: TypeAlias = Callable[[bytes, int], None]
+"""`Tape.check`"""
 
 ELEMENTS_MAX: Final = 512
 """Vertices and edges that a traversal may read on an event loop: some milliseconds."""
+BYTES_MAX: Final = 1024 * 1024
+"""Of their documents, by the average of the range."""
 SECONDS_MAX: Final = 0.05
 """After which no other hop begins there: it had to wait for a disk."""
 RANGES_MAX: Final = 4
@@ -59,6 +65,13 @@ class Tape:
         if self.is_bounded:
             self._left -= elements
             if self._left < 0 or perf_counter() > self._until:
+                raise TooLarge
+
+    def check(self, meta: bytes, documents: int) -> None:
+        """So many are about to be read in a range with this meta row."""
+        if self.is_bounded:
+            found = unpack_meta(meta)
+            if documents * found.body_bytes > BYTES_MAX * max(1, found.items):
                 raise TooLarge
 
     def ask(self, read: Callable[[], T]) -> T:

@@ -48,7 +48,7 @@ from armillary.api.gremlin.graph.reads import (
     point_read,
     query,
 )
-from armillary.api.gremlin.graph.small import RANGES_MAX, Tape, TooLarge
+from armillary.api.gremlin.graph.small import RANGES_MAX, Check, Tape, TooLarge
 from armillary.api.gremlin.graph.writes import Writer
 from armillary.api.gremlin.machine.values import equal, hash_key
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
@@ -124,6 +124,10 @@ class StoreGraph:
         return tape.ask(read)
 
     @property
+    def _check(self) -> Check | None:
+        return None if self._tape is None else self._tape.check
+
+    @property
     def _is_bounded(self) -> bool:
         return self._tape is not None and self._tape.is_bounded
 
@@ -141,7 +145,7 @@ class StoreGraph:
             raise TooLarge
         if pairs:
             distinct = list({(hash_key(a), b): (a, b) for a, b in pairs}.values())
-            found = multi_read(self._store, distinct, self.costs, self._places)
+            found = multi_read(self._store, distinct, self.costs, self._places, check=self._check)
             yield [orjson.loads(one) for one in found if one is not None]
         if names or not ids:
             yield from self._search(ask, names, partitions, edges=edges)
@@ -219,7 +223,15 @@ class StoreGraph:
             left = self._tape.left if self._tape is not None and self._is_bounded else None
             try:
                 ends = known_ends(
-                    self._store, self._places, kept, name, refs, labels, self.costs, left
+                    self._store,
+                    self._places,
+                    kept,
+                    name,
+                    refs,
+                    labels,
+                    self.costs,
+                    left,
+                    self._check,
                 )
             except TooMany:
                 if left is not None:
@@ -280,7 +292,9 @@ class StoreGraph:
             part = parts.pop()
             most = None if tape is None else tape.left
             try:
-                found = indexed_edges(self._store, start, end, place, part, self.costs, most)
+                found = indexed_edges(
+                    self._store, start, end, place, part, self.costs, most, self._check
+                )
             except TooMany:
                 if tape is not None:
                     raise TooLarge from None
@@ -325,7 +339,9 @@ class StoreGraph:
                     Vertex(ref[0], ref[1], name, b"", read) if ref in there else None
                     for ref in refs
                 ]
-        found = multi_read(self._store, refs, self.costs, self._places, documents=documents)
+        found = multi_read(
+            self._store, refs, self.costs, self._places, documents=documents, check=self._check
+        )
         return [
             Vertex(partition, id, name, text, read)
             if text is not None and not (text and is_edge_text(text))
