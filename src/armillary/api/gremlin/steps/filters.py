@@ -264,7 +264,7 @@ def _path_filter(args: Args) -> Step:
 
 
 def _coin(args: Args) -> Step:
-    probability = args.values[0] if len(args.values) == 1 else None
+    probability: Any = args.values[0] if len(args.values) == 1 else None
     if type(probability) not in (int, float):
         raise args.bad()
     return CoinStep(float(probability))

@@ -23,14 +23,7 @@ from armillary.api.mongo.errors import MongoError, bad_value, failed_to_parse, w
 from armillary.api.mongo.expressions.values import whole
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.encoding.bson.stored import from_stored
-from armillary.encoding.bson.values import (
-    Document,
-    encode,
-    is_number,
-    is_text,
-    number_of,
-    type_name,
-)
+from armillary.encoding.bson.values import Document, encode, is_number, is_text, type_name
 from armillary.errors import NotFound
 from armillary.limits import MONGO_FIRST_BATCH
 from armillary.store.catalog.collections import ID_INDEX
@@ -143,8 +136,9 @@ def shard_path(key: Any) -> str:
     if len(key) != 1:
         raise bad_value("The partition key definition must contain a single field.")
     ((path, kind),) = key.items()
-    if kind != "hashed" and not (is_number(kind) and number_of(kind) == 1):
-        raise bad_value(f"Unsupported shard key pattern. Use {{{path}: 'hashed'}}.")
+    unsupported = bad_value(f"Unsupported shard key pattern. Use {{{path}: 'hashed'}}.")
+    if kind != "hashed" and whole(kind, unsupported) != 1:
+        raise unsupported
     if not path or "" in path.split(".") or "$" in path:
         raise bad_value(f"The shard key '{path}' is not a field path")
     return str(path)
