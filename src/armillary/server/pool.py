@@ -40,6 +40,12 @@ class Peer(Protocol):
     def abort(self) -> None: ...
 
 
+class Reading(Peer, Protocol):
+    """A peer whose bytes wait until the loop has read those of all others that have some."""
+
+    def receive_gathered(self) -> None: ...
+
+
 class Pool:
     """Made in the thread of its loop."""
 
@@ -54,6 +60,7 @@ class Pool:
         self.trouble: Callable[[], str] = lambda: ""
         """Why requests can't be served just now; empty when they can."""
         self.peers: set[Peer] = set()
+        self._gathered: list[Reading] = []
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self.long_work = LongWork(self.bounds.query_threads, give_back)
         self.protocols: dict[str, int] = {}
@@ -74,6 +81,23 @@ class Pool:
         else:
             with suppress(RuntimeError):  # the loop has ended, and no client waits
                 self.loop.call_soon_threadsafe(callback)
+
+    def gather(self, peer: Reading) -> None:
+        """Have `peer` take in what it has read when this turn of the loop has read all sockets.
+        HOT: one request right after another finds the code of the path in the caches of the
+        processor; after a system call of its own each would find little of it."""
+        if not self._gathered:
+            self.loop.call_soon(self._receive_gathered)
+        self._gathered.append(peer)
+
+    def _receive_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, []
+        for peer in gathered:
+            try:
+                peer.receive_gathered()
+            except Exception:
+                log.exception("a bug: a connection")
+                peer.abort()
 
     # --- room -----------------------------------------------------------------------------------
 

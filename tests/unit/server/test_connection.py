@@ -3,7 +3,10 @@
 import logging
 import socket
 import struct
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from select import select
 
 import pytest
@@ -505,3 +508,92 @@ def test_a_bug_of_a_fast_path_is_a_500(start: Start, caplog: pytest.LogCaptureFi
             assert answers.get().status == 500
         client.sendall(get("/quick/a", "Say: hello"))
         assert answers.get().json() == "short a"
+
+
+# --- requests of several clients at once --------------------------------------------------------
+
+
+@contextmanager
+def standing(server: Running) -> Iterator[None]:
+    """The loop waits; what is sent meanwhile it finds in one turn."""
+    stands, goes_on = threading.Event(), threading.Event()
+
+    def stand() -> None:
+        stands.set()
+        assert goes_on.wait(60)
+
+    server.on_loop(stand)
+    assert stands.wait(60)
+    yield
+    goes_on.set()
+
+
+def known(client: socket.socket) -> Answers:
+    """A client whose requests have a template."""
+    answers = Answers(client)
+    client.sendall(get("/quick/a", "Say: hello"))
+    assert answers.get().status == 200
+    return answers
+
+
+def test_requests_of_one_turn_are_answered_after_all_are_read(start: Start) -> None:
+    """Each by itself would find the caches of the processor cold after a system call."""
+    server = start()
+    turns: list[int] = []
+    receive = server.hub.pool._receive_gathered
+    with ExitStack() as stack:
+        clients = [stack.enter_context(server.connect()) for _ in range(5)]
+        answers = [known(client) for client in clients]
+
+        def counted() -> None:
+            turns.append(len(server.hub.pool._gathered))
+            receive()
+
+        server.hub.pool._receive_gathered = counted  # type: ignore[method-assign]
+        with standing(server):
+            for letter, client in zip("abcde", clients, strict=True):
+                client.sendall(get(f"/quick/{letter}", "Say: again"))
+        assert [one.get().json() for one in answers] == [f"short {one}" for one in "abcde"]
+        assert turns == [5]
+        # What is unknown, or in pieces, waits for its turn all the same.
+        with standing(server):
+            clients[0].sendall(get("/quick/a", "Else: 1"))
+            clients[1].sendall(get("/quick/b", "Say: again") * 2)
+            clients[2].sendall(get("/quick/c", "Say: again")[:20])
+        assert answers[0].get().json()[1] == "/quick/a"
+        assert [answers[1].get().json()[1] for _ in "12"] == ["/quick/b"] * 2
+        clients[2].sendall(get("/quick/c", "Say: again")[20:])
+        assert answers[2].get().status == 200
+
+
+def test_a_known_request_and_the_end_of_its_client_in_one_turn(start: Start) -> None:
+    server = start()
+    with server.connect() as other, server.connect() as client:
+        known(other)
+        answers = known(client)
+        with standing(server):
+            client.sendall(get("/quick/l", "Say: again"))
+            client.shutdown(socket.SHUT_WR)
+        assert answers.get().json() == "short l"
+        assert answers.next() is None
+
+
+def test_a_bug_of_one_client_is_not_that_of_those_it_came_with(
+    start: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = start()
+    with server.connect() as one, server.connect() as other:
+        broken, answers = known(one), known(other)
+
+        def fails(connection: Connection, data: bytes) -> None:
+            if b"/quick/x" in data:
+                raise RuntimeError("planted")
+            receive(connection, data)
+
+        receive = Connection._receive
+        monkeypatch.setattr(Connection, "_receive", fails)
+        with caplog.at_level(logging.CRITICAL, "armillary.server"), standing(server):
+            one.sendall(get("/quick/x", "Say: again"))
+            other.sendall(get("/quick/o", "Say: again"))
+        assert answers.get().json() == "short o"
+        assert broken.next() is None

@@ -35,6 +35,7 @@ class Connection(asyncio.Protocol):
         bounds = hub.bounds
         self._hub = hub
         self._pool = hub.pool
+        self._loop_time = hub.loop.time
         self._bounds = bounds
         self._reader = RequestReader(bounds, secure=secure)
         self._pipeline = Pipeline(bounds.parallel)
@@ -54,6 +55,7 @@ class Connection(asyncio.Protocol):
         self._held_bytes = 0  # of a body that is coming in
         self._screened = False  # that its sender may send it
         self._address = ""
+        self._gathered = b""  # read in this turn of the loop, and not taken in yet
         self._head = b""  # of the request whose body is to come, if that is all that came
         self._templates: tuple[Template, ...] = ()  # of requests that were quick
         self._templates_left = TEMPLATES_OF_CONNECTION_MAX
@@ -83,6 +85,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._gathered = b""
         if self._stream is not None:
             self._stream.stop()
         self._give_up()
@@ -93,8 +96,22 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._pool.arrivals += 1
+        if self._gathered:
+            self.receive_gathered()
+        elif self._phase == IDLE and self._templates and len(self._pool.peers) > 1:
+            self._gathered = data
+            self._pool.gather(self)
+            return
+        self._receive(data)
+
+    def receive_gathered(self) -> None:
+        data, self._gathered = self._gathered, b""
+        if data:
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
         phase = self._phase
-        if phase == IDLE and self._templates and self._answer_known(data):
+        if phase == IDLE and self._answer_known(data):
             return
         if phase == LINGER:
             return
@@ -124,6 +141,7 @@ class Connection(asyncio.Protocol):
         self._set_deadline()
 
     def eof_received(self) -> bool:
+        self.receive_gathered()
         if self._phase == LINGER or not len(self._pipeline):
             return False
         self._hanging_up = True
@@ -154,14 +172,13 @@ class Connection(asyncio.Protocol):
         hub, transport = self._hub, self._transport
         if self._pool.parting or transport is None:
             return False
+        began = self._stopwatch()
         for match, answer_of, waits in self._templates:
             groups = match(data)
             if groups is None:
                 continue
             if waits and not hub.pool.has_room(len(data)):
                 return False
-            observer = hub.observer
-            began = self._stopwatch()
             try:
                 answer = answer_of(self._last_lines(groups[0], began), *groups)
             except DataDamaged:
@@ -173,9 +190,8 @@ class Connection(asyncio.Protocol):
             if answer is None:
                 return False
             if isinstance(answer, bytes):
-                self.deadline = hub.loop.time() + self._bounds.idle_s
                 transport.write(answer)
-                if observer is not None:
+                if hub.observer is not None:
                     hub.note_bytes(data, answer, began)
             else:
                 self._wait(answer, data, began)
@@ -241,8 +257,9 @@ class Connection(asyncio.Protocol):
     def _last_lines(self, target: bytes, began: float) -> bytes | Stamp:
         """HOT: what the server adds to an answer from bytes to bytes. The host is part of a
         template, so it is the one of the request that the template was made of."""
-        date_line = self._hub.dates.bytes_at(int(time.time()))
-        stamp = self._stamp
+        now, stamp = self._loop_time(), self._stamp
+        self.deadline = now + self._bounds.idle_s
+        date_line = self._pool.dates.bytes_now(now)
         if stamp is None:
             return date_line
         stamp.target, stamp.began, stamp.date_line = target, began, date_line
@@ -262,7 +279,7 @@ class Connection(asyncio.Protocol):
                     return  # a client with two names for us: the second takes the general path
                 self._origin = origin
                 if self._stamp is not None:
-                    self._stamp.origin = origin
+                    self._stamp = Stamp(self._stopwatch, origin)
                 self._templates += (template,)
 
     def _answer_at_once(self, event: Event, whole: bytes) -> bool:
@@ -506,7 +523,7 @@ class Connection(asyncio.Protocol):
                 self._unsent_bytes = self._transport.get_write_buffer_size()
 
     def expire(self, now: float) -> None:
-        if self._transport is None:
+        if self._transport is None or self._gathered:
             return
         if self._phase == WRITE:
             unsent = self._transport.get_write_buffer_size()
@@ -520,6 +537,7 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def drain(self) -> None:
+        self.receive_gathered()
         if self._transport is None:
             return
         if self._stream is not None:
