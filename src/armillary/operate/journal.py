@@ -24,12 +24,12 @@ class Journal:
         return state if isinstance(state, dict) else None
 
     def save(self, **state: Any) -> None:
-        beside = self.path.with_name(self.path.name + ".new")
-        with beside.open("w", encoding="utf-8") as file:
+        new = self.path.with_name(self.path.name + ".new")
+        with new.open("w", encoding="utf-8") as file:
             json.dump({"work": self._work, "state": state}, file)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(self.path)
+        new.replace(self.path)
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

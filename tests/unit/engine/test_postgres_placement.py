@@ -31,23 +31,23 @@ def _place(space: int, shard: int) -> Place:
 def choices(draw: st.DrawFn) -> tuple[list[Place], int, list[Place], list[Place]]:
     shards = st.integers(0, 8)
     fresh = [_place(100 + i, one) for i, one in enumerate(draw(st.lists(shards, min_size=1)))]
-    beside = [_place(10 + i, one) for i, one in enumerate(draw(st.lists(shards, max_size=9)))]
+    present = [_place(10 + i, one) for i, one in enumerate(draw(st.lists(shards, max_size=9)))]
     others = [_place(50 + i, one) for i, one in enumerate(draw(st.lists(shards, max_size=9)))]
-    return fresh, draw(st.integers(1, len(fresh))), beside, others
+    return fresh, draw(st.integers(1, len(fresh))), present, others
 
 
 @given(choices())
 def test_no_other_choice_would_be_more_even(
     given: tuple[list[Place], int, list[Place], list[Place]],
 ) -> None:
-    fresh, count, beside, others = given
-    chosen = choose(fresh, count, beside, others)
+    fresh, count, present, others = given
+    chosen = choose(fresh, count, present, others)
     assert len(set(chosen)) == count
     taken = [one for one in fresh if one.space in chosen]
     left = [one for one in fresh if one.space not in chosen]
     assert sorted(one.space for one in taken) == chosen
-    nodes = Counter(one.node for one in (*beside, *taken))
-    shards = Counter(one.shard for one in (*beside, *taken))
+    nodes = Counter(one.node for one in (*present, *taken))
+    shards = Counter(one.shard for one in (*present, *taken))
     for one in taken:
         for other in left:
             assert nodes[one.node] - nodes[other.node] <= 1
@@ -80,8 +80,8 @@ class _Choosing(MemoryEngine):
     def space_choices(self, count: int) -> int:
         return 3 * count + 3
 
-    def choose_spaces(self, fresh: Sequence[int], count: int, beside: Sequence[int]) -> list[int]:
-        self.beside = list(beside)
+    def choose_spaces(self, fresh: Sequence[int], count: int, present: Sequence[int]) -> list[int]:
+        self.present = list(present)
         return [one for one in fresh if one % 3 == 0][:count]
 
 
@@ -106,10 +106,10 @@ def _check_chosen(world: World, engine: _Choosing) -> None:
 
     first = spaces()
     assert [one % 3 for one in first] == [0, 0, 0]
-    assert engine.beside == []
+    assert engine.present == []
     container.split(1)
     assert {one % 3 for one in spaces()} == {0}
-    assert set(engine.beside) == first & spaces()
+    assert set(engine.present) == first & spaces()
     container.merge([3, 4])
     assert {one % 3 for one in spaces()} == {0}
     assert sorted(map(str, everything(container))) == before

@@ -14,7 +14,7 @@ from tests.unit.server.test_connection import until as until_soon
 until = partial(until_soon, seconds=30.0)
 
 
-def learned(server: Running, client: socket.socket) -> Answers:
+def with_template(server: Running, client: socket.socket) -> Answers:
     """The first one takes the general path, and is an example for the others."""
     answers = Answers(client)
     client.sendall(post("/later/first", b"0"))
@@ -34,7 +34,7 @@ def end(server: Running, word: str) -> None:
 def test_it_is_answered_when_the_future_is_done(start: Start) -> None:
     server = start()
     with server.connect() as client:
-        answers = learned(server, client)
+        answers = with_template(server, client)
         for body in (b"1", b"22"):
             begin(server, client, "a", body)
             end(server, "a")
@@ -47,7 +47,7 @@ def test_it_is_answered_when_the_future_is_done(start: Start) -> None:
 def test_what_comes_meanwhile_is_answered_behind_it(start: Start) -> None:
     server = start()
     with server.connect() as client:
-        answers = learned(server, client)
+        answers = with_template(server, client)
         begin(server, client, "a")
         client.sendall(get("/quick/b") + post("/later/c", b"3"))
         until(True, lambda: all(len(one._pipeline) == 3 for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
@@ -64,7 +64,7 @@ def test_what_comes_meanwhile_is_answered_behind_it(start: Start) -> None:
 def test_what_it_can_not_end_is_read_by_the_parser(start: Start) -> None:
     server = start()
     with server.connect() as client:
-        answers = learned(server, client)
+        answers = with_template(server, client)
         begin(server, client, "otherwise", b"22")
         end(server, "otherwise")
         answer = answers.get()
@@ -82,7 +82,7 @@ def test_what_it_can_not_end_is_read_by_the_parser(start: Start) -> None:
 def test_a_bug_at_its_end_is_a_500(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     server = start()
     with server.connect() as client, caplog.at_level(logging.CRITICAL, "armillary.server"):
-        answers = learned(server, client)
+        answers = with_template(server, client)
         begin(server, client, "bug")
         end(server, "bug")
         assert answers.get().status == 500
@@ -91,7 +91,7 @@ def test_a_bug_at_its_end_is_a_500(start: Start, caplog: pytest.LogCaptureFixtur
 def test_a_client_that_went_away_is_charged_all_the_same(start: Start) -> None:
     server = start()
     with server.connect() as client:
-        learned(server, client)
+        with_template(server, client)
         begin(server, client, "a")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     until(0, server.peers)
@@ -102,7 +102,7 @@ def test_a_client_that_went_away_is_charged_all_the_same(start: Start) -> None:
 def test_a_client_that_says_it_is_done_still_gets_its_answer(start: Start) -> None:
     server = start()
     with server.connect() as client:
-        answers = learned(server, client)
+        answers = with_template(server, client)
         begin(server, client, "a")
         client.shutdown(socket.SHUT_WR)
         until(True, lambda: all(one._hanging_up for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
@@ -114,7 +114,7 @@ def test_a_client_that_says_it_is_done_still_gets_its_answer(start: Start) -> No
 def test_a_server_that_stops_waits_for_it_and_says_goodbye(start: Start) -> None:
     server = start()
     with server.connect() as client:
-        answers = learned(server, client)
+        answers = with_template(server, client)
         begin(server, client, "a")
         server.begin_stop()
         until(True, lambda: server.hub.draining)
@@ -127,7 +127,7 @@ def test_a_server_that_stops_waits_for_it_and_says_goodbye(start: Start) -> None
 def test_more_than_may_wait_takes_the_general_path_which_refuses_it(start: Start) -> None:
     server = start(waiting=1)
     with server.connect() as one, server.connect() as two:
-        answers, others = learned(server, one), learned(server, two)
+        answers, others = with_template(server, one), with_template(server, two)
         begin(server, one, "a")
         two.sendall(post("/later/b", b"2"))
         assert others.get().status == 503
@@ -166,7 +166,7 @@ def test_a_body_that_comes_after_its_head_takes_the_fast_path(start: Start) -> N
 def test_a_body_in_three_pieces_takes_the_general_path(start: Start) -> None:
     server = start()
     with server.connect() as client:
-        answers = learned(server, client)
+        answers = with_template(server, client)
         in_pieces(server, client, post("/later/a", b"123")[:-2])
         until(True, lambda: all(one._reader.body_bytes for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
         client.sendall(b"23")

@@ -89,11 +89,11 @@ def _has_dependants(sampled: Sampled, clock: Clock, path: Path) -> bool:
     for other, seen in sampled.survey.seen.items():
         if other in (path, ID) or not seen.types["string"] or clock.is_time(other):
             continue
-        beside = sampled.numbered(other).codes[:ROWS_MAX]
-        shares = np.bincount(beside[beside >= 0], minlength=1) / max(len(beside), 1)
-        if not 0 < shares.max() < VARIES or len(shares) > 0.5 * len(beside):
+        second = sampled.numbered(other).codes[:ROWS_MAX]
+        shares = np.bincount(second[second >= 0], minlength=1) / max(len(second), 1)
+        if not 0 < shares.max() < VARIES or len(shares) > 0.5 * len(second):
             continue
-        _, first = combined([codes, beside])
+        _, first = combined([codes, second])
         values_of = np.bincount(codes[first], minlength=len(counts))
         if (values_of[several] == 1).mean() >= AGREE:
             return True

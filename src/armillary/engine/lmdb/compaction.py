@@ -1,7 +1,7 @@
 """Give the space of deleted data back to the disk. LMDB's file only grows by itself.
 
-The copy is made beside the file and takes its place in one rename, so a crash leaves the one or the
-other. No process may have the folder open meanwhile.
+The copy is made alongside the file and takes its place in one rename, so a crash leaves the one or
+the other. No process may have the folder open meanwhile.
 """
 
 import os
@@ -16,7 +16,7 @@ from armillary.engine.lmdb.format import DATA_NAME, read_stamp, sync_folder
 from armillary.engine.lmdb.turnstile import FileLock
 from armillary.errors import BadInput, Unavailable
 
-BESIDE = "compact-new"
+COPY_NAME = "compact-new"
 
 
 def compact_folder(folder: Path) -> tuple[int, int]:
@@ -39,18 +39,18 @@ def compact_folder(folder: Path) -> tuple[int, int]:
 
 
 def _compact(folder: Path) -> tuple[int, int]:
-    data, beside = folder / DATA_NAME, folder / BESIDE
+    data, copied = folder / DATA_NAME, folder / COPY_NAME
     before = data.stat().st_size
-    shutil.rmtree(beside, ignore_errors=True)  # of one that was killed
-    beside.mkdir()
+    shutil.rmtree(copied, ignore_errors=True)  # of one that was killed
+    copied.mkdir()
     try:
         with lmdb.open(str(folder), max_dbs=0, readonly=True, lock=False) as environment:
-            environment.copy(str(beside), compact=True)
-        with (beside / DATA_NAME).open("rb+") as file:
+            environment.copy(str(copied), compact=True)
+        with (copied / DATA_NAME).open("rb+") as file:
             os.fsync(file.fileno())
-        after = (beside / DATA_NAME).stat().st_size
-        (beside / DATA_NAME).replace(data)
+        after = (copied / DATA_NAME).stat().st_size
+        (copied / DATA_NAME).replace(data)
         sync_folder(folder)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(copied, ignore_errors=True)
     return before, after

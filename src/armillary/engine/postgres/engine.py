@@ -394,11 +394,11 @@ class PostgresEngine(EngineDefaults):
     def space_choices(self, count: int) -> int:
         return choices_for(count) if self._citus else 0
 
-    def choose_spaces(self, fresh: Sequence[int], count: int, beside: Sequence[int]) -> list[int]:
-        others = set(self.spaces()) - set(beside)
-        places = {one.space: one for one in self._places([*fresh, *beside, *others])}
+    def choose_spaces(self, fresh: Sequence[int], count: int, present: Sequence[int]) -> list[int]:
+        others = set(self.spaces()) - set(present)
+        places = {one.space: one for one in self._places([*fresh, *present, *others])}
         found = [places[one] for one in fresh]
-        own = [places[one] for one in beside]
+        own = [places[one] for one in present]
         return choose(found, count, own, [places[one] for one in others])
 
     def _places(self, spaces: Sequence[int]) -> list[Place]:

@@ -33,13 +33,13 @@ def choices_for(count: int) -> int:
 
 
 def choose(
-    fresh: Sequence[Place], count: int, beside: Sequence[Place], others: Sequence[Place]
+    fresh: Sequence[Place], count: int, present: Sequence[Place], others: Sequence[Place]
 ) -> list[int]:
-    """`count` of the fresh ones, ascending. `beside`: the container has these spaces already;
+    """`count` of the fresh ones, ascending. `present`: the container has these spaces already;
     `others`: all other containers have those."""
     assert count <= len(fresh)
-    own_nodes = Counter(one.node for one in beside)
-    own_shards = Counter(one.shard for one in beside)
+    own_nodes = Counter(one.node for one in present)
+    own_shards = Counter(one.shard for one in present)
     nodes = Counter(one.node for one in others)
     shards = Counter(one.shard for one in others)
     left = list(fresh)

@@ -173,14 +173,14 @@ def intersection(one: Terms, other: Terms) -> Terms:
     """What is in both; ranges of each are sorted and apart."""
     found: list[Range] = []
     left, right = one[0], other[0]
-    at, beside = 0, 0
-    while at < len(left) and beside < len(right):
-        (start, end), (low, high) = left[at], right[beside]
+    at_left, at_right = 0, 0
+    while at_left < len(left) and at_right < len(right):
+        (start, end), (low, high) = left[at_left], right[at_right]
         found.append((max(start, low), min(end, high)))
         if end <= high:  # the one that ends first meets no more of the other side
-            at += 1
+            at_left += 1
         else:
-            beside += 1
+            at_right += 1
     return _without_empty(found), one[1] and other[1]
 
 

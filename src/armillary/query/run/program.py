@@ -103,7 +103,7 @@ class Program:
         self.filter_decode = facts.filter_decode
         if self.gives_text:
             self.output = self._stored_text
-            self.decode, self.filter_decode = facts.decode_beside_text, None
+            self.decode, self.filter_decode = facts.decode_alongside_text, None
         self.filter_calls = facts.filter_calls
         self.output_calls = facts.output_calls
         self.budget = frame.budget
@@ -232,8 +232,8 @@ class Facts:
         """And that row is about the item itself, under a name."""
         self.gives_item = self.is_simple and isinstance(plan.output, nodes.Identifier)
         self.gives_text = self.gives_item and self.is_plain and plan.base is None
-        beside = _beside_output(plan) if self.gives_text else frozenset()
-        self.decode_beside_text = decoder_for(widened(beside, plan.computed))
+        alongside = _alongside_output(plan) if self.gives_text else frozenset()
+        self.decode_alongside_text = decoder_for(widened(alongside, plan.computed))
         """What filter and sort keys see of an item that goes out as it is stored."""
         wanted = widened(_wanted(plan), plan.computed)
         self.decode = decoder_for(wanted)
@@ -285,7 +285,7 @@ def _wanted(plan: Plan) -> frozenset[Path] | None:
     return wanted
 
 
-def _beside_output(plan: Plan) -> frozenset[Path] | None:
+def _alongside_output(plan: Plan) -> frozenset[Path] | None:
     """What the filter and the sort keys see."""
     seen: frozenset[Path] = frozenset()
     where = () if plan.where is None else (plan.where,)

@@ -13,7 +13,7 @@ the text does not compile. After 'D' and 'X' the context goes, and another is ma
 waits for it. The engine never calls Python, so a script reaches this process only by the texts it
 returns. What it may use is bounded here by the engine, and by the parent's clock.
 
-Every import is paid by whoever waits for a first call, and by everything else on the machine when
+Every import delays a first call, and everything else on the machine when
 one child after another has to be replaced. `json` and `typing` would take twice as long as all the
 rest, so the parent, which is the same Python, sends its own values as `marshal` has them.
 """

@@ -364,13 +364,13 @@ def _pass_spaces(tx: Writer, count: int) -> int:
     return _fresh(tx, count)[0]
 
 
-def chosen_spaces(engine: Engine, count: int, beside: Sequence[int] = ()) -> Sequence[int] | None:
-    """Numbers for new spaces of the container that has those `beside`; None: as they come."""
+def chosen_spaces(engine: Engine, count: int, present: Sequence[int] = ()) -> Sequence[int] | None:
+    """Numbers for new spaces of the container that has those `present`; None: as they come."""
     choices = engine.space_choices(count)
     if not choices:
         return None
     first = engine.run(CATALOG_SPACE, Command("catalog.pass_spaces", choices))
-    return engine.choose_spaces(range(first, first + choices), count, beside)
+    return engine.choose_spaces(range(first, first + choices), count, present)
 
 
 def _create_container(tx: Writer, data: tuple[bytes, Throughput | None, int]) -> bytes:

@@ -88,7 +88,7 @@ def differences_of(
 
 
 def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
-    """(removed, added) leaf entries: what a write is charged for beside its size."""
+    """(removed, added) leaf entries: what a write is charged for besides its size."""
     before, after = set(was.ix), set(now.ix)
     removed, added = leaves(before - after), leaves(after - before)
     if was.others or now.others:

@@ -163,9 +163,11 @@ class Move:
         self._thaws = 0
         self.copied_items = 0
 
-    def run(self, beside: Callable[[], object] = bool, is_off: Callable[[], bool] = bool) -> bool:
-        """To its end. `beside` is called after each step, to keep a lease; a lease that is lost
-        does not end the move: it has an epoch of its own, and a beat that tells others to wait.
+    def run(
+        self, after_step: Callable[[], object] = bool, is_off: Callable[[], bool] = bool
+    ) -> bool:
+        """To its end. `after_step` is called after each, to keep a lease; a lease that is lost does
+        not end the move: it has an epoch of its own, and a heartbeat that tells others to wait.
         `is_off` is asked while it can still be given up; then this is False, and all is as
         before. So it is when the disk has no room for a second copy, which is raised."""
         while self.next != DONE:
@@ -182,7 +184,7 @@ class Move:
                 if self.next in FROZEN:
                     self._open_again()
                 raise
-            beside()
+            after_step()
             if self.rest_ms:
                 time.sleep(self.rest_ms / 1000)
         return True

@@ -31,13 +31,13 @@ def resume(store: ContainerStore, *, silent_ms: int = MOVE_SILENT_MS) -> list[Mo
     return _claimed(store, silent)
 
 
-def run_all(moves: Sequence[Move], beside: Callable[[], object] = bool) -> None:
+def run_all(moves: Sequence[Move], after_step: Callable[[], object] = bool) -> None:
     """One after the other. Those that wait for their turn say that they have a runner."""
     for number, move in enumerate(moves):
         waiting = moves[number + 1 :]
 
         def step_done(waiting: Sequence[Move] = waiting) -> None:
-            beside()
+            after_step()
             for one in waiting:
                 with suppress(Stale, NotFound):  # it finds out when its turn comes
                     one.beat()

@@ -232,7 +232,7 @@ def scale(account: AccountStore, store: ContainerStore, leases: Round) -> None:
 
 
 def take_over(store: ContainerStore, leases: Round) -> None:
-    """Run the moves whose runner is silent, and come again for those of the living."""
+    """Run the moves whose runner sends no heartbeat, and come again for the others."""
     now_ms = store.engine.now_ms()
     moves = store.refresh().record.moves
     if any(is_silent(one, now_ms) for one in moves):

@@ -33,7 +33,7 @@ LEASE: Final = b"\xa1"
 JOBS: Final[dict[str, str]] = {
     "round": "looking at every container, of all servers on a database",
     "spaces": "dropping what a crash left without an owner",
-    "takeover": "splits and merges whose runner is silent",
+    "takeover": "splits and merges whose runner sends no heartbeat",
     "scaling": "splits of full partitions, changes of throughput, merges",
     "expiry": "removing items past their time to live",
     "log": "forgetting old versions past their retention",
