@@ -1,12 +1,12 @@
 """Two commits over every benchmark that both have, in one table.
 
-    python -m bench.before_after OLD NEW                  store, query, split, start; three rounds
+    python -m bench.before_after OLD NEW            http, store, query, split, start; three rounds
     python -m bench.before_after OLD NEW store start --rounds 1
 
 Each commit is checked out; then each benchmark runs in the one and the other, in an order that
 changes from round to round. A row is the median of each commit and their ratio: above
-1 is worse, for rates as for costs; `worse` marks more than 5 %. `bench/compare.py` has the
-same for single requests over HTTP, by processor time.
+1 is worse, for rates as for costs; `worse` marks more than 5 %. `http` is what `bench/compare.py`
+does, point read, query and create by processor time in seven rounds of its own.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from bench.compare import checked_out, imported_from
+from bench.compare import ROUNDS_MIN, both, checked_out, compare, imported_from
 
 COMMANDS = {
     "store": ["bench.store", "--quick", "--reads"],
@@ -33,6 +33,9 @@ COMMANDS = {
     "split": ["bench.split", "40"],
     "start": ["bench.start"],
 }
+HTTP: Final = "http"
+HTTP_WORKS: Final = ("read", "query", "create")
+HTTP_ITEMS: Final = 10_000
 ROUNDS = 3
 WORSE = 1.05
 RATES = frozenset({"/s"})
@@ -81,6 +84,18 @@ def ran(name: str, tree: Path) -> list[Number]:
     return list(numbers(name, done.stdout))
 
 
+def http_rows(trees: dict[str, Path], place: Path) -> Iterator[str]:
+    with both(trees, place, HTTP_ITEMS) as (old, new):
+        for work in HTTP_WORKS:
+            found = compare(work, old, new, place, HTTP_ITEMS, ROUNDS_MIN)
+            yield row(f"http: {work}, CPU", found.old_us, found.new_us, "us", found.ratio)
+
+
+def row(what: str, old: float, new: float, unit: str, ratio: float) -> str:
+    mark = "worse" if ratio > WORSE else ""
+    return f"| {what} | {old:,.6g} {unit} | {new:,.6g} {unit} | {ratio:.2f} | {mark} |"
+
+
 def rows(seen: dict[str, dict[str, list[Number]]]) -> Iterator[str]:
     for what, sides in seen.items():
         if len(sides) < 2:
@@ -89,20 +104,19 @@ def rows(seen: dict[str, dict[str, list[Number]]]) -> Iterator[str]:
         old, new = (median(one.value for one in sides[side]) for side in ("old", "new"))
         if not old or not new:
             continue
-        ratio = old / new if unit in RATES else new / old
-        mark = "worse" if ratio > WORSE else ""
-        yield f"| {what} | {old:,.6g} {unit} | {new:,.6g} {unit} | {ratio:.2f} | {mark} |"
+        yield row(what, old, new, unit, old / new if unit in RATES else new / old)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("old")
     parser.add_argument("new")
-    parser.add_argument("names", nargs="*", default=list(COMMANDS))
+    known = [HTTP, *COMMANDS]
+    parser.add_argument("names", nargs="*", default=known)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
-    if unknown := set(given.names) - set(COMMANDS):
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(COMMANDS)}")
+    if unknown := set(given.names) - set(known):
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     moment = time.strftime("%Y-%m-%d %H:%M")
     print(f"python -m bench.before_after {' '.join(sys.argv[1:])}", flush=True)
     print(f"{moment}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before", flush=True)
@@ -113,13 +127,14 @@ def main() -> None:
             side: stack.enter_context(checked_out(commit, place / side))
             for side, commit in (("old", given.old), ("new", given.new))
         }
-        for name in given.names:
+        table = list(http_rows(trees, place)) if HTTP in given.names else []
+        for name in [one for one in given.names if one != HTTP]:
             for turn in range(given.rounds):
                 for side in ("old", "new") if turn % 2 == 0 else ("new", "old"):
                     for number in ran(name, trees[side]):
                         seen[number.what][side].append(number)
     print(f"\n| what | {given.old} | {given.new} | ratio | |\n|---|---|---|---|---|")
-    print("\n".join(rows(seen)))
+    print("\n".join([*table, *rows(seen)]))
 
 
 if __name__ == "__main__":

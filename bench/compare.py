@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from bench.http_cost import WORKS, turn
 from bench.http_drive import CONNECTIONS
@@ -62,7 +63,17 @@ def serving(stack: ExitStack, name: str, tree: Path, data: Path, items: int) -> 
         return stack.enter_context(started(name, ours(data, 1), cwd=tree))
 
 
-def compare(work: str, old: Running, new: Running, place: Path, items: int, rounds: int) -> float:
+class Compared(NamedTuple):
+    """Medians: processor time of a request in µs, and the ratios of neighbouring turns."""
+
+    old_us: float
+    new_us: float
+    ratio: float
+
+
+def compare(
+    work: str, old: Running, new: Running, place: Path, items: int, rounds: int
+) -> Compared:
     for server in (old, new):
         answer = ask(server.port, WORKS[work](server.port, items, 0)[0])
         if not answer.startswith(b"HTTP/1.1 20"):
@@ -80,7 +91,17 @@ def compare(work: str, old: Running, new: Running, place: Path, items: int, roun
             f"{work:<7} {name:<4} {median(rates[name]):>9,.0f}/s {median(costs[name]):8.1f} us cpu"
         )
     print(f"{work:<7} ratio {ratio:.3f} (new / old, median of {rounds} rounds)", flush=True)
-    return ratio
+    return Compared(median(costs[old.name]), median(costs[new.name]), ratio)
+
+
+@contextmanager
+def both(trees: dict[str, Path], place: Path, items: int) -> Iterator[list[Running]]:
+    """The servers of two commits, each with a folder of its own."""
+    with ExitStack() as stack:
+        yield [
+            serving(stack, name, tree, place / f"{name}-data", items)
+            for name, tree in trees.items()
+        ]
 
 
 def main() -> None:
@@ -98,12 +119,12 @@ def main() -> None:
     print(f"{CONNECTIONS} connections, {given.items:,} items, {given.old} against {given.new}")
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="armillary-compare-")))
-        servers = []
-        for name, commit in (("old", given.old), ("new", given.new)):
-            tree = stack.enter_context(checked_out(commit, place / name))
-            servers.append(serving(stack, name, tree, place / f"{name}-data", given.items))
+        trees = {
+            name: stack.enter_context(checked_out(commit, place / name))
+            for name, commit in (("old", given.old), ("new", given.new))
+        }
+        old, new = stack.enter_context(both(trees, place, given.items))
         for work in given.works:
-            old, new = servers
             compare(work, old, new, place, given.items, given.rounds)
 
 
