@@ -68,12 +68,12 @@ def test_read_few_follows_the_keys(engine: Engine) -> None:
     ]
     engine.run(1, command(("put_many", [*entries, (b"doc1", b"one"), (b"doc2", b"two")])))
     wanted = {
-        (b"ixa", b"ixb", 10): (b"one:0", [b"two", b""], 0),
-        (b"ixa", b"ixc", 10): (b"one:0", [b"one", b"two", b""], 0),
-        (b"ixa", b"ixc", 3): (b"one:0", [b"", b"", b""], 0),
-        (b"ixa", b"ixc", 4): (b"one:0", [b"one", b"two", b""], 0),
-        (b"ixz", b"ixzz", 3): (b"one:0", [], 0),
-        (b"zz", b"zzz", 3): (b"one:0", [], 0),
+        (b"ixa", b"ixb", 10): (b"one:0", [b"two", b""]),
+        (b"ixa", b"ixc", 10): (b"one:0", [b"one", b"two", b""]),
+        (b"ixa", b"ixc", 3): (b"one:0", [b"", b"", b""]),
+        (b"ixa", b"ixc", 4): (b"one:0", [b"one", b"two", b""]),
+        (b"ixz", b"ixzz", 3): (b"one:0", []),
+        (b"zz", b"zzz", 3): (b"one:0", []),
     }
     for (start, end, limit), values in wanted.items():
         assert engine.read_few(1, start, end, limit, 1, b"doc") == values

@@ -68,11 +68,12 @@ FAST_FILES = (
     "server/http/templates.py",
 )
 FAST_FUNCTIONS = (
+    ("api/core/signing.py", "is_first"),
     ("api/http/encoding.py", "form_of"),
     ("store/items/containers.py", "begin_read_at"),
     ("store/items/routing.py", "admit_here"),
 )
-FAST_LINES_MAX = 750
+FAST_LINES_MAX = 716
 
 
 def test_the_fast_paths_do_not_grow() -> None:

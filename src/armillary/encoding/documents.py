@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from armillary.encoding.etags import etag_text
 from armillary.errors import BadInput, FormatMismatch, TooLarge
 from armillary.limits import (
     ID_BYTES_MAX,
@@ -403,3 +404,17 @@ def finish_json(text: bytes, rid: str, self_link: str, etag: str, ts: int) -> by
         f',"_attachments":"attachments/","_ts":{ts}}}'
     )
     return text[:-1] + tail.encode()
+
+
+_ETAG_BEFORE: Final = b'"_etag":"\\"'
+_ETAG_END: Final = -len(b'\\"","_attachments":"attachments/","_ts":1700000000}')
+_ETAG_START: Final = _ETAG_END - 36
+
+
+# HOT: once per point read.
+def stored_etag(value: bytes) -> bytes:
+    """The etag of a document as clients see it. Nearly always it stands where `finish_json` wrote
+    it, which takes half of the time of making it."""
+    if value.startswith(_ETAG_BEFORE, _ETAG_START - len(_ETAG_BEFORE)):
+        return value[_ETAG_START:_ETAG_END]
+    return etag_text(value[ETAG_SLICE]).encode()

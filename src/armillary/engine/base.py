@@ -191,18 +191,17 @@ class Engine(Protocol):
         self, space: int, key: bytes, prefix: bytes
     ) -> tuple[bytes, bytes | None, bytes | None]:
         """(meta, value under key, value under prefix + that value) in one snapshot and one round
-        trip.
+        trip. The two high bits of the first two bytes of the last may be the engine's.
         """
         ...
 
     def read_few(
         self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-    ) -> tuple[bytes, list[bytes], int]:
-        """(meta, values, extra), in one snapshot: the last `tail` bytes of each key from `start` to
-        `end`, put after `prefix`, are keys; their values in ascending order, empty where there is
-        none. The last `extra` bytes of each, and the high bits of its first two if there are any,
-        are the engine's. Of `limit` keys or more nothing but their number: values are empty.
-        Raises SpaceGone.
+    ) -> tuple[bytes, list[bytes]]:
+        """(meta, values) in one snapshot: the last `tail` bytes of each key from `start` to `end`,
+        put after `prefix`, are keys; their values in ascending order, empty where there is none.
+        The two high bits of the first two bytes of each are the engine's. Of `limit` keys or more
+        nothing but their number: values are empty. Raises SpaceGone.
         """
         ...
 
@@ -301,8 +300,8 @@ class Engine(Protocol):
         nothing about where a space lies, and any will do."""
         ...
 
-    def choose_spaces(self, fresh: Sequence[int], count: int, beside: Sequence[int]) -> list[int]:
-        """Those of the fresh numbers that spread a container over nodes, with the spaces `beside`
+    def choose_spaces(self, fresh: Sequence[int], count: int, present: Sequence[int]) -> list[int]:
+        """Those of the fresh numbers that spread a container over nodes, with the spaces `present`
         that it has already."""
         ...
 
@@ -349,7 +348,7 @@ class EngineDefaults:
 
     def read_few(
         self: Engine, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-    ) -> tuple[bytes, list[bytes], int]:
+    ) -> tuple[bytes, list[bytes]]:
         return read_few(self, space, start, end, limit, tail, prefix)
 
     def submit_now(self: Engine, space: int, command: Command) -> Future[Any]:
@@ -397,7 +396,7 @@ class EngineDefaults:
     def space_choices(self, count: int) -> int:
         return 0
 
-    def choose_spaces(self, fresh: Sequence[int], count: int, beside: Sequence[int]) -> list[int]:
+    def choose_spaces(self, fresh: Sequence[int], count: int, present: Sequence[int]) -> list[int]:
         return list(fresh[:count])
 
     def open_replica(self, region: str, url: str, *, readers_max: int) -> Replica:
@@ -455,10 +454,10 @@ def after(prefix: bytes) -> bytes:
 
 def read_few(
     engine: Reading, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-) -> tuple[bytes, list[bytes], int]:
+) -> tuple[bytes, list[bytes]]:
     """`Engine.read_few` by a reader."""
     with engine.read(space) as reader:
         found = [prefix + key[-tail:] for key, _ in reader.scan(start, end, limit=limit)]
         if len(found) == limit:
-            return reader.meta, [b""] * limit, 0
-        return reader.meta, [value or b"" for value in reader.get_many(sorted(found))], 0
+            return reader.meta, [b""] * limit
+        return reader.meta, [value or b"" for value in reader.get_many(sorted(found))]

@@ -6,11 +6,13 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.support.children import start_child, wait_for_line
 from tests.support.commands import command, first_rows
 
+from armillary.engine.base import after, read_few
 from armillary.engine.lmdb import access as lmdb_access
 from armillary.engine.lmdb import environment as lmdb_environment
 from armillary.engine.lmdb.access import CHUNK_BYTES, _chunks
@@ -162,5 +164,38 @@ def test_few_rows_are_read_without_a_reader(open_lmdb: Callable[..., LmdbEngine]
     with engine.read(1) as reader:
         assert reader.get(b"doc7") == b"seven"
         meta = reader.meta
-    assert engine._read_few(1, b"ix", b"iy", 5, 1, b"doc") == (meta, [b"seven"], 0)
+    assert engine._read_few(1, b"ix", b"iy", 5, 1, b"doc") == (meta, [b"seven"])
     assert engine._read_few(1, b"ix", b"iy", 1, 1, b"doc") is None
+
+
+def test_a_lookup_that_is_kept_ends_with_the_next_write(
+    open_lmdb: Callable[..., LmdbEngine],
+) -> None:
+    """Answers of the index are kept as long as the directory of its runs is the same one."""
+    engine = open_lmdb(packed=b"i")
+    engine.create_space(1, first_rows())
+    chance, alive = Random(1), set[int]()
+    for turn in range(40):
+        numbers = chance.sample(range(30), 5)
+        if turn % 3:
+            rows = [(b"ix%c%02d" % (97 + one % 3, one), b"") for one in numbers]
+            engine.run(
+                1,
+                command(
+                    ("put_many", [*rows, *((b"doc%02d" % one, b"%d" % turn) for one in numbers)])
+                ),
+            )
+            alive |= {*numbers}
+        else:
+            engine.run(
+                1, command(("delete_many", [b"ix%c%02d" % (97 + one % 3, one) for one in numbers]))
+            )
+            alive -= {*numbers}
+        for term in (b"ixa", b"ixb"):
+            wanted = sorted(one for one in alive if 97 + one % 3 == term[-1])
+            for _ in "again":
+                found = engine._read_few(1, term, after(term), 20, 2, b"doc")
+                assert found == read_few(engine, 1, term, after(term), 20, 2, b"doc")
+                assert found is not None
+                assert len(found[1]) == len(wanted)
+    assert any(question[1] == b"ixa" for question in lmdb_access._looked_up)

@@ -12,6 +12,7 @@ from armillary.container import Container
 from armillary.engine.opening import open_engine
 from armillary.errors import Throttled
 from armillary.partition.budgets.file import FileLedger
+from armillary.partition.budgets.ledger import Allowance, Held
 from armillary.partition.request_units import read_ru
 from armillary.partition.usage.consumption import PartitionHeat
 from armillary.store.catalog.accounts import AccountStore
@@ -107,18 +108,21 @@ def test_requests_about_metadata_are_counted_on_a_data_folder_too(tmp_path: Path
 
 
 @pytest.mark.parametrize("ru", [400, 2_000, 4_000])
-def test_the_fast_path_of_reads_admits_and_charges_like_the_general_one(
-    ru: int, tmp_path: Path
-) -> None:
+def test_a_slice_at_hand_admits_and_charges_like_the_ledger(ru: int, tmp_path: Path) -> None:
     """Whether a budget is shared directly or in slices: the same refusals in the same places, and
     the same numbers afterwards."""
+
+    class Distant(FileLedger):
+        def held(self, allowance: Allowance, now_ms: int) -> Held | None:
+            return None
+
     seen: list[tuple[list[int | None], PartitionHeat]] = []
-    for way in ("long", "short"):
+    for way, ledger in (("distant", Distant), ("at hand", FileLedger)):
         clock, chance = VirtualClock(), Random(ru)
         (tmp_path / way).mkdir()
         engine = open_engine(":memory:", HANDLERS, clock=clock)
         ensure_catalog(engine)
-        meter = Meter(engine, FileLedger(tmp_path / way / "ledger.bin"))
+        meter = Meter(engine, ledger(tmp_path / way / "ledger.bin"))
         account = AccountStore(engine, random=Random(1), meter=meter)
         account.create_database("d")
         body = {"id": "c", "partitionKey": {"paths": ["/k"]}}
@@ -130,12 +134,8 @@ def test_the_fast_path_of_reads_admits_and_charges_like_the_general_one(
             clock.advance(chance.choice([0, 0, 0, 0.001, 0.05]))
             size, key = chance.choice([100, 5_000, 900_000]), b'["%d"]' % (number % 7)
             try:
-                if way == "long":
-                    ticket = meter.admit(state, owner, "read")
-                    meter.charge(state, owner, key, read_ru(size), "read", 200, ticket)
-                else:
-                    ticket = meter.admit_read(state, owner)
-                    meter.charge_read(state, owner, key, read_ru(size), ticket)
+                ticket = meter.admit(state, owner, "read")
+                meter.charge(state, owner, key, read_ru(size), "read", 200, ticket)
                 outcomes.append(None)
             except Throttled as error:
                 outcomes.append(error.facts["retry_after_ms"])

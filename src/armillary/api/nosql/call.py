@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import orjson
 
-from armillary.api.core.fast import new_activity
+from armillary.api.core.activities import new_activity
 from armillary.api.core.paths import Path
 from armillary.api.errors import log_damage, wire
 from armillary.api.http.messages import Request, Response

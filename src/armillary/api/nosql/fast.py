@@ -16,15 +16,14 @@ up instead of read again; the signature of every request is computed.
 
 from __future__ import annotations
 
-import binascii
-import hmac
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from armillary.api.core.fast import BODY_BYTES_MAX, DATE, keep, new_activity
+from armillary.api.core.activities import new_activity
+from armillary.api.core.fast import BODY_BYTES_MAX, DATE, keep
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.simple_query import parse_query_body
 from armillary.api.http.encoding import BYTES_MARK, INTEGER_MARK, STATUS_LINES, form_of
@@ -37,14 +36,13 @@ from armillary.api.nosql.items.queries import page_headers
 from armillary.api.nosql.items.sessions import Seen, check_barrier, parse_token
 from armillary.api.nosql.items.single import STATUS, ended, patch_operation, written_headers
 from armillary.clock import MayNotWait
-from armillary.encoding.documents import EPK_AT, EPK_LENGTH_AT, ETAG_SLICE, LSN
-from armillary.encoding.etags import etag_text
+from armillary.encoding.documents import LSN, json_offset, stored_etag
 from armillary.encoding.partition_key import KeyValues, parse_key_header
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.partition.ranges import Range
-from armillary.query.run.quick import NOT_QUICK, Asked, Found, quick_of
+from armillary.query.run.quick import Bounds, Found, begin, find, quick_of
 from armillary.store.catalog.controls import FAULTS
 from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore, Sent
@@ -60,7 +58,9 @@ SIGNATURE: Final = slice(len("type%3dmaster%26ver%3d1.0%26sig%3d"), -3)
 LEVEL: Final = "x-ms-consistency-level"
 LINES: Final = {outcome: STATUS_LINES[status].encode() for outcome, status in STATUS.items()}
 OK: Final = LINES["read"]
-TEXT_CHARACTERS_MAX: Final = 2_000  # of a query that is kept
+QUERY_BYTES_MAX: Final = 2_000  # of one that is kept
+PLACE_LINE: Final = b"x-ms-session-token: "  # the first of those that say which range answered
+LAST_LINES: Final = b"%bContent-Length"  # the first that are not the service's
 PROGRESS: Final = Struct(">Qi")  # LSN and session version, the first counters of a meta row
 
 
@@ -72,9 +72,12 @@ class Known(NamedTuple):
     state: ContainerState
     rid: bytes
     form: bytes
-    """Of an answer; the status line is its first value."""
+    """Of an answer; the status line is its first value, the lines of its place are one."""
+    place: bytes
+    """Form of those lines: range, session version, LSN."""
+    places: dict[tuple[int, int, int], bytes]
     kept: dict[Any, Any]
-    """What a decoder reads once: by the text of a key header, or of a query."""
+    """What a decoder reads once: by the text of a key header, or the body of a query."""
 
 
 Outcome: TypeAlias = tuple[bytes, float, tuple[Any, ...], Range, int, int, bytes]
@@ -100,7 +103,7 @@ class Decoder:
 
     method, has_body, writes = "POST", True, False
     target = CONTAINER + rb"/?()"
-    signed = b"post\ndocs"  # method and type of the resource
+    signed = b"post\ndocs\n"  # method and type of the resource
     captured: Mapping[str, bytes] = {
         "x-ms-date": DATE,
         "authorization": rb"type%3[dD]master%26ver%3[dD]1\.0%26sig%3[dD][A-Za-z0-9+/%]+%3[dD]",
@@ -130,8 +133,8 @@ class Decoder:
         self._call_of = call_of
         self._faults = gateway.shared.cells
         self._polls = gateway.shared.polls
-        self._check_date = gateway.keyring.check_date
-        self._sign = gateway.keyring.token_signer.sign
+        self._is_signed = gateway.keyring.is_first
+        self._wall_ms = gateway.wall_ms
         self._level = gateway.settings.consistency
         # Whether answers are `Waiting`: for the writer, or for a database.
         self.waits = self.writes or gateway.settings.loop_reads
@@ -167,7 +170,10 @@ class Decoder:
         *own: bytes,
     ) -> bytes | Waiting | None:
         try:
-            if not self._is_ours(target[1:] if item else names, date, authorization):
+            if self._faults[FAULTS] or (self._polls and self._gateway.shared.is_due):
+                return None
+            link, signature = target[1:] if item else names, authorization[SIGNATURE]
+            if not self._is_signed(self.signed, link, date, signature, self._wall_ms() // 1000):
                 return None
             known = self._containers.get(names)
             if known is None or known.store.known_state is not known.state:
@@ -177,10 +183,10 @@ class Decoder:
             found = self.ask(known, item, token, own)
         except (DbError, SpaceGone, MayNotWait):
             return None
-        if isinstance(found, Pending):
-            end = partial(self._end, known, activity, found.end)
-            return Waiting(found.future, end, found.otherwise)
-        return None if found is None else self._filled(known, activity, found, lines)
+        if type(found) is not Pending:
+            return None if found is None else self._filled(known, activity, found, lines)
+        future, end, otherwise = found
+        return Waiting(future, partial(self._end, known, activity, end), otherwise)
 
     def _end(
         self, known: Known, activity: bytes, end: Callable[[], Outcome | None], lines: bytes
@@ -195,25 +201,9 @@ class Decoder:
         status, ru, own, owner, version, lsn, body = found
         charge = self._charges.get(ru) or keep(self._charges, ru, calls.format_charge(ru).encode())
         ordinal, activity = owner.ordinal, activity or new_activity().encode()
-        place = ordinal, version, lsn, ordinal, lsn
-        return known.form % (status, activity, charge, *own, *place, lines, len(body), body)
-
-    def _is_ours(self, link: bytes, date: bytes, authorization: bytes) -> bool:
-        """Whether our first key signed it. Raises DbError if not lately."""
-        gateway = self._gateway
-        if self._faults[FAULTS] or (self._polls and gateway.shared.is_due):
-            return False
-        lower = self._check_date(date, gateway.wall_ms() // 1000)
-        signature = authorization[SIGNATURE]
-        if b"%" in signature:
-            signature = signature.replace(b"%2B", b"+").replace(b"%2F", b"/")
-            signature = signature.replace(b"%2b", b"+").replace(b"%2f", b"/")
-        try:
-            given = binascii.a2b_base64(signature + b"=", strict_mode=True)
-        except ValueError:
-            return False
-        payload = b"%b\n%b\n%b\n\n" % (self.signed, link, lower)
-        return hmac.compare_digest(self._sign(payload), given)
+        at = ordinal, version, lsn
+        place = known.places.get(at) or keep(known.places, at, known.place % (*at, ordinal, lsn))
+        return known.form % (status, activity, charge, *own, place, lines, len(body), body)
 
     def _keep_container(self, names: bytes) -> Known | None:
         """None: the general path has not met it yet, or a database would be asked."""
@@ -224,7 +214,10 @@ class Decoder:
         store = store.strong if self._level in STRONG else store
         state, place = store.state, item_headers(store, INTEGER_MARK, INTEGER_MARK, INTEGER_MARK)
         form = form_of(calls.response_of(200, BYTES_MARK, BYTES_MARK, self.headers(place)))
-        known = Known(store, state, state.record.rid.encode(), b"%b" + form.removeprefix(OK), {})
+        own, line, rest = form.removeprefix(OK).partition(PLACE_LINE)
+        lines, last, rest = rest.partition(LAST_LINES)
+        form, rid = b"%b" + own + b"%b" + last + rest, state.record.rid.encode()
+        known = Known(store, state, rid, form, line + lines, {}, {})
         return keep(self._containers, names, known)
 
     def check_session(self, token: bytes, owner: Range, version: int, lsn: int) -> None:
@@ -236,7 +229,7 @@ class Decoder:
 class PointReads(Decoder):
     method, has_body = "GET", False
     target = CONTAINER + rb"/(%b{1,128})" % NAME
-    signed = b"get\ndocs"
+    signed = b"get\ndocs\n"
     captured: Mapping[str, bytes] = {**Decoder.captured, **KEY_HEADER}
 
     def ask(self, known: Known, item: bytes, token: bytes, own: Own) -> Outcome | Pending | None:
@@ -254,8 +247,8 @@ class PointReads(Decoder):
         lsn, version = PROGRESS.unpack_from(meta, FENCE_BYTES)
         if token:
             self.check_session(token, owner, version, lsn)
-        own = etag_text(value[ETAG_SLICE]).encode(), LSN.unpack_from(value)[0]
-        return OK, ru, own, owner, version, lsn, value[EPK_AT + value[EPK_LENGTH_AT] :]
+        own = stored_etag(value), LSN.unpack_from(value)[0]
+        return OK, ru, own, owner, version, lsn, value[json_offset(value) :]
 
 
 class Creates(Decoder):
@@ -314,16 +307,14 @@ class Creates(Decoder):
 class Patches(Creates):
     """Without a condition, which is a query and may take its time."""
 
-    method, target, signed = "PATCH", PointReads.target, b"patch\ndocs"
+    method, target, signed = "PATCH", PointReads.target, b"patch\ndocs\n"
     captured = PointReads.captured
 
     def operation(self, item: bytes, own: Own) -> Operation | None:
-        asked = calls.parse_json(own[-1])
-        if type(asked) is not dict or "condition" in asked:
-            return None
         if not self._gateway.settings.quick_reads:  # it reads the item first
             return None
-        return patch_operation(item.decode(), asked, None, 0)
+        found = patch_operation(item.decode(), calls.parse_json(own[-1]), None, 0)
+        return found if found.condition is None else None
 
 
 class Queries(Decoder):
@@ -347,24 +338,30 @@ class Queries(Decoder):
 
     def ask(self, known: Known, item: bytes, token: bytes, own: Own) -> Outcome | Pending | None:
         range_id, size, body = own
-        state, (text, parameters) = known.state, parse_query_body(calls.parse_json(body))
-        query = known.kept.get(text)
-        if query is None:
-            if len(text) > TEXT_CHARACTERS_MAX:
-                return None
-            query = keep(known.kept, text, quick_of(text, state) or NOT_QUICK)
-        ranges = state.table.ranges
+        state, ranges = known.state, known.state.table.ranges
+        bounds = known.kept.get(body)
+        if bounds is None:
+            bounds = self._bounds(known, body) if len(body) <= QUERY_BYTES_MAX else ()
+            keep(known.kept, body, bounds)
         owner = state.table.by_ordinal(int(range_id)) if range_id else ranges[0]
-        items_max = check_page_size(int(size or -1), PAGE_ITEMS_MAX)
-        bounds = query.bounds(parameters)
-        if bounds is None or owner is None or (len(ranges) > 1 and not range_id):
+        items_max = check_page_size(int(size), PAGE_ITEMS_MAX) if size else PAGE_ITEMS_MAX
+        if not bounds or owner is None or (len(ranges) > 1 and not range_id):
             return None
         check = partial(self.check_session, token, owner) if token else None
-        asked = Asked(known.store, state, owner, bounds, items_max, check)
+        asked = known.store, state, owner, bounds, items_max, check
         if not self.waits:
-            return self._outcome(known, owner, asked.find())
-        future, end = asked.begin()
+            return self._outcome(known, owner, find(asked))
+        future, end = begin(asked)
         return Pending(future, lambda: self._outcome(known, owner, end()))
+
+    @staticmethod
+    def _bounds(known: Known, body: bytes) -> Bounds | tuple[()]:
+        """Empty: the general path."""
+        text, parameters = parse_query_body(calls.parse_json(body))
+        if text not in known.kept:
+            keep(known.kept, text, quick_of(text, known.state))
+        quick = known.kept[text]
+        return (None if quick is None else quick(parameters)) or ()
 
     @staticmethod
     def _outcome(known: Known, owner: Range, found: Found | None) -> Outcome | None:

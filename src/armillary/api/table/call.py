@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
-from armillary.api.core.fast import new_activity
+from armillary.api.core.activities import new_activity
 from armillary.api.errors import TABLE_INTERNAL, Reply, log_damage, table_wire
 from armillary.api.http.messages import Request, Response
 from armillary.api.table.auth.callers import FULL, Caller

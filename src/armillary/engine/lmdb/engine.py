@@ -40,7 +40,7 @@ from armillary.engine.base import (
     read_few,
 )
 from armillary.engine.groups import Groups, Job
-from armillary.engine.lmdb.access import LmdbReader, known_runs
+from armillary.engine.lmdb.access import LmdbReader, few_keys
 from armillary.engine.lmdb.commit import GroupCommit
 from armillary.engine.lmdb.environment import ENGINE_NAME, Settings, acquire, release
 from armillary.engine.lmdb.errors import end_process, translate, uncertain
@@ -48,10 +48,7 @@ from armillary.engine.lmdb.folder import MOUNTS, UNCLEAN_PREFIX, from_system
 from armillary.engine.lmdb.format import DATA_NAME, new_stamp, sync_folder, write_stamp
 from armillary.engine.lmdb.place import TAG_BYTES
 from armillary.engine.lmdb.spaces import Spaces
-from armillary.engine.runs.area import Area
-from armillary.engine.runs.blocks import DIRECTORY_KEY
-from armillary.engine.runs.cache import CACHE
-from armillary.engine.sealing import SUM_BYTES, are_sealed, unseal
+from armillary.engine.sealing import cut_seal, cut_sealed
 from armillary.errors import BadInput, DbError, Unavailable
 from armillary.limits import (
     GROUP_COMMANDS_MAX,
@@ -193,11 +190,13 @@ class LmdbStore(EngineDefaults):
                 transaction = self._environment.begin(place.db)
                 raw = transaction.get(META_KEY)
                 if raw is not None and raw.startswith(place.tag):
-                    first = transaction.get(key)
-                    second = None if first is None else transaction.get(prefix + first)
+                    second, first = None, transaction.get(key)
+                    if first is not None:
+                        row = prefix + first
+                        second = transaction.get(row)
                     transaction.abort()
-                    if second is not None and prefix[0] in place.sealed:
-                        second = unseal(second, prefix + first)  # type: ignore[operator]
+                    if second is not None and row[0] in place.sealed:
+                        second = cut_seal(second, row)
                     return raw[TAG_BYTES:], first, second
                 transaction.abort()
             except lmdb.Error:
@@ -210,13 +209,13 @@ class LmdbStore(EngineDefaults):
     # compare.
     def read_few(
         self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-    ) -> tuple[bytes, list[bytes], int]:
+    ) -> tuple[bytes, list[bytes]]:
         found = self._read_few(space, start, end, limit, tail, prefix)
         return found or read_few(self, space, start, end, limit, tail, prefix)
 
     def _read_few(
         self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
-    ) -> tuple[bytes, list[bytes], int] | None:
+    ) -> tuple[bytes, list[bytes]] | None:
         place = self._places.get(space)
         if place is None or place.prefix:
             return None
@@ -227,9 +226,7 @@ class LmdbStore(EngineDefaults):
                 if raw is None or not raw.startswith(place.tag):
                     return None
                 if start[0] in place.packed:
-                    area = Area(transaction, place.db, b"")
-                    row = transaction.get(DIRECTORY_KEY)
-                    keys = known_runs(area, row, CACHE).few(start, end, limit)
+                    keys = few_keys(transaction, place.db, start, end, limit)
                     if keys is None:
                         return None
                     found = [prefix + key[-tail:] for key in keys]
@@ -247,9 +244,8 @@ class LmdbStore(EngineDefaults):
                 found.sort()
                 get = transaction.get
                 values = [get(key, b"") for key in found]
-                if prefix[0] not in place.sealed:
-                    return raw[TAG_BYTES:], values, 0
-                return (raw[TAG_BYTES:], values, SUM_BYTES) if are_sealed(values) else None
+                cut = cut_sealed(values) if prefix[0] in place.sealed else values
+                return None if cut is None else (raw[TAG_BYTES:], cut)
             finally:
                 transaction.abort()
         except lmdb.Error:

@@ -59,8 +59,15 @@ assert len(OPERATIONS) <= WIDTH >= len(STATUSES)
 _ROW: Final = {name: WIDTH * i for i, name in enumerate(OPERATIONS)}
 _COLUMN: Final = {status: i for i, status in enumerate(STATUSES)}
 _LATENCY: Final = WIDTH * WIDTH
-_READ: Final = _ROW["read"] + _COLUMN[200]
 
+
+def latency_cell(us: int) -> int:
+    """By the bits of the square: two buckets to an octave."""
+    return _LATENCY + min((us * us).bit_length(), LATENCIES - 1)
+
+
+LATENCIES_KEPT: Final = 1_024
+_LATENCY_CELLS: Final = [latency_cell(us) for us in range(LATENCIES_KEPT)]
 
 #: Capacity, total and rows of a `SpaceSaving`, which can be made of them again.
 Sketch: TypeAlias = tuple[int, float, list[Heavy[bytes]]]
@@ -103,9 +110,13 @@ class _Tally:
         "block",
         "cell",
         "counts",
+        "dearest",
         "minute",
         "minutes",
+        "requests",
+        "ru",
         "second",
+        "second_ru",
         "seconds",
         "total",
     )
@@ -120,11 +131,13 @@ class _Tally:
         self.second = second
         self._head[1] = second
         self._head[0] = partition + 1
+        self.ru = self.dearest = 0.0
         self._place(second)
 
     def _place(self, second: int) -> None:
         self.cell = second % SECONDS
         self.minute = 2 * (second // 60 % MINUTES)
+        self.second_ru, self.requests = self.seconds[self.cell], self.minutes[self.minute]
 
     def advance(self, second: int) -> None:
         """Empty the cells of the time that passed, then say that they are current."""
@@ -171,7 +184,8 @@ class Recorder:
     ) -> None:
         """`key` is the partition key as JSON; empty when the request had none."""
         second = now_ms // 1000
-        with self._lock:
+        self._lock.acquire()  # takes half as long as a with statement
+        try:
             tally = self._tallies.get(partition)
             if tally is None:
                 tally = self._begin(partition, second)
@@ -182,18 +196,17 @@ class Recorder:
                 tally.advance(second)
                 if second // self._key_seconds != self._window:
                     self._turn(second // self._key_seconds)
+            # Looking into a block takes as long as writing to it, so sums are kept alongside.
             counts = tally.counts
             counts[_ROW.get(operation, 0) + _COLUMN.get(status, 0)] += 1
-            # The bits of the square: two buckets to an octave.
             us = int(latency_ms * 1000.0)
-            bits = (us * us).bit_length()
-            counts[_LATENCY + (bits if bits < LATENCIES else LATENCIES - 1)] += 1
-            total = tally.total
-            total[0] += ru
-            if ru > total[1]:
-                total[1], total[2] = ru, _ROW.get(operation, 0)
-            tally.seconds[tally.cell] += ru
-            tally.minutes[tally.minute] += 1
+            counts[_LATENCY_CELLS[us] if us < LATENCIES_KEPT else latency_cell(us)] += 1
+            tally.ru = tally.total[0] = tally.ru + ru
+            tally.second_ru = tally.seconds[tally.cell] = tally.second_ru + ru
+            tally.requests = tally.minutes[tally.minute] = tally.requests + 1
+            if ru > tally.dearest:
+                tally.dearest = tally.total[1] = ru
+                tally.total[2] = _ROW.get(operation, 0)
             if status == 429:
                 tally.minutes[tally.minute + 1] += 1
             elif key:
@@ -203,32 +216,8 @@ class Recorder:
                     if sketch is None:
                         return
                 sketch.add(key, ru)
-
-    def record_read(
-        self, partition: int, key: bytes, ru: float, latency_ms: float, now_ms: int
-    ) -> None:
-        """`record` of a point read that found its item."""
-        second = now_ms // 1000
-        with self._lock:
-            tally = self._tallies.get(partition)
-            sketch = self._sketches.get(partition)
-            if (
-                tally is not None
-                and sketch is not None
-                and tally.second >= second
-                and ru <= tally.total[1]
-            ):
-                counts, seconds, minutes = tally.counts, tally.seconds, tally.minutes
-                counts[_READ] += 1
-                us = int(latency_ms * 1000.0)
-                bits = (us * us).bit_length()
-                counts[_LATENCY + (bits if bits < LATENCIES else LATENCIES - 1)] += 1
-                tally.total[0] += ru
-                seconds[tally.cell] += ru
-                minutes[tally.minute] += 1
-                sketch.add(key, ru)
-                return
-        self.record(partition, key, ru, 200, latency_ms, "read", now_ms)
+        finally:
+            self._lock.release()
 
     # --- seldom -----------------------------------------------------------------------------------
 

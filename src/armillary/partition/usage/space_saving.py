@@ -80,10 +80,12 @@ class SpaceSaving(Generic[K]):
             return
         least, _, loser = self._settle()
         del counts[loser]
-        self._errors.pop(loser, None)
-        counts[key] = least + weight
-        self._errors[key] = least
-        heapreplace(self._heap, (least + weight, self._serial, key))
+        errors = self._errors
+        if loser in errors:
+            del errors[loser]
+        errors[key] = least
+        counts[key] = total = least + weight
+        heapreplace(self._heap, (total, self._serial, key))
 
     def _settle(self) -> tuple[float, int, K]:
         """Bring the true smallest counter to the top."""

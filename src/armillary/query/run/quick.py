@@ -2,7 +2,7 @@
 
     SELECT * FROM c WHERE c.path = @value        also <, <=, >, >=; the other way round; a literal
 
-    text ──▶ plan ──▶ Quick, once per text ──▶ value ──▶ one range of index entries ──▶ items
+    text ──▶ plan ──▶ Quick, once per text ──▶ value ──▶ Bounds: index entries ──▶ items
 
 HOT: most queries of applications look like this, and making a program for each takes ten times as
 long as reading its items. Rows are given as the JSON that is stored. Everything else, and every
@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from struct import Struct
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from armillary.clock import MayNotWait
-from armillary.encoding.documents import BODY_BYTES, EPK_AT, EPK_LENGTH_AT
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.limits import PAGE_BYTES_MAX
 from armillary.partition.ranges import Range
@@ -36,6 +36,7 @@ from armillary.store.catalog.state import ContainerState
 from armillary.store.index.paths import path_hash
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.expiry import TTL_OFF
+from armillary.store.items.reading import sizes_of, texts_of
 from armillary.store.rows import layout
 from armillary.store.rows.meta import FENCE_BYTES
 from armillary.store.throughput.meter import Ticket
@@ -44,35 +45,13 @@ from armillary.values import JSON, UNDEFINED
 RID_BYTES: Final = 8
 #: Of a meta row after its fence: LSN, session version, items, items of older indexing policies.
 COUNTS: Final = Struct(">Qi24xQ16xQ")
-_body_bytes: Final = BODY_BYTES.unpack_from
 
 
-class Quick(NamedTuple):
-    """A query that can be quick, for as long as the state of its container is this one."""
-
-    prefix: bytes
-    """What stands before a term in the index."""
-    operator: str
-    value: nodes.Parameter | nodes.Literal | None
-
-    def bounds(self, parameters: Mapping[str, JSON]) -> tuple[bytes, bytes] | None:
-        """The entries of the index that answer it; None: not one range of them, or not exactly."""
-        given = self.value
-        value: JSON = UNDEFINED
-        if isinstance(given, nodes.Parameter):
-            value = parameters.get(given.name, UNDEFINED)
-        elif given is not None:
-            value = given.value
-        if value is UNDEFINED or not can_compare(value):
-            return None
-        ranges, is_exact = comparison_terms(self.operator, value, JSON_MODEL)
-        if not is_exact or len(ranges) != 1:
-            return None
-        (start, end), prefix = ranges[0], self.prefix
-        return prefix + start, prefix + end
-
-
-NOT_QUICK: Final = Quick(b"", "=", None)
+Bounds: TypeAlias = tuple[bytes, bytes]
+"""The entries of an index that answer a query."""
+Quick: TypeAlias = Callable[[Mapping[str, JSON]], Bounds | None]
+"""A query that can be quick, for as long as the state of its container is this one: given its
+parameters, its bounds; None: not one range of entries, or not exactly."""
 
 
 def quick_of(text: str, state: ContainerState) -> Quick | None:
@@ -98,62 +77,74 @@ def quick_of(text: str, state: ContainerState) -> Quick | None:
             continue
         # A key narrows the hashes, which `optimize.py` knows how to do.
         if path not in keys and state.plan.covers(path):
-            return Quick(layout.IX + path_hash(path), operator, other)
+            return partial(_bounds, layout.IX + path_hash(path), operator, other)
     return None
+
+
+def _bounds(
+    prefix: bytes,
+    operator: str,
+    given: nodes.Parameter | nodes.Literal,
+    parameters: Mapping[str, JSON],
+) -> Bounds | None:
+    is_named = isinstance(given, nodes.Parameter)
+    value: JSON = parameters.get(given.name, UNDEFINED) if is_named else given.value
+    if value is UNDEFINED or not can_compare(value):
+        return None
+    ranges, is_exact = comparison_terms(operator, value, JSON_MODEL)
+    if not is_exact or len(ranges) != 1:
+        return None
+    (start, end) = ranges[0]
+    return prefix + start, prefix + end
 
 
 Found: TypeAlias = tuple[list[bytes], int, int, float]
 """(items as JSON, session version, LSN, RU)"""
 
 
-class Asked(NamedTuple):
-    """A quick query with its values, of one range. HOT: once per such query."""
+Check: TypeAlias = Callable[[int, int], None]
+"""Given session version and LSN before anything is charged; raises when they won't do."""
 
-    store: ContainerStore
-    state: ContainerState
-    owner: Range
-    bounds: tuple[bytes, bytes]
-    items_max: int
-    check: Callable[[int, int], None] | None
-    """Given session version and LSN before anything is charged; raises when they won't do."""
+Asked: TypeAlias = tuple[ContainerStore, ContainerState, Range, Bounds, int, Check | None]
+"""A quick query of one range: its entries in the index, and how many items a page may have."""
 
-    def find(self) -> Found | None:
-        """Raises MayNotWait, SpaceGone and Throttled: the caller takes the general path."""
-        store, state, owner, (start, end), _, _ = self
-        ticket = store.admit_here(state, owner, "query")
-        read = store.engine.read_few(owner.space, start, end, FEW, RID_BYTES, layout.DOC)
-        return self._found(ticket, *read)
 
-    def begin(self) -> tuple[Future[Any], Callable[[], Found | None]]:
-        """The same on an event loop whose engine waits for a database: to be called when the future
-        is done. Its result is None where that would have been too much for an event loop."""
-        store, state, owner, (start, end), _, _ = self
-        ticket = store.admit_here(state, owner, "query")
-        future = store.engine.read_few_soon(owner.space, start, end, RID_BYTES, layout.DOC)
-        if future is None:
-            raise MayNotWait
-        return future, lambda: future.result() and self._found(ticket, *future.result())
+# HOT: once per such query.
+def find(asked: Asked) -> Found | None:
+    """Raises MayNotWait, SpaceGone and Throttled: the caller takes the general path."""
+    store, state, owner, (start, end), _, _ = asked
+    ticket = store.admit_here(state, owner, "query")
+    read = store.engine.read_few(owner.space, start, end, FEW, RID_BYTES, layout.DOC)
+    return _found(asked, ticket, *read)
 
-    def _found(
-        self, ticket: Ticket | None, meta: bytes, values: list[bytes], extra: int
-    ) -> Found | None:
-        """The whole answer, charged, if what was read is that. `extra`: bytes at the end of each
-        value that are the engine's."""
-        store, state, owner, _, items_max, check = self
-        lsn, version, items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
-        if stale or not meta.startswith(state.fences[owner.space]):
-            return None
-        if len(values) >= min(FEW, items, items_max):
-            return None
-        loaded_bytes = sum([_body_bytes(stored)[0] for stored in values])
-        if loaded_bytes > PAGE_BYTES_MAX // 2:
-            return None
-        if check is not None:
-            check(version, lsn)
-        cut = -extra or None
-        texts = [stored[EPK_AT + stored[EPK_LENGTH_AT] : cut] for stored in values]
-        out_bytes = sum(map(len, texts))
-        ru = query_ru(1, len(texts), loaded_bytes, out_bytes, profile=store.profile)
-        if store.meter is not None:
-            store.meter.charge(state, owner, b"", ru, "query", 200, ticket)
-        return texts, version, lsn, ru
+
+def begin(asked: Asked) -> tuple[Future[Any], Callable[[], Found | None]]:
+    """The same on an event loop whose engine waits for a database: to be called when the future is
+    done. Its result is None where that would have been too much for an event loop."""
+    store, state, owner, (start, end), _, _ = asked
+    ticket = store.admit_here(state, owner, "query")
+    future = store.engine.read_few_soon(owner.space, start, end, RID_BYTES, layout.DOC)
+    if future is None:
+        raise MayNotWait
+    return future, lambda: future.result() and _found(asked, ticket, *future.result())
+
+
+def _found(asked: Asked, ticket: Ticket | None, meta: bytes, values: list[bytes]) -> Found | None:
+    """The whole answer, charged, if what was read is that."""
+    store, state, owner, _, items_max, check = asked
+    lsn, version, items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
+    if stale or not meta.startswith(state.fences[owner.space]):
+        return None
+    if len(values) >= min(FEW, items, items_max):
+        return None
+    loaded_bytes = sum(sizes_of(values))
+    if loaded_bytes > PAGE_BYTES_MAX // 2:
+        return None
+    if check is not None:
+        check(version, lsn)
+    texts = texts_of(values)
+    out_bytes = sum(map(len, texts))
+    ru = query_ru(1, len(texts), loaded_bytes, out_bytes, profile=store.profile)
+    if store.meter is not None:
+        store.meter.charge(state, owner, b"", ru, "query", 200, ticket)
+    return texts, version, lsn, ru

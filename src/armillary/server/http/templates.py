@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from armillary.api.core.fast import keep
 from armillary.api.http.messages import FastPath, Request, Waiting
 from armillary.limits import (
     TEMPLATE_BYTES_MAX,
@@ -64,14 +65,9 @@ class Templates:
             if request.method == path.method and path.accepts(request):
                 pattern = _pattern(path, data, request)
                 if pattern is not None and len(pattern) <= TEMPLATE_BYTES_MAX:
-                    return self._known.get(pattern) or self._keep(path, pattern)
+                    known = self._known.get(pattern)
+                    return known or keep(self._known, pattern, _made(path, pattern), TEMPLATES_MAX)
         return None
-
-    def _keep(self, path: FastPath, pattern: bytes) -> Template:
-        if len(self._known) >= TEMPLATES_MAX:
-            self._known.clear()
-        template = self._known[pattern] = _made(path, pattern)
-        return template
 
 
 def _pattern(path: FastPath, data: bytes, request: Request) -> bytes | None:

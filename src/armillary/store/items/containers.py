@@ -50,13 +50,14 @@ from armillary.store.items.requests import Done, Failed, Key
 from armillary.store.items.routing import ROUNDS_MAX, RoutedStore, key_in
 from armillary.store.rows.fence import check_fence
 from armillary.store.rows.layout import DOC, ID
-from armillary.store.rows.meta import FENCE_BYTES
 from armillary.store.rows.secondary import ID_CUT_BYTES, cut_id, id_part, is_cut
 from armillary.store.throughput.gate import Gate
 from armillary.store.throughput.meter import Ticket
 from armillary.values import JSON
 
 Submit: TypeAlias = Callable[[int, Command], Future[Any]]
+Begun: TypeAlias = tuple[Ticket | None, tuple[bytes, bytes | None, bytes | None]]
+"""A point read that is admitted, and what the engine read for it."""
 
 
 class ContainerStore(RoutedStore):
@@ -193,42 +194,27 @@ class ContainerStore(RoutedStore):
         raise RangeGone
 
     def read_at(
-        self, spot: Spot, raw: bytes, *, if_none_match: str | None = None, final: bool = True
-    ) -> Placed:
-        """The point read of every path: admitted, read in one snapshot, charged. `raw`: the id.
-        Raises Fenced or SpaceGone when the spot is no longer where it was. Not `final`: the caller
-        asks again if it fails, so a failure is neither counted nor charged.
-        HOT: numbers in bench/store.py and bench/http_cost.py."""
-        state, owner, prefix, _, _, _ = spot
-        meter = self.meter
-        ticket = None if meter is None else meter.admit_read(state, owner, note=final)
-        row = prefix + (b"\x00" + raw if len(raw) <= ID_CUT_BYTES else cut_id(raw))
-        found = self.engine.read_via(owner.space, row, DOC)
-        return self._read_end(spot, raw, ticket, found, if_none_match, final)
-
-    def begin_read_at(self, spot: Spot, raw: bytes) -> tuple[Future[Any], Callable[[], Placed]]:
-        """`read_at` for an event loop and an engine that waits for a database, not `final`: to be
-        called when the future is done. Raises MayNotWait. `raw`: not a long id."""
-        state, owner, prefix = spot[:3]
-        ticket = self.admit_here(state, owner)
-        future = self.engine.read_via_soon(owner.space, prefix + b"\x00" + raw, DOC)
-        if future is None:
-            raise MayNotWait
-        return future, lambda: self._read_end(spot, raw, ticket, future.result(), None, False)
-
-    def _read_end(
         self,
         spot: Spot,
         raw: bytes,
-        ticket: Ticket | None,
-        found: tuple[bytes, bytes | None, bytes | None],
-        if_none_match: str | None,
-        final: bool,
+        *,
+        if_none_match: str | None = None,
+        final: bool = True,
+        begun: "Begun | None" = None,
     ) -> Placed:
-        state, owner, _, digest, key, fence = spot
-        meta, _, value = found
+        """The point read of every path: admitted, read in one snapshot, charged. `raw`: the id.
+        Raises Fenced or SpaceGone when the spot is no longer where it was. Not `final`: the caller
+        asks again if it fails, so a failure is neither counted nor charged. `begun`: it is admitted
+        and read already. HOT: numbers in bench/store.py and bench/http_cost.py."""
+        state, owner, prefix, digest, key, fence = spot
         meter = self.meter
-        if meta[:FENCE_BYTES] != fence:
+        if begun is not None:
+            ticket, (meta, _, value) = begun
+        else:
+            ticket = None if meter is None else meter.admit(state, owner, "read", note=final)
+            row = prefix + (b"\x00" + raw if len(raw) <= ID_CUT_BYTES else cut_id(raw))
+            meta, _, value = self.engine.read_via(owner.space, row, DOC)
+        if not meta.startswith(fence):
             check_fence(meta, fence)
         default_ttl = state.definition.default_ttl
         if (
@@ -245,10 +231,19 @@ class ContainerStore(RoutedStore):
             gate.charge(ru, status=304)
             raise NotModified(etag=etag, charge_ru=ru)
         ru = self.read_prices[BODY_BYTES.unpack_from(value)[0]]
-        if ticket is not None:
-            assert meter is not None
-            meter.charge_read(state, owner, key, ru, ticket)
+        if meter is not None:
+            meter.charge(state, owner, key, ru, "read", 200, ticket)
         return value, owner, meta, ru
+
+    def begin_read_at(self, spot: Spot, raw: bytes) -> tuple[Future[Any], Callable[[], Placed]]:
+        """`read_at` for an event loop and an engine that waits for a database, not `final`: to be
+        called when the future is done. Raises MayNotWait. `raw`: not a long id."""
+        state, owner, prefix = spot[:3]
+        ticket = self.admit_here(state, owner, "read")
+        future = self.engine.read_via_soon(owner.space, prefix + b"\x00" + raw, DOC)
+        if future is None:
+            raise MayNotWait
+        return future, lambda: self.read_at(spot, raw, final=False, begun=(ticket, future.result()))
 
     def _read(self, operation: Operation, given: KeyValues) -> Done:
         condition = operation.if_none_match

@@ -19,11 +19,10 @@ from armillary.encoding.documents import (
     DIGEST_SLICE,
     EPK_AT,
     EPK_LENGTH_AT,
-    ETAG_SLICE,
     MOMENT,
     json_offset,
+    stored_etag,
 )
-from armillary.encoding.etags import etag_text
 from armillary.engine.base import Reader
 from armillary.limits import PAGE_BYTES_MAX
 from armillary.partition.ranges import Range
@@ -65,7 +64,7 @@ class Stored:
 
     @property
     def etag(self) -> str:
-        return etag_text(self.value[ETAG_SLICE])
+        return stored_etag(self.value).decode()
 
     @property
     def lsn(self) -> int:

@@ -16,7 +16,6 @@ from copy import copy
 from random import Random
 from typing import Any, Self, TypeAlias, TypeVar
 
-from armillary.clock import MayNotWait
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, Engine, Reader, SpaceGone
 from armillary.engine.replicas import Behind
@@ -268,17 +267,11 @@ class RoutedStore:
         state = self.state
         self._gate(state, state.table.find(epk), b"", operation).charge(ru)
 
-    def admit_here(
-        self, state: ContainerState, owner: Range, operation: str = "read"
-    ) -> Ticket | None:
+    def admit_here(self, state: ContainerState, owner: Range, operation: str) -> Ticket | None:
         """For what begins on an event loop; None: nothing is measured. Raises MayNotWait; and
         Throttled, which is not counted: the caller asks again on the general path."""
-        if self.meter is None:
-            return None
-        ticket = self.meter.admit_here(state, owner, operation, note=False)
-        if ticket is None:
-            raise MayNotWait
-        return ticket
+        meter = self.meter
+        return None if meter is None else meter.admit_here(state, owner, operation, note=False)
 
     def _gate(self, state: ContainerState, owner: Range, key: bytes, operation: str) -> Gate:
         return Gate(self.meter, state, owner, key, operation, self.profile)

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from armillary.api.core.fast import DATE, keep, new_activity
+from armillary.api.core.activities import new_activity
+from armillary.api.core.fast import DATE, keep
 from armillary.api.http.encoding import BYTES_MARK, form_of
 from armillary.api.http.messages import Response
 from armillary.api.table.call import (

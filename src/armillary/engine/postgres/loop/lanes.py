@@ -449,7 +449,7 @@ def _read_few(
     found = sorted((tail, value) for _, tail, value in rows if tail is not None)
     values = [value for _, value in found]
     is_few = len(values) < FEW_ROWS and None not in values
-    future.set_result((rows[0][0], values, 0) if is_few else None)
+    future.set_result((rows[0][0], values) if is_few else None)
 
 
 def _ours(error: psycopg.Error) -> Exception:
