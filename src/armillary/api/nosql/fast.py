@@ -183,7 +183,7 @@ class Decoder:
             found = self.ask(known, item, token, own)
         except (DbError, SpaceGone, MayNotWait):
             return None
-        if type(found) is not Pending:
+        if not isinstance(found, Pending):
             return None if found is None else self._filled(known, activity, found, lines)
         future, end, otherwise = found
         return Waiting(future, partial(self._end, known, activity, end), otherwise)

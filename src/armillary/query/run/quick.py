@@ -87,8 +87,9 @@ def _bounds(
     given: nodes.Parameter | nodes.Literal,
     parameters: Mapping[str, JSON],
 ) -> Bounds | None:
-    is_named = isinstance(given, nodes.Parameter)
-    value: JSON = parameters.get(given.name, UNDEFINED) if is_named else given.value
+    value: JSON = (
+        parameters.get(given.name, UNDEFINED) if isinstance(given, nodes.Parameter) else given.value
+    )
     if value is UNDEFINED or not can_compare(value):
         return None
     ranges, is_exact = comparison_terms(operator, value, JSON_MODEL)
