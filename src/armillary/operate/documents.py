@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -14,14 +14,13 @@ from bson.objectid import ObjectId
 from armillary.encoding.bson.extended import document_from, to_extended
 from armillary.encoding.bson.stored import RECORD, from_item
 from armillary.encoding.bson.values import Document, decode_exactly, encode
-from armillary.encoding.partition_key import PartitionKeyDefinition
 from armillary.errors import BadInput
 from armillary.limits import MONGO_DOCUMENT_BYTES_MAX
-from armillary.operate.ports import Finish, Items, ItemsPage, start_converted
+from armillary.operate.ports import Items, ShownItems
 from armillary.store.catalog.collections import CollectionShape
 
 
-class Documents:
+class Documents(ShownItems):
     """The documents of a collection's container, as MongoDB's tools know them. The records of
     retryable writes are left out."""
 
@@ -29,30 +28,15 @@ class Documents:
     """What an export leaves out: users name their fields as they like."""
 
     def __init__(self, items: Items, shape: CollectionShape, now_s: Callable[[], int]) -> None:
-        self._items = items
+        super().__init__(items)
         self._shape = shape
         self._now_s = now_s
 
-    @property
-    def identity(self) -> str:
-        return self._items.identity
+    def shown(self, item: dict[str, Any]) -> dict[str, Any] | None:
+        return None if item["id"].startswith(RECORD) else to_extended(from_item(item))
 
-    @property
-    def partition_key(self) -> PartitionKeyDefinition:
-        return self._items.partition_key
-
-    def count(self) -> int | None:
-        return self._items.count()
-
-    def read_page(self, max_items: int, continuation: str | None) -> ItemsPage:
-        page = self._items.read_page(max_items, continuation)
-        shown = [
-            to_extended(from_item(one)) for one in page.items if not one["id"].startswith(RECORD)
-        ]
-        return ItemsPage(shown, page.continuation)
-
-    def start_upserts(self, items: Sequence[dict[str, Any]]) -> Finish:
-        return start_converted(self._items, items, lambda one: self.item_of(document_from(one)))
+    def stored(self, shown: dict[str, Any]) -> dict[str, Any]:
+        return self.item_of(document_from(shown))
 
     def item_of(self, document: Document) -> dict[str, Any]:
         return item_of(self._shape, document, self._now_s())

@@ -39,6 +39,57 @@ class Items(Protocol):
         """They are on their way, or done, when this returns. Later calls come after them."""
 
 
+class ShownItems:
+    """Items in another form than they are stored in, over those of a container."""
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+
+    @property
+    def identity(self) -> str:
+        return self._items.identity
+
+    @property
+    def partition_key(self) -> PartitionKeyDefinition:
+        return self._items.partition_key
+
+    def count(self) -> int | None:
+        return self._items.count()
+
+    def read_page(self, max_items: int, continuation: str | None) -> ItemsPage:
+        page = self._items.read_page(max_items, continuation)
+        shown = [found for one in page.items if (found := self.shown(one)) is not None]
+        return ItemsPage(shown, page.continuation)
+
+    def start_upserts(self, items: Sequence[dict[str, Any]]) -> Finish:
+        """One that has no stored form is refused."""
+        refused: list[str | None] = [None] * len(items)
+        places: list[int] = []
+        stored: list[dict[str, Any]] = []
+        for place, one in enumerate(items):
+            try:
+                stored.append(self.stored(one))
+                places.append(place)
+            except BadInput as error:
+                refused[place] = str(error)
+        done = self._items.start_upserts(stored)
+
+        def finish() -> list[str | None]:
+            for place, why in zip(places, done(), strict=True):
+                refused[place] = why
+            return refused
+
+        return finish
+
+    def shown(self, item: dict[str, Any]) -> dict[str, Any] | None:
+        """As a file has it; None: it is left out."""
+        raise NotImplementedError
+
+    def stored(self, shown: dict[str, Any]) -> dict[str, Any]:
+        """What a file has, as it is stored. Raises BadInput."""
+        raise NotImplementedError
+
+
 class LocalItems:
     """A container of an account that is open in this process."""
 
@@ -73,31 +124,6 @@ class LocalItems:
             return [str(one) if isinstance(one, DbError) else None for one in answers]
 
         return finish
-
-
-def start_converted(
-    target: Items,
-    items: Sequence[dict[str, Any]],
-    convert: Callable[[dict[str, Any]], dict[str, Any]],
-) -> Finish:
-    """`start_upserts` of what `convert` makes of each; one that it refuses is refused."""
-    refused: list[str | None] = [None] * len(items)
-    places: list[int] = []
-    stored: list[dict[str, Any]] = []
-    for place, one in enumerate(items):
-        try:
-            stored.append(convert(one))
-            places.append(place)
-        except BadInput as error:
-            refused[place] = str(error)
-    done = target.start_upserts(stored)
-
-    def finish() -> list[str | None]:
-        for place, why in zip(places, done(), strict=True):
-            refused[place] = why
-        return refused
-
-    return finish
 
 
 def keyed_by_chance(definition: Mapping[str, Any]) -> SyntheticKey | None:
