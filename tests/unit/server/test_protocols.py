@@ -4,6 +4,7 @@ would have to bring its own TLS, limits, time-outs and shutdown."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 import threading
@@ -13,10 +14,12 @@ from pathlib import Path
 
 import pytest
 from tests.support.echo_protocol import EchoStreams
+from tests.support.raw_http import Answers, get
 from tests.support.service import EchoService
 
 from armillary.config import Settings
 from armillary.server.bounds import Bounds
+from armillary.server.http.observing import Observer
 from armillary.server.listen import bind, is_tls
 from armillary.server.loops import new_loop
 from armillary.server.process.backend import load
@@ -29,13 +32,14 @@ ECHO = ProtocolSpec("echo", "stream", "tests.support.echo_protocol:make_streams"
 
 
 class Running:
-    """A worker with two ports: HTTP, and the echo protocol."""
+    """A worker with three ports: HTTP, another service over HTTP, and the echo protocol."""
 
     def __init__(self, front: Front) -> None:
         self.loaded: list[str] = []
         self._front = front
         self._stop: Callable[[], object] = lambda: None
         self.http = bind("127.0.0.1", 0)
+        self.words = bind("127.0.0.1", 0)
         self.echo = bind("127.0.0.1", 0)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -76,9 +80,11 @@ class Running:
         self._stop = lambda: loop.call_soon_threadsafe(stop.set)
         listeners = [
             Listener("http", self.http, EchoService, eager=True),
+            Listener("words", self.words, EchoService),
             Listener("echo", self.echo, self._load_echo),
         ]
-        await serve_until(stop, listeners, self._front, self._ready.set)
+        observer = Observer(logged=True)
+        await serve_until(stop, listeners, self._front, self._ready.set, observer=observer)
 
 
 Start = Callable[..., Running]
@@ -184,6 +190,28 @@ def test_a_stop_lets_work_end_and_closes_idle_clients(start: Start) -> None:
         assert idle.recv(1) == b""
 
 
+def test_a_service_on_its_own_port_is_logged_and_shown(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it counts, it counts in the store: there is one place for the numbers of all."""
+    running = start()
+    ports = {
+        name: int(sockets[0].getsockname()[1])
+        for name, sockets in (("http", running.http), ("words", running.words))
+    }
+    with caplog.at_level(logging.INFO, "armillary.requests"):
+        for target in ("/quick/a", "/later/b"):
+            with socket.create_connection(("127.0.0.1", ports["words"]), 60) as client:
+                client.sendall(get(target))
+                assert Answers(client).get().status == 200
+    told = [one.message.rpartition(" in ")[0] for one in caplog.records]
+    assert told == ["GET /quick/a 200", "GET /later/b 200"]
+    with socket.create_connection(("127.0.0.1", ports["http"]), 60) as client:
+        client.sendall(get("/_armillary/health"))
+        shown = Answers(client).get().json()
+    assert shown["protocols"] == {**ports, "echo": running.port}
+
+
 def test_quit_says_goodbye(start: Start) -> None:
     with start().connect() as client:
         client.sendall(b"quit\n")
@@ -224,7 +252,7 @@ def test_a_taken_port_that_was_not_chosen_switches_its_protocol_off(tmp_path: Pa
         one.close()
 
 
-def test_beside_a_free_port_the_others_are_free_ones(tmp_path: Path) -> None:
+def test_alongside_a_free_port_the_others_are_free_ones(tmp_path: Path) -> None:
     echo = ProtocolSpec("mongo", "stream", ECHO.factory, "Echo")
     plan = make_plan(environ={}, data=tmp_path, port=0, protocols=(NOSQL, echo))
     assert plan.ports == {"mongo": 0}
