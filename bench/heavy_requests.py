@@ -260,6 +260,7 @@ def item(body: Any) -> Callable[[int], bytes]:
 NUMBERS = [*range(30_000)]
 EACH = "FROM c JOIN x IN (SELECT VALUE @p)"
 NOSQL: dict[str, Callable[[], Callable[[int], bytes]]] = {
+    "an item for the others": lambda: item({"id": "1", "pk": "a", "n": 1}),
     "join": lambda: query(f"SELECT VALUE COUNT(1) {EACH} WHERE ARRAY_CONTAINS(@p, x+1000000)",
                           p=NUMBERS),
     "large": lambda: query(
@@ -291,7 +292,7 @@ NOSQL: dict[str, Callable[[], Callable[[int], bytes]]] = {
     "not JSON": lambda: item(b"[" * 1_900_000),
     "long number": lambda: item(b'{"id":"n","pk":"a","n":' + b"9" * 1_800_000 + b"}"),
     "procedure": lambda: http(
-        "PUT", "/dbs/s/colls/c/sprocs/heavy", "sprocs", "dbs/s/colls/c/sprocs/heavy",
+        "POST", "/dbs/s/colls/c/sprocs", "sprocs", "dbs/s/colls/c",
         {"id": "heavy", "body": "function () { const a = []; for (;;) a.push(new Array(1e5)); }"},
         {}),
     "run procedure": lambda: http(
@@ -330,10 +331,10 @@ GREMLIN: dict[str, Callable[[], Callable[[int], bytes]]] = {
     "bulk": lambda: script("g.inject(1).repeat(union(identity(),identity())).times(30).fold()"),
 }
 TABLE: dict[str, Callable[[], Callable[[int], bytes]]] = {
-    "or of many": lambda: entities(" or ".join(f"Number eq {at}" for at in range(1_400))),
-    "parentheses": lambda: entities("(" * 9_000 + "Number eq 1" + ")" * 9_000),
-    "not": lambda: entities("not " * 7_000 + "(Number eq 1)"),
-    "long text": lambda: entities("Text eq '" + "a" * 25_000 + "'"),
+    "or of many": lambda: entities(" or ".join(f"Number eq {at}" for at in range(300))),
+    "parentheses": lambda: entities("(" * 1_000 + "Number eq 1" + ")" * 1_000),
+    "not": lambda: entities("not " * 1_000 + "(Number eq 1)"),
+    "long text": lambda: entities("Text eq '" + "a" * 6_000 + "'"),
 }
 PORTS = {"mongo": MONGO, "nosql": NOSQL, "gremlin": GREMLIN, "table": TABLE}
 

@@ -31,7 +31,7 @@ FRESH = 100
 """Scripts until the graph is as it was."""
 MISTAKE = 500
 """`x-ms-status-code` of what is no error of the protocol."""
-SETTINGS = GremlinSettings(seconds=0.5, memory=8 * MB)
+SETTINGS = GremlinSettings(seconds=1, memory=8 * MB)
 SEEDS = (
     "g.V().drop()",
     SCRIPTS[0],

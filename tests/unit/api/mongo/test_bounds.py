@@ -253,8 +253,10 @@ def test_paths_that_conflict_are_found_whichever_comes_first() -> None:
 
 def test_nothing_is_kept_for_a_deviation(wire: Wire) -> None:
     thousand = {"$range": [0, 1_000]}
-    stages = [{"$limit": 1}, {"$set": {"a": thousand}}, {"$unwind": "$a"}]
-    fold = {"$group": {"_id": None, "p": {"$stdDevPop": "$a"}, "s": {"$stdDevSamp": "$a"}}}
+    stages: list[Document] = [{"$limit": 1}, {"$set": {"a": thousand}}, {"$unwind": "$a"}]
+    fold: Document = {
+        "$group": {"_id": None, "p": {"$stdDevPop": "$a"}, "s": {"$stdDevSamp": "$a"}}
+    }
     (found,) = wire.run(aggregate([*stages, fold]))["cursor"]["firstBatch"]
     assert found["p"] == pytest.approx(288.6749902572095)
     assert found["s"] == pytest.approx(288.8194360957494)

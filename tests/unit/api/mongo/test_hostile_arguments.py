@@ -60,6 +60,40 @@ NAMES: list[Document] = [
     {"ping": 1, "$db": CODE},
     {"insert": "c", "documents": [{"_id": 1}], "$db": CODE},
 ]  # fmt: skip
+SIZES: list[Any] = [
+    *("#", {}, ObjectId(bytes(12)), float("inf"), float("-inf"), Decimal128("1E-6176"), True)
+]
+LISTING: list[Document] = [
+    {"listCollections": 1},
+    {"listIndexes": "c"},
+    {"aggregate": "c", "pipeline": []},
+    {"aggregate": "c", "pipeline": [{"$changeStream": {}}]},
+]
+PLACES: list[Any] = [[{}], 5, [], {}, CODE]
+RETRIED: list[Document] = [
+    *({"stmtIds": [one]} for one in ("x", float("-inf"), None, CODE)),
+    {"stmtIds": 5},
+    {"stmtId": "x"},
+    {"autocommit": False, "txnNumber": {"$in": []}},
+]
+EXPRESSIONS: list[Document] = [
+    {"$zip": {"inputs": [[1], [2, 3]], "useLongestLength": True, "defaults": [1]}},
+    {"$zip": {"inputs": [[1], [2, 3]], "useLongestLength": True, "defaults": 5}},
+    {"$filter": {"input": [1], "as": {}, "cond": True}},
+    {"$map": {"input": [1], "as": 5, "in": 1}},
+    {"$sortArray": {"input": [1, 2], "sortBy": "x"}},
+    {"$sortArray": {"input": [1, 2], "sortBy": {"a": "x"}}},
+    {"$regexMatch": {"input": "x", "regex": "a" * 10_000}},
+    {"$sqrt": Decimal128("NaN")},
+    {"$unsetField": [{}]},
+    {"$unsetField": {"field": 5, "input": "$$ROOT"}},
+    {"$getField": [False, b""]},
+    {"$bitNot": b""},
+    {"$binarySize": 5},
+    {"$bsonSize": 5},
+    {"$add": [DatetimeMS(2**63 - 1), 1]},
+    {"$subtract": [DatetimeMS(0), Decimal128("1E+6144")]},
+]
 ARGUMENTS: list[Document] = [
     {"find": "c", "filter": {}, "skip": SIGNALLING},
     {"find": "c", "filter": {}, "maxTimeMS": SIGNALLING},
@@ -72,24 +106,10 @@ ARGUMENTS: list[Document] = [
     {"createIndexes": "c", "indexes": [{"key": {"n": SIGNALLING}}]},
     {"shardCollection": "db.s", "key": {"a": SIGNALLING}},
     {"customAction": "CreateCollection", "collection": "x", "offerThroughput": SIGNALLING},
-    *(
-        {name: 1, "cursor": {"batchSize": size}, **more}
-        for name, more in (
-            ("listCollections", {}),
-            ("listIndexes", {"listIndexes": "c"}),
-            ("aggregate", {"aggregate": "c", "pipeline": []}),
-            ("aggregate", {"aggregate": "c", "pipeline": [{"$changeStream": {}}]}),
-        )
-        for size in ("#", {}, ObjectId(bytes(12)), float("inf"), float("-inf"), Decimal128("1E-6176"), True)
-    ),
+    *({**one, "cursor": {"batchSize": size}} for one in LISTING for size in SIZES),
     *(
         {"insert": "c", "documents": [{"_id": 7}], "lsid": SESSION, "txnNumber": Int64(1), **one}
-        for one in (
-            *({"stmtIds": [one]} for one in ("x", float("-inf"), None, CODE)),
-            {"stmtIds": 5},
-            {"stmtId": "x"},
-            {"autocommit": False, "txnNumber": {"$in": []}},
-        )
+        for one in RETRIED
     ),
     {"insert": "c", "documents": [{"_id": 7}], "autocommit": False, "txnNumber": 1},
     {"explain": {"aggregate": "c", "pipeline": 1}},
@@ -98,7 +118,7 @@ ARGUMENTS: list[Document] = [
     {"explain": {"update": "c", "updates": [5]}},
     *(
         {"aggregate": "c", "pipeline": [{"$merge": {"into": "o", "on": on}}], "cursor": {}}
-        for on in ([{}], 5, [], {}, CODE)
+        for on in PLACES
     ),
     *(
         {"aggregate": "c", "pipeline": [{"$changeStream": {"resumeAfter": one}}], "cursor": {}}
@@ -112,24 +132,7 @@ ARGUMENTS: list[Document] = [
     {"getMore": Int64(7), "collection": "c", "maxTimeMS": float("nan")},
     *(
         {"aggregate": "c", "pipeline": [{"$set": {"x": expression}}], "cursor": {}}
-        for expression in (
-            {"$zip": {"inputs": [[1], [2, 3]], "useLongestLength": True, "defaults": [1]}},
-            {"$zip": {"inputs": [[1], [2, 3]], "useLongestLength": True, "defaults": 5}},
-            {"$filter": {"input": [1], "as": {}, "cond": True}},
-            {"$map": {"input": [1], "as": 5, "in": 1}},
-            {"$sortArray": {"input": [1, 2], "sortBy": "x"}},
-            {"$sortArray": {"input": [1, 2], "sortBy": {"a": "x"}}},
-            {"$regexMatch": {"input": "x", "regex": "a" * 10_000}},
-            {"$sqrt": Decimal128("NaN")},
-            {"$unsetField": [{}]},
-            {"$unsetField": {"field": 5, "input": "$$ROOT"}},
-            {"$getField": [False, b""]},
-            {"$bitNot": b""},
-            {"$binarySize": 5},
-            {"$bsonSize": 5},
-            {"$add": [DatetimeMS(2**63 - 1), 1]},
-            {"$subtract": [DatetimeMS(0), Decimal128("1E+6144")]},
-        )
+        for expression in EXPRESSIONS
     ),
     {"aggregate": 1, "pipeline": [{"$documents": "abc"}], "cursor": {}},
     {"aggregate": "c", "pipeline": [{"$count": "\0"}], "cursor": {}},
