@@ -243,6 +243,13 @@ def test_an_update_of_many_fields_looks_at_each_once() -> None:
     assert filled().run({"update": "c", "updates": [change]})["nModified"] == 1
 
 
+def test_a_stage_that_sets_many_fields_ends_at_its_deadline(wire: Wire) -> None:
+    for below in ("", ".a"):
+        stage = {"$set": {f"f{at}{below}": "$n" for at in range(4_000)}}
+        found = wire.run(aggregate([stage] * 40, maxTimeMS=40))
+        assert found.get("code") in (OUT_OF_TIME, TOO_MUCH), found
+
+
 def test_paths_that_conflict_are_found_whichever_comes_first() -> None:
     for first, second, place in (("a", "a", "a"), ("a", "a.b", "a"), ("a.b.c", "a.b", "a.b")):
         change = {"q": {"_id": 1}, "u": {"$set": {first: 1}, "$inc": {second: 1}}}

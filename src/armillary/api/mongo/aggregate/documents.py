@@ -34,12 +34,22 @@ def _add_fields(name: str, argument: Any, language: Language) -> Map:
     fields = [
         (path, compile_expression(value, language)) for path, value in _flat(argument, "").items()
     ]
+    spend = language.budget.spend
 
     def run(document: dict[str, Any]) -> dict[str, Any]:
         variables = {"ROOT": document, "CURRENT": document}
-        made = document
+        made = dict(document)
         for path, expression in fields:
-            made = put(made, path, 0, expression(document, variables))
+            value = expression(document, variables)
+            if len(path) > 1:  # a copy for each
+                spend(1 + len(made))
+                made = put(made, path, 0, value)
+                continue
+            spend()
+            if value is MISSING:
+                made.pop(path[0], None)
+            else:
+                made[path[0]] = value
         return made
 
     return run
