@@ -157,6 +157,7 @@ LOAD_ITEMS = 2_000  # new items of a bulk, in one command of lists: some 100 ms
 LOAD_ITEMS_FIRST = 500  # in the first command, then twice as many each time: the writer begins soon
 LOAD_ITEMS_MIN = 16  # fewer go as operations
 LOAD_BYTES = 8 * MB  # of their texts, in one command
+LOAD_ENTRIES = 60_000  # of their indexed values, in one command
 BULK_COMMANDS_AHEAD = 8  # commands of one bulk that wait for the writer or run
 GARBAGE_OBJECTS = 100_000  # made between two collections of the youngest generation, in a bulk
 QUEUE_COMMANDS_MAX = 10_000  # waiting for the writer; more are refused

@@ -103,6 +103,17 @@ def test_few_items_and_mixed_ones_go_as_operations(monkeypatch: pytest.MonkeyPat
         assert sent == [LOAD, BULK]
 
 
+@pytest.mark.parametrize("large", [{"text": "x" * 1_000_000}, {"many": [*range(10_000)]}])
+def test_a_command_is_bounded_whatever_its_items_are(
+    large: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with armillary.open(":memory:", housekeeping=False) as account:
+        items = account.create_database("d").create_container("c", "/pk", physical_partitions=1)
+        sent = names_sent(items, monkeypatch)
+        items.bulk([("create", (body(n, **large),)) for n in range(20)])
+        assert len(sent) >= 2
+
+
 def test_garbage_is_collected_as_before_when_a_bulk_has_ended() -> None:
     before = gc.get_threshold()
     with few_collections:

@@ -20,6 +20,7 @@ from armillary.limits import (
     BULK_OPERATIONS,
     GARBAGE_OBJECTS,
     LOAD_BYTES,
+    LOAD_ENTRIES,
     LOAD_ITEMS,
     LOAD_ITEMS_FIRST,
     LOAD_ITEMS_MIN,
@@ -37,6 +38,7 @@ class Chunk:
     __slots__ = (
         "_found",
         "answers",
+        "entries",
         "items_max",
         "kind",
         "loads",
@@ -53,6 +55,7 @@ class Chunk:
         self.items_max = items_max
         self.pairs: list[tuple[Key, Op]] = []
         self.text_bytes = 0
+        self.entries = 0
         self.answers: Future[Any] = Future()
         self.loads: Answers | None = None
         """Of those that went as lists."""
@@ -61,7 +64,9 @@ class Chunk:
     @property
     def is_full(self) -> bool:
         most = self.items_max if self.kind else BULK_OPERATIONS
-        return len(self.pairs) >= most or self.text_bytes >= LOAD_BYTES
+        return (
+            len(self.pairs) >= most or self.text_bytes >= LOAD_BYTES or self.entries >= LOAD_ENTRIES
+        )
 
     def done(self, at: int) -> Done:
         if self._found is None:
@@ -133,6 +138,8 @@ class Bulk:
         answer = Answer(chunk, len(chunk.pairs))
         chunk.pairs.append((key, op))
         chunk.text_bytes += len(op.text)
+        if op.entries is not None:
+            chunk.entries += len(op.entries.ix)
         if chunk.is_full:
             self._send(space)
         return answer
