@@ -129,11 +129,14 @@ def _prepare_body(
 
 def _key_of(body: Body, state: ContainerState, given: KeyValues | None) -> KeyValues:
     definition = state.definition.partition_key
-    if given is not None and len(given) == 1 and state.model is JSON_MODEL:
-        value, paths = given[0], definition.paths
-        is_short = type(value) is str and len(paths) == 1 == len(paths[0])
-        if is_short and body.item.get(paths[0][0]) == value:
-            return given  # nearly every key: what follows would find the same
+    paths = definition.paths
+    if len(paths) == 1 == len(paths[0]) and state.model is JSON_MODEL:
+        value = body.item.get(paths[0][0])
+        if type(value) is str:  # nearly every key: what follows would find the same
+            if given is None:
+                return check_key((value,), definition)
+            if given == (value,):
+                return given
     key = key_of(body.item, definition, state.model.key)
     if given is not None and not same_key(given, key) and not same_key(given, _nulls(key)):
         raise PartitionKeyMismatch
