@@ -2,10 +2,13 @@
 
     python -m bench.lone [--items N] [--rounds N]
 
-Turns of five kinds, one after the other, so that whatever disturbs the machine disturbs all:
+Turns of several kinds, one after the other, so that whatever disturbs the machine disturbs all:
 
     sync          a page written to a file that has its size already, and fdatasync: the least that
                   anything durable takes here. A commit of LMDB pays it twice, a log once
+    pages apart   20 pages in 20 places of such a file, and fdatasync: the pages that a lone create
+                  makes dirty, as LMDB finds room for them once a file has been used for a while
+    together      20 pages side by side: what they would take in a new file, or in a log
     create        a durable create in process, alone: handler, pages, fdatasync, the meta page
     commit        an LMDB commit that changes as many rows in as many places, and nothing else
     log           1.4 KB (document and index rows of the create, packed) appended to a file that
@@ -50,6 +53,7 @@ def main() -> None:
         }
         containers = {name: _filled(one, given.items) for name, one in accounts.items()}
         log, sync = _log(place / "log", RECORD_BYTES), _log(place / "sync", 4_096)
+        apart, together = _places(place / "apart", 20, 1), _places(place / "together", 1, 20)
         pages = _pages(place / "pages")
         chance, number = random.Random(7), 10**7
 
@@ -64,6 +68,8 @@ def main() -> None:
         relaxed = create("relaxed")
         works: dict[str, Callable[[], None]] = {
             "sync": sync,
+            "pages apart": apart,
+            "together": together,
             "create": create("full"),
             "commit": pages,
             "log": log,
@@ -117,6 +123,21 @@ def _log(path: Path, size: int) -> Callable[[], None]:
         os.fdatasync(file)
 
     return append
+
+
+def _places(path: Path, places: int, pages: int) -> Callable[[], None]:
+    """Pages written side by side in each of some places of a file, and fdatasync."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT)
+    os.write(file, bytes(LOG_BYTES))
+    os.fsync(file)
+    chance, data = random.Random(5), os.urandom(4_096 * pages)
+
+    def write() -> None:
+        for _ in range(places):
+            os.pwrite(file, data, 4_096 * chance.randrange(LOG_BYTES // 4_096 - pages))
+        os.fdatasync(file)
+
+    return write
 
 
 def _pages(path: Path) -> Callable[[], None]:

@@ -5,7 +5,8 @@
 
 A peer is measured in the same run with the same clients, in turns; the table has both and their
 ratio, and the processor time per operation of each server, all its processes together. `--ferretdb`
-builds and starts FerretDB 1.24 on SQLite (bench/ferretdb; needs Go). Our server is started on a
+builds and starts FerretDB 1.24 on SQLite (bench/ferretdb; needs Go; `ARMILLARY_FERRETDB` names a
+program that was built before). Our server is started on a
 folder of its own, durable, without throttling. Where strace is, a line says how often each server
 syncs the disk for a hundred inserts, one after the other: whether like is compared with like. For
 inserts there is a third column beside a peer, `relaxed`: ours without waiting for the disk.

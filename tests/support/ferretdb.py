@@ -1,7 +1,11 @@
-"""FerretDB 1.24 (bench/ferretdb), built once per session of tests: what another server says."""
+"""FerretDB 1.24 (bench/ferretdb), built once per session of tests: what another server says.
+
+`ARMILLARY_FERRETDB` names a program that was built before (`go build -o PROGRAM .` in that folder).
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -15,6 +19,9 @@ LACKS = [one for one in ("go",) if shutil.which(one) is None]
 
 
 def build(target: Path) -> Path:
+    given = os.environ.get("ARMILLARY_FERRETDB")
+    if given:
+        return Path(given)
     program = target / "ferretdb"
     subprocess.run(
         ["go", "build", "-o", str(program), "."],

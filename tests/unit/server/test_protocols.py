@@ -36,6 +36,7 @@ class Running:
 
     def __init__(self, front: Front) -> None:
         self.loaded: list[str] = []
+        self.arrivals: Callable[[], int] = lambda: 0
         self._front = front
         self._stop: Callable[[], object] = lambda: None
         self.http = bind("127.0.0.1", 0)
@@ -84,7 +85,17 @@ class Running:
             Listener("echo", self.echo, self._load_echo),
         ]
         observer = Observer(logged=True)
-        await serve_until(stop, listeners, self._front, self._ready.set, observer=observer)
+        await serve_until(
+            stop,
+            listeners,
+            self._front,
+            self._ready.set,
+            serve_loop=self._serve_loop,
+            observer=observer,
+        )
+
+    def _serve_loop(self, loop: object, arrivals: Callable[[], int] | None) -> None:
+        self.arrivals = arrivals or self.arrivals
 
 
 Start = Callable[..., Running]
@@ -142,6 +153,22 @@ def test_a_protocol_is_loaded_by_its_first_client(start: Start) -> None:
         with talking(running.connect()) as say:
             assert say(b"x\n", 1) == b"x\n"
     assert running.loaded == ["echo"]
+
+
+def test_whatever_comes_in_is_counted(start: Start) -> None:
+    """An engine that keeps the loop from it notices by this."""
+    running = start()
+    seen = [running.arrivals()]
+    with talking(running.connect()) as say:
+        for line in (b"x\n", b"y\n"):
+            assert say(line, 1) == line
+            seen.append(running.arrivals())
+    http = socket.create_connection(("127.0.0.1", running.http[0].getsockname()[1]), 60)
+    with talking(http) as say:
+        assert say(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 1).startswith(b"HTTP/1.1")
+        seen.append(running.arrivals())
+    assert seen[0] == 0
+    assert sorted(set(seen)) == seen
 
 
 def test_the_same_port_speaks_tls(start: Start, certificate: Path) -> None:
