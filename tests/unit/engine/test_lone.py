@@ -156,7 +156,8 @@ class Desk:
         """What the last of the commands before answered."""
         answers = [self.ask().result(60) for _ in range(ALONE_MIN)]
         assert self.commits == 0
-        return answers[-1][0]
+        last: int = answers[-1][0]
+        return last
 
     def value(self, key: bytes = b"c") -> bytes | None:
         return self.engine.read_via(1, key, b"")[1]
@@ -321,7 +322,7 @@ def test_a_space_that_is_not_known_here_is_the_writers(desk: Desk) -> None:
 
 
 def test_a_full_store_is_the_writers(tmp_path: Path, patient: None) -> None:
-    options = {"packed": PACKED, "reserve_bytes": 1 << 60}
+    options: dict[str, Any] = {"packed": PACKED, "reserve_bytes": 1 << 60}
     writer = WriterProcess(tmp_path / "data", HANDLERS_PATH, packed=PACKED)
     Desk(tmp_path / "data", writer, packed=PACKED).engine.close()
     writer.stop()
@@ -385,10 +386,10 @@ def test_the_writer_merges_what_lone_commits_left(desk: Desk) -> None:
     desk.ask().result(60)
     desk.loop.ring()
     assert desk.loop.timers, "a command came meanwhile: later"
-    assert commits.has_due
+    assert commits._commit.due
     desk.loop.ring()
     assert not desk.loop.timers
-    assert not commits.has_due
+    assert commits.take_due() == set()
     desk.loop.turn()
     assert until(lambda: not spaces.due())
     assert desk.engine.check(1) == []

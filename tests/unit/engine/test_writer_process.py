@@ -64,6 +64,9 @@ class Turns:
         self.add_reader = self.readers.__setitem__
         self.remove_reader = self.readers.pop
 
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> None:
+        raise AssertionError("nothing here waits for a time")
+
 
 def test_commands_of_one_turn_of_a_loop_go_out_at_its_end(open_worker: OpenWorker) -> None:
     worker = open_worker()
