@@ -585,13 +585,13 @@ def test_a_bug_of_one_client_is_not_that_of_those_it_came_with(
     with server.connect() as one, server.connect() as other:
         broken, answers = known(one), known(other)
 
-        def fails(connection: Connection, data: bytes) -> None:
+        def fails(connection: Connection, data: bytes) -> bool:
             if b"/quick/x" in data:
                 raise RuntimeError("planted")
-            receive(connection, data)
+            return answer(connection, data)
 
-        receive = Connection._receive
-        monkeypatch.setattr(Connection, "_receive", fails)
+        answer = Connection._answer_known
+        monkeypatch.setattr(Connection, "_answer_known", fails)
         with caplog.at_level(logging.CRITICAL, "armillary.server"), standing(server):
             one.sendall(get("/quick/x", "Say: again"))
             other.sendall(get("/quick/o", "Say: again"))

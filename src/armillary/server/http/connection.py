@@ -98,21 +98,22 @@ class Connection(asyncio.Protocol):
         self._pool.arrivals += 1
         if self._gathered:
             self.receive_gathered()
-        elif self._phase == IDLE and self._templates and len(self._pool.peers) > 1:
-            self._gathered = data
-            self._pool.gather(self)
-            return
+        elif self._phase == IDLE and self._templates:
+            if len(self._pool.peers) > 1:
+                self._gathered = data
+                self._pool.gather(self)
+                return
+            if self._answer_known(data):
+                return
         self._receive(data)
 
     def receive_gathered(self) -> None:
         data, self._gathered = self._gathered, b""
-        if data:
+        if data and not self._answer_known(data):
             self._receive(data)
 
     def _receive(self, data: bytes) -> None:
         phase = self._phase
-        if phase == IDLE and self._answer_known(data):
-            return
         if phase == LINGER:
             return
         events = self._reader.receive(data)
