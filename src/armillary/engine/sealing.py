@@ -27,11 +27,9 @@ SUM_BYTES: Final = 16
 CRC_MARK: Final = 0x80
 CRC_BYTES: Final = 4
 _CRC_WHOLE: Final = 0x2144DF1C  # the crc32 of any bytes that are followed by their own
-#: The first two bytes of values when sealed, and before.
+#: The first two bytes of usual values when sealed, and before.
 _PLAIN_HEADS: Final = {
-    bytes((one | MARK, other | MARK)): bytes((one, other))
-    for one in range(256 - MARK)
-    for other in range(256 - MARK)
+    bytes((one | MARK, other | MARK)): bytes((one, other)) for one in range(8) for other in range(8)
 }
 
 
@@ -45,7 +43,7 @@ def unseal(value: bytes, key: bytes) -> bytes:
     head, cut = _PLAIN_HEADS.get(value[:2]), value[:-SUM_BYTES]
     if head is not None and value.endswith(murmur_128(cut)):
         return head + cut[2:]
-    return _unseal_earlier(value, key)
+    return _unseal_unusual(value, key)
 
 
 # HOT: once per point read.
@@ -55,12 +53,16 @@ def cut_seal(value: bytes, key: bytes) -> bytes:
     return cut if value.endswith(murmur_128(cut)) else unseal(value, key)
 
 
-def _unseal_earlier(value: bytes, key: bytes) -> bytes:
+def _unseal_unusual(value: bytes, key: bytes) -> bytes:
     first, second = value[0], value[1]
     if first < CRC_MARK and second < CRC_MARK:
         return value  # of format 1
-    if first & MARK == second & MARK == CRC_MARK and crc32(value) == _CRC_WHOLE:
-        return bytes((first & ~MARK, second & ~MARK)) + value[2:-CRC_BYTES]
+    mark, head = first & second & MARK, bytes((first & ~MARK, second & ~MARK))
+    if first & MARK == second & MARK:
+        if mark == CRC_MARK and crc32(value) == _CRC_WHOLE:
+            return head + value[2:-CRC_BYTES]
+        if mark == MARK and value.endswith(murmur_128(value[:-SUM_BYTES])):
+            return head + value[2:-SUM_BYTES]
     raise DataDamaged(
         f"The stored row {key.hex()} is damaged: its checksum does not agree. "
         "Run `armillary doctor`, then restore a backup.",
