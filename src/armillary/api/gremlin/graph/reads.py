@@ -99,12 +99,13 @@ def multi_read(
         )
         return [text for found in reads for text in found]
     found: dict[Ref, bytes] = {}
+    asking = _Asking(store, found, costs, places, documents, check)
     names = [ref if type(ref[0]) is str else _ref_name(ref) for ref in wanted]
     left: Collection[Ref] = dict.fromkeys([name for name in names if name is not NO_REF])
     for _ in range(ROUNDS_MAX):
         if not left:
             return [found.get(name) for name in names]
-        left = _round(store, left, found, costs, places, documents, check)
+        left = _round(asking, left)
     raise RangeGone
 
 
@@ -144,19 +145,22 @@ def point_read(store: ContainerStore, wanted: Ref, costs: Costs) -> bytes | None
     return stored.text
 
 
-def _round(
-    store: ContainerStore,
-    left: Collection[Ref],
-    found: dict[Ref, bytes],
-    costs: Costs,
-    places: KeyPlaces,
-    documents: bool,
-    check: Check | None,
-) -> list[Ref]:
+class _Asking(NamedTuple):
+    """One question: what it is asked of, and what all its rounds share."""
+
+    store: ContainerStore
+    found: dict[Ref, bytes]
+    costs: Costs
+    places: KeyPlaces
+    documents: bool
+    check: Check | None
+
+
+def _round(asking: _Asking, left: Collection[Ref]) -> list[Ref]:
     """Each physical partition once; what had moved meanwhile is left for the next round."""
     later: list[Ref] = []
-    for part in _by_owner(store.state, left, places).values():
-        later += _owner_read(store, part, found, costs, places, documents, check)
+    for part in _by_owner(asking.store.state, left, asking.places).values():
+        later += _owner_read(asking, part)
     return later
 
 
@@ -195,15 +199,8 @@ def _by_owner(
     return found
 
 
-def _owner_read(
-    store: ContainerStore,
-    part: _Part,
-    found: dict[Ref, bytes],
-    costs: Costs,
-    places: KeyPlaces,
-    documents: bool,
-    check: Check | None,
-) -> list[Ref]:
+def _owner_read(asking: _Asking, part: _Part) -> list[Ref]:
+    store, found, costs, places, documents, check = asking
     began = perf_counter()
     placed_in = store.state
     asked = part
