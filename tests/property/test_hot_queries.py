@@ -159,3 +159,23 @@ def test_a_body_that_is_cut_or_followed_is_left_to_the_parser(filled: Api) -> No
     assert shape.match(data) is not None
     for other in (data[:-1], data + b"G", data + data):
         assert shape.match(other) is None
+
+
+def test_a_large_query_takes_the_general_path_and_is_not_kept() -> None:
+    """Thousands of bodies are kept for each container, and each may have two megabytes."""
+    with made() as api:
+        api.item({"id": "1", "pk": "a", "v": 1})
+        asked = {"query": "SELECT * FROM c WHERE c.v = @p", "parameters": []}
+        small = {**asked, "parameters": [{"name": "@p", "value": 1}]}
+        large = {**asked, "parameters": [{"name": "@p", "value": "x" * 100_000}]}
+        for body, is_fast in ((small, True), (large, False)):
+            answer, _ = both(api, raw(json.dumps(body).encode(), signed(api, CROSS)))
+            assert (answer is not None) is is_fast
+        kept = [
+            key
+            for path in api.service.fast_paths
+            for known in getattr(path, "_containers", {}).values()
+            for key in known.kept
+        ]
+        assert kept
+        assert max(map(len, kept)) < 10_000

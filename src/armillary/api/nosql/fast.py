@@ -341,8 +341,9 @@ class Queries(Decoder):
         state, ranges = known.state, known.state.table.ranges
         bounds = known.kept.get(body)
         if bounds is None:
-            bounds = self._bounds(known, body) if len(body) <= QUERY_BYTES_MAX else ()
-            keep(known.kept, body, bounds)
+            if len(body) > QUERY_BYTES_MAX:
+                return None
+            bounds = keep(known.kept, body, self._bounds(known, body))
         owner = state.table.by_ordinal(int(range_id)) if range_id else ranges[0]
         items_max = check_page_size(int(size), PAGE_ITEMS_MAX) if size else PAGE_ITEMS_MAX
         if not bounds or owner is None or (len(ranges) > 1 and not range_id):
