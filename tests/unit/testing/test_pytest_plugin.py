@@ -35,8 +35,15 @@ def suite(folder: Path, text: str) -> str:
     return run_pytest(folder, "-W", "error")
 
 
+#: azure-cosmos copies the headers of an answer (`_capture_internal_headers`) while a thread of its
+#: own may change them; seen once in some hundred runs.
+SDK_RACE = "RuntimeError: dictionary changed size during iteration"
+
+
 def test_the_example_project_passes() -> None:
     said = run_pytest(EXAMPLE)
+    if SDK_RACE in said:
+        said = run_pytest(EXAMPLE)
     print(said.splitlines()[-1])
     assert re.search(r"^30 passed in ", said, re.MULTILINE), said
 
