@@ -340,9 +340,7 @@ class Queries(Decoder):
         range_id, size, body = own
         state, ranges = known.state, known.state.table.ranges
         bounds = known.kept.get(body)
-        if bounds is None:
-            if len(body) > QUERY_BYTES_MAX:
-                return None
+        if bounds is None and len(body) <= QUERY_BYTES_MAX:
             bounds = keep(known.kept, body, self._bounds(known, body))
         owner = state.table.by_ordinal(int(range_id)) if range_id else ranges[0]
         items_max = check_page_size(int(size), PAGE_ITEMS_MAX) if size else PAGE_ITEMS_MAX
