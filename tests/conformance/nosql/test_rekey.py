@@ -96,11 +96,11 @@ def test_keyless_to_keyed_under_load_and_through_a_kill(folder: Path) -> None:
     for process in (server.process, moving):
         process.send_signal(signal.SIGKILL)
         process.wait()
+    server.stop()
     for one in writers:
         one.join()
     if all(one.closed for one in writers):
         pytest.skip("the migration ended before it could be killed")
-    server.stop()
 
     with start_server(data=folder) as server:
         writers += write(server, first=10)
