@@ -6,8 +6,12 @@ for name in chromium chromium-browser google-chrome; do
 done
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
   echo "Installing Chromium for the tests of the portal…"
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
-      --no-install-recommends chromium; } >/dev/null 2>&1 && exit 0
+  # Another apt-get may be at work: wait for it, and try once more.
+  for again in 1 2; do
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+        -o DPkg::Lock::Timeout=120 --no-install-recommends chromium; } >/dev/null 2>&1 && exit 0
+    [ "$again" = 2 ] || sleep 15
+  done
   echo "Chromium could not be installed."
 fi
 echo "There is no Chromium: the tests of the portal in a browser (tests/portal) are skipped."

@@ -30,6 +30,7 @@ def url() -> str:
 def engine(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresEngine]:
     monkeypatch.setattr(postgres_spaces, "DROP_CHUNK_ROWS", 10)
     engine = open_postgres(COUNTING, url)
+    engine._sweeper.join()  # a late one would find what the tests bury
     engine.create_space(1, ROWS)
     engine.create_space(2, ROWS)
     yield engine
