@@ -1,5 +1,6 @@
-"""A small stream protocol: each line that comes goes back. `slow` is answered in a thread, `quit`
-ends the connection, `bug` is one; `wait` is answered when any client has said `go`."""
+"""A small stream protocol: each line that comes goes back. `slow` is answered in a thread, `now`, if
+nothing else came with it, without an event, `quit` ends the connection, `bug` is one; `wait` is
+answered when any client has said `go`."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class EchoSession:
         return len(self._rest)
 
     def at_once(self, data: bytes) -> bytes | None:
-        return None
+        is_whole = not self._rest and data.count(b"\n") == 1 and data.endswith(b"\n")
+        return data if is_whole and data.startswith(b"now ") else None
 
     def receive(self, data: bytes) -> Sequence[Event]:
         *lines, self._rest = (self._rest + data).split(b"\n")

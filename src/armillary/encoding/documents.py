@@ -395,6 +395,20 @@ def json_offset(value: bytes) -> int:
     return EPK_AT + value[EPK_LENGTH_AT]
 
 
+# HOT: once per point read of an API that has no system properties.
+def body_text(value: bytes) -> bytes:
+    """The JSON of a stored document up to what `finish_json` appended: less to parse. With it, where
+    it does not stand at its place."""
+    start = EPK_AT + value[EPK_LENGTH_AT]
+    end = start + BODY_BYTES.unpack_from(value)[0] - 1
+    if value.startswith(_SYSTEM_BEGINS, end):
+        return value[start:end] + b"}"
+    return value[start:]
+
+
+_SYSTEM_BEGINS: Final = b',"_rid":"'
+
+
 def finish_json(text: bytes, rid: str, self_link: str, etag: str, ts: int) -> bytes:
     """The compact JSON of an item with its system properties appended. None of them needs escapes:
     rids are base64, links are made of rids, and an etag is hex in quotes of its own.

@@ -61,6 +61,9 @@ class StreamConnection(asyncio.Protocol):
         self._reading_paused = False
         self._address = ""
         self._holds = False
+        self._gathered = b""  # read in this turn of the loop, and not taken in yet
+        self._is_quick = False
+        """Whether what came last was answered at once."""
         # Shared with the thread that answers.
         self._outlet = threading.Condition()
         self._writing_paused = False
@@ -89,6 +92,7 @@ class StreamConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._gathered = b""
         self._events.clear()
         self._hold(0)
         with self._outlet:
@@ -100,6 +104,20 @@ class StreamConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._pool.arrivals += 1
+        if self._gathered:
+            self.receive_gathered()
+        elif self._is_quick and len(self._pool.peers) > 1:
+            self._gathered = data
+            self._pool.gather(self)
+            return
+        self._receive(data)
+
+    def receive_gathered(self) -> None:
+        data, self._gathered = self._gathered, b""
+        if data:
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
         session = self._session
         if session is None or self._hanging_up:
             return
@@ -110,6 +128,7 @@ class StreamConnection(asyncio.Protocol):
                 log.exception("a bug: a session of %s", type(session).__name__)
                 self._hang_up()
                 return
+            self._is_quick = answer is not None
             if answer is not None:
                 self._write(answer)
                 if self._writing_paused or self._pool.draining:
@@ -134,6 +153,7 @@ class StreamConnection(asyncio.Protocol):
         self._hang_up()
 
     def eof_received(self) -> bool:
+        self.receive_gathered()
         return False
 
     def pause_writing(self) -> None:

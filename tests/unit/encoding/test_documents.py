@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from armillary.encoding.documents import (
     BODY_BYTES,
@@ -17,6 +18,7 @@ from armillary.encoding.documents import (
     LSN,
     MOMENT,
     Header,
+    body_text,
     check_id,
     check_name,
     finish_json,
@@ -250,6 +252,15 @@ def test_the_quick_readers_see_the_fields_of_the_header() -> None:
 def test_a_document_of_another_version_is_not_guessed_at() -> None:
     with pytest.raises(FormatMismatch):
         unpack_header(b"\x02" + pack_document(SAMPLE, b"{}")[1:])
+
+
+def test_the_body_of_a_document_ends_before_its_system_properties() -> None:
+    body = b'{"id":"1","a":",\\"_rid\\":\\""}'
+    header = replace(SAMPLE, body_bytes=len(body))
+    whole = finish_json(body, "RID==", "dbs/x/", "0d00-1", 1700000000)
+    assert body_text(pack_document(header, whole)) == body
+    # Written by hand, with them elsewhere: all of it, and the reader drops them.
+    assert body_text(pack_document(header, b'{"_rid":"R","id":"1"}')) == b'{"_rid":"R","id":"1"}'
 
 
 def test_system_properties_are_appended_in_the_order_of_the_service() -> None:

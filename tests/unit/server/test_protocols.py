@@ -131,6 +131,36 @@ def test_lines_go_back_in_order_whatever_answers_them(start: Start) -> None:
         assert say(b"one\nslow a b\nquick\ntwo\n", 6) == b"one\nslow\na\nb\nquick\ntwo\n"
 
 
+def test_what_is_answered_at_once_keeps_its_place(start: Start) -> None:
+    """What several clients send in one turn of the loop is taken in together."""
+    running = start()
+    with running.connect() as one, running.connect() as other:
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for number in range(30):
+            line = b"now %d\n" % number
+            one.sendall(line)
+            other.sendall(line)
+            assert received(one, len(line)) == received(other, len(line)) == line
+        lines = [b"now a\n", b"slow b c\n", b"now d\n", b"now e\nnow f\n", b"plain\n", b"now g\n"]
+        for line in lines:
+            one.sendall(line)
+        expected = b"now a\nslow\nb\nc\nnow d\nnow e\nnow f\nplain\nnow g\n"
+        assert received(one, len(expected)) == expected
+        other.sendall(b"now h\n")
+        other.shutdown(socket.SHUT_WR)
+        assert received(other, 6) == b"now h\n", "who has said all still gets an answer"
+        assert other.recv(1) == b""
+
+
+def received(client: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        found = client.recv(size - len(data))
+        assert found, f"only {data!r}"
+        data += found
+    return data
+
+
 def test_who_waits_for_something_holds_no_thread(start: Start) -> None:
     """Clients of change streams wait for minutes, and there may be more of them than threads."""
     running = start(threads=1)

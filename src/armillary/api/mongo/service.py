@@ -13,7 +13,7 @@ import itertools
 import logging
 import time
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from bson.datetime_ms import DatetimeMS
 from bson.int64 import Int64
@@ -40,6 +40,9 @@ from armillary.encoding.bson.values import Document, encode, is_number, number_o
 from armillary.errors import DbError, Throttled
 from armillary.limits import MONGO_OPERATION_SECONDS
 
+if TYPE_CHECKING:
+    from armillary.api.mongo.fast.finds import Find
+
 log = logging.getLogger("armillary.mongo")
 
 THROTTLED_ROUNDS: Final = 60
@@ -58,6 +61,8 @@ class Service:
             gateway.settings.read_only_keys,
             settings.scram_iterations,
         )
+        self.finds: dict[bytes, Find] = {}
+        """By the pattern of their template; on the event loop only."""
         self.random = Random()
         self.process_id = ObjectId()
         self._connections = itertools.count(1)

@@ -8,9 +8,9 @@ client that has not logged in) gives None, and the command takes the general pat
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from struct import Struct
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -21,13 +21,13 @@ from armillary.api.core.fast import keep
 from armillary.api.mongo.call import Client
 from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.errors import MongoError
-from armillary.api.mongo.fast.templates import BODY_AT, Template, is_message, template_of
+from armillary.api.mongo.fast.templates import BODY_AT, Template, template_of
 from armillary.api.mongo.request_lines import log_command
 from armillary.api.mongo.wire.frames import OP_MSG, Frame
 from armillary.api.mongo.wire.messages import Request, parse
 from armillary.encoding.bson.stored import from_item, item_id
 from armillary.encoding.bson.values import encode, is_text
-from armillary.encoding.documents import EPK_AT, EPK_LENGTH_AT, check_id
+from armillary.encoding.documents import body_text, check_id
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError
 from armillary.store.catalog.controls import FAULTS
@@ -62,35 +62,33 @@ _CURSOR, _BATCH, _FIRST = b"\x03cursor\x00", b"\x04firstBatch\x00", b"\x030\x00"
 _NO_FLAGS: Final = bytes(5)
 _DONE: Final = b"\x01ok\x00" + Struct("<d").pack(1.0)
 _INT32: Final = Struct("<i")
-
-
-def _integer(data: bytes) -> int:
-    return int.from_bytes(data, "little", signed=True)
+_INT64: Final = Struct("<q")
 
 
 #: A value of a filter out of its bytes, and the id of an item out of those of an `_id`.
 VALUES: Final[dict[type, Callable[[bytes], Any]]] = {
-    int: _integer,
-    Int64: lambda data: Int64(_integer(data)),
+    int: lambda data: _INT32.unpack(data)[0],
+    Int64: lambda data: Int64(_INT64.unpack(data)[0]),
     ObjectId: ObjectId,
     str: bytes.decode,
 }
 IDS: Final[dict[type, Callable[[bytes], bytes]]] = {
-    int: lambda data: b"$n%d" % _integer(data),
-    Int64: lambda data: b"$n%d" % _integer(data),
+    int: lambda data: b"$n%d" % _INT32.unpack(data),
+    Int64: lambda data: b"$n%d" % _INT64.unpack(data),
     ObjectId: lambda data: data.hex().encode(),
     str: lambda data: check_id(item_id(data.decode())).encode(),
 }
 
 
 class Find:
-    """One kind of find in one collection."""
+    """One kind of find in one collection, of all connections: what they share stays in the caches of
+    the processor."""
 
     def __init__(self, service: Service, collection: Collection, request: Request, made: Template):
         query, path = request.command["filter"], ".".join(collection.shard or ())
         names = list(query)
         self._service = service
-        self._collection = collection
+        self.collection = collection
         self._values = made.values
         self.pattern = made.pattern
         self._id_at = names.index("_id")
@@ -110,11 +108,11 @@ class Find:
         values = self._values(data)
         if values is None:
             return None
-        service, collection = self._service, self._collection
+        service, collection = self._service, self.collection
         store = collection.store
         if service.collections.known(collection.database, collection.name) is not collection:
             return None
-        started = time.perf_counter()
+        started = perf_counter()
         try:
             if store.known_state is not self._state:
                 self._state = store.known_state
@@ -124,8 +122,8 @@ class Find:
             value, _, _, charge_ru = store.read_at(spot, self._id(values[self._id_at]), final=False)
         except (DbError, MongoError, SpaceGone, ValueError):
             return None
-        item = orjson.loads(value[EPK_AT + value[EPK_LENGTH_AT] :])
-        client.statistics = ("find", charge_ru, elapsed_ms(started))
+        item = orjson.loads(body_text(value))
+        client.statistics = ("find", charge_ru, (perf_counter() - started) * 1000)
         if service.gateway.settings.logs_requests:
             log_command(_request(data), 0, charge_ru, client.statistics[2])
         times = service.time_elements() if self._has_session else b""
@@ -134,7 +132,7 @@ class Find:
     def _spot(self, key: bytes) -> Spot:
         state = self._state
         assert state is not None
-        given = () if self._key is None else self._collection.key_values(self._key(key))
+        given = () if self._key is None else self.collection.key_values(self._key(key))
         return keep(self._spots, key, state.spot(given))
 
     def _reply(self, document: bytes, times: bytes, data: bytes, number: int) -> bytes:
@@ -161,7 +159,7 @@ class Finds:
 
     def answer(self, data: bytes) -> bytes | None:
         """The reply to a message that is like one before. None: nothing has happened."""
-        if not self._known or self._faults[FAULTS] or not is_message(data):
+        if not self._known or self._faults[FAULTS]:
             return None
         if self._client.may_write is None and self._needs_login:
             return None
@@ -205,11 +203,13 @@ class Finds:
         if query.keys() != {"_id"} | path:
             return None
         template = template_of(request)
-        return None if template is None else Find(self._service, collection, request, template)
-
-
-def elapsed_ms(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
+        if template is None:
+            return None
+        shared = self._service.finds
+        known = shared.get(template.pattern)  # which has the names of database and collection
+        if known is not None and known.collection is collection:
+            return known
+        return keep(shared, template.pattern, Find(self._service, collection, request, template))
 
 
 def _request(data: bytes) -> Request:

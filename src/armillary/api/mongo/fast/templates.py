@@ -32,6 +32,8 @@ HEAD_BYTES: Final = BODY_AT + 5
 WIDTHS: Final[dict[type, int]] = {int: 4, Int64: 8, ObjectId: 12}
 """Bytes of the values that have a fixed size; `str` is the one that has none."""
 ANY_LENGTH: Final = rb"(.{4})"
+ANY_NUMBERS: Final = rb".{8}"
+"""Of the message, and of the one that it answers."""
 SESSION_BYTES: Final = 16
 NO_FLAGS: Final = b"\x00" * 5
 
@@ -47,13 +49,13 @@ class Template:
         self._has_text = any(self._texts)
 
     def values(self, data: bytes) -> tuple[bytes, ...] | None:
-        """The values of the filter of a whole message, as their bytes. HOT."""
-        found = self._match(data, BODY_AT)
+        """The values of the filter of one whole message, as their bytes. HOT."""
+        found = self._match(data)
         if found is None:
             return None
         if not self._has_text:
             return found.groups()
-        whole, inner, *groups = found.groups()
+        message, whole, inner, *groups = found.groups()
         left = iter(groups)
         values: list[bytes] = []
         size = self._filter_bytes
@@ -65,9 +67,9 @@ class Template:
                     return None
                 size += len(value)
             values.append(value)
-        if INT32.unpack(inner)[0] != size or INT32.unpack(whole)[0] != len(data) - HEAD_BYTES:
+        if INT32.unpack(message)[0] != len(data) or INT32.unpack(inner)[0] != size:
             return None
-        return tuple(values)
+        return tuple(values) if INT32.unpack(whole)[0] == len(data) - HEAD_BYTES else None
 
 
 def template_of(request: Request) -> Template | None:
@@ -88,7 +90,9 @@ def template_of(request: Request) -> Template | None:
     if again != request.raw:  # written in a way that the decoder accepts and no driver writes
         return None
     length = re.escape(again[:4]) if is_fixed else ANY_LENGTH
-    pattern = b"".join([re.escape(NO_FLAGS), length, *parts, rb"\x00"])
+    message = re.escape(INT32.pack(HEAD_BYTES + len(again))) if is_fixed else ANY_LENGTH
+    head = message + ANY_NUMBERS + re.escape(INT32.pack(OP_MSG) + NO_FLAGS)
+    pattern = b"".join([head, length, *parts, rb"\x00"])
     return Template(pattern, kinds, filter_bytes)
 
 
@@ -122,9 +126,3 @@ def _field(name: str, value: Any) -> bytes | None:
         before, mark, after = element.partition(b"\x11clusterTime\x00")
         return re.escape(before + mark) + b".{8}" + re.escape(after[8:])
     return re.escape(element)
-
-
-def is_message(data: bytes) -> bool:
-    """One whole message, not compressed."""
-    length, _, _, opcode = HEADER.unpack_from(data)
-    return bool(opcode == OP_MSG and length == len(data))
