@@ -1,5 +1,5 @@
-"""A small stream protocol: each line that comes goes back. `slow` is answered in a thread, `now`, if
-nothing else came with it, without an event, `quit` ends the connection, `bug` is one; `wait` is
+"""A small stream protocol: each line that comes goes back. `slow` is answered in a thread, `now`
+without an event if nothing else came with it, `quit` ends the connection, `bug` is one; `wait` is
 answered when any client has said `go`."""
 
 from __future__ import annotations

@@ -397,8 +397,8 @@ def json_offset(value: bytes) -> int:
 
 # HOT: once per point read of an API that has no system properties.
 def body_text(value: bytes) -> bytes:
-    """The JSON of a stored document up to what `finish_json` appended: less to parse. With it, where
-    it does not stand at its place."""
+    """The JSON of a stored document up to what `finish_json` appended: less to parse. With that,
+    where it does not stand at its place."""
     start = EPK_AT + value[EPK_LENGTH_AT]
     end = start + BODY_BYTES.unpack_from(value)[0] - 1
     if value.startswith(_SYSTEM_BEGINS, end):

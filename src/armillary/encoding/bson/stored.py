@@ -255,12 +255,17 @@ def to_item(document: Document, **extra: JSON) -> dict[str, JSON]:
             item[stored_name(name)] = to_stored(value, 1)
         return item | extra
     # HOT: most documents, with names of few forms, and most values as they are.
-    item = {"id": item_id(document["_id"]), **document, **extra}
+    own = document["_id"]
+    if type(own) is ObjectId:
+        text = str(own)
+        item = {"id": text, **document, **extra}
+        item["_id"] = {"$oid": text}
+    else:
+        item = {"id": item_id(own), **document, **extra}
+        item["_id"] = to_stored(own, 1)
     for name, value in document.items():
-        kind = type(value)
-        if kind in _AS_THEY_ARE:
-            continue
-        item[name] = {"$oid": str(value)} if kind is ObjectId else to_stored(value, 1)
+        if type(value) not in _AS_THEY_ARE and name != "_id":
+            item[name] = to_stored(value, 1)
     return item
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import orjson
 
 from armillary.encoding.documents import made_text
+from armillary.limits import ITEM_BYTES_MAX
 from armillary.partition.request_units import Coefficients, create_ru
 from armillary.store.catalog.state import ContainerState
 from armillary.store.index.entries import BSON, IndexPlan, index_entries, shape_of_paths
@@ -43,18 +46,26 @@ def ready(state: ContainerState, items: Sequence[dict[str, JSON]]) -> Ready | No
     """Items that a value model of ours made, of a plain container. None: one of them has to go as
     an operation. Raises what `made_text` raises, for any of them."""
     plan = state.plan
-    id_parts: list[bytes] = []
-    texts: list[bytes] = []
-    for item in items:
-        name = item["id"]
-        assert isinstance(name, str)
-        part = name.encode()
-        if len(part) > ID_CUT_BYTES or "ttl" in item:
-            return None
-        id_parts.append(b"\x00" + part)
-        texts.append(made_text(item))
+    names: list[Any] = [item["id"] for item in items]
+    id_parts = [b"\x00" + name.encode() for name in names]
+    if max(map(len, id_parts), default=0) > ID_CUT_BYTES + 1 or any(
+        "ttl" in item for item in items
+    ):
+        return None
+    texts = _all_texts(items)
     ix, leaves, shapes = _all_entries(plan, items)
     return Ready(NewItems(id_parts, texts, ix, shapes), leaves)
+
+
+def _all_texts(items: Sequence[dict[str, JSON]]) -> list[bytes]:
+    """`made_text` of each, without a call of ours for those that are as they should be."""
+    try:
+        texts = [*map(orjson.dumps, items)]
+    except orjson.JSONEncodeError:
+        texts = []
+    if not texts or max(map(len, texts)) > ITEM_BYTES_MAX:
+        return [*map(made_text, items)]  # which says what is wrong
+    return texts
 
 
 # HOT: once per item of an insert of many; `index_entries` is the reference.
@@ -63,7 +74,7 @@ def _all_entries(
 ) -> tuple[list[list[bytes]], list[int], list[bytes]]:
     """Entries, how many of them are leaves, shape; of each item."""
     named = _named(plan)
-    model, term = plan.model, plan.model.term
+    term, tags = plan.model.term, plan.model.inner_names
     ix: list[list[bytes]] = []
     leaves: list[int] = []
     shapes: list[bytes] = []
@@ -74,9 +85,11 @@ def _all_entries(
         is_walked = named is None
         hashes: list[bytes] = []
         for name, child in named or ():
-            value = item.get(name, _ABSENT)
+            value: Any = item.get(name, _ABSENT)
             kind = type(value)
-            if kind is list or (kind is dict and not model.is_scalar(value)):
+            if kind is list or (
+                kind is dict and (len(value) != 1 or next(iter(value)) not in tags)
+            ):
                 is_walked = True  # there are entries inside
                 break
             if value is not _ABSENT and child.included:

@@ -52,10 +52,11 @@ def prepared_document(document: Any, service: Service) -> Document:
         document = {"_id": ObjectId(), **document}
     elif next(iter(document)) != "_id":
         document = {"_id": document["_id"], **document}
-    for name, value in document.items():
-        if isinstance(value, Timestamp) and value.time == 0 and value.inc == 0 and name != "_id":
-            now = service.engine.now_ms()
-            document[name] = Timestamp(now // 1000, now % 1000 + 1)
+    if Timestamp in map(type, document.values()):
+        for name, value in document.items():
+            if type(value) is Timestamp and value.time == 0 and value.inc == 0 and name != "_id":
+                now = service.engine.now_ms()
+                document[name] = Timestamp(now // 1000, now % 1000 + 1)
     made: Document = document
     return made
 

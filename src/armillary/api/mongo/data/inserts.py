@@ -89,6 +89,23 @@ def insert_all(
     return Inserted(run.count, errors[:1] if ordered else errors, run.charge_ru)
 
 
+# HOT: once per document of an insert of many.
+def one_batch(
+    collection: Collection, documents: Sequence[Document], sizes: Sequence[int]
+) -> list[Insert] | None:
+    """All documents of a command as one batch. None: they are of several logical partitions. Raises
+    what is wrong with any of them."""
+    key = collection.key_of(documents[0])
+    if collection.shard is not None and any(collection.key_of(one) != key for one in documents[1:]):
+        return None
+    items = [item_of(collection, one) for one in documents]
+    places = range(len(documents))
+    return [
+        Insert(at, document, item, key, size)
+        for at, document, item, size in zip(places, documents, items, sizes, strict=True)
+    ]
+
+
 def _batches(collection: Collection, pending: list[Insert]) -> list[list[Insert]]:
     most = BATCH_ITEMS if is_plain(collection.store.state) else OPERATIONS_MAX
     by_key: dict[KeyValues, list[list[Insert]]] = {}

@@ -81,8 +81,8 @@ IDS: Final[dict[type, Callable[[bytes], bytes]]] = {
 
 
 class Find:
-    """One kind of find in one collection, of all connections: what they share stays in the caches of
-    the processor."""
+    """One kind of find in one collection, of all connections: what they share stays in the caches
+    of the processor."""
 
     def __init__(self, service: Service, collection: Collection, request: Request, made: Template):
         query, path = request.command["filter"], ".".join(collection.shard or ())

@@ -18,8 +18,13 @@ from armillary.api.core.streams import Begun, Event, Work
 from armillary.api.mongo.call import Client
 from armillary.api.mongo.commands.inserting import prepared_document
 from armillary.api.mongo.data.collections import Collection
-from armillary.api.mongo.data.inserts import Insert, Statements, finish_inserts, start_inserts
-from armillary.api.mongo.data.writes import Statement, item_of
+from armillary.api.mongo.data.inserts import (
+    Statements,
+    finish_inserts,
+    one_batch,
+    start_inserts,
+)
+from armillary.api.mongo.data.writes import Statement
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.request_lines import log_command
 from armillary.api.mongo.wire.messages import Request, reply_bytes
@@ -95,13 +100,10 @@ def _insert(
     if collection is None:
         return None
     started = time.perf_counter()
-    batch: list[Insert] = []
-    for at, one in enumerate(decode_all_exactly(raw)):
-        document = prepared_document(one, service)
-        key = collection.key_of(document)
-        if at and key != batch[0].key:
-            return None
-        batch.append(Insert(at, document, item_of(collection, document), key, len(raw[at])))
+    documents = [prepared_document(one, service) for one in decode_all_exactly(raw)]
+    batch = one_batch(collection, documents, [*map(len, raw)])
+    if batch is None:
+        return None
     submit = collection.store.engine.submit_soon
     sent = start_inserts(collection, batch, _statements(command), submit)
 
