@@ -120,6 +120,41 @@ UPDATES: list[tuple[dict[str, Any], Any, dict[str, Any]]] = [
 ]
 
 
+REFUSED_UPDATES: list[tuple[dict[str, Any], Any, int, str]] = [
+    (
+        {"a": 5},
+        {"$inc": {"a": Int64(2**63 - 1)}},
+        2,
+        "Failed to apply $inc operations to current value ((NumberInt)5) for document {_id: 1}",
+    ),
+    (
+        {"a": 5},
+        {"$rename": {"a": "a"}},
+        2,
+        'The source and target field for $rename must differ: a: "a"',
+    ),
+    (
+        {"a": 5},
+        {"$rename": {"a": "a.b"}},
+        2,
+        'The source and target field for $rename must not be on the same path: a: "a.b"',
+    ),
+    (
+        {"a": 5},
+        {"$rename": {"b": "a"}, "$set": {"a": 1}},
+        40,
+        "Updating the path 'a' would create a conflict at 'a'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "update", "code", "text"), REFUSED_UPDATES)
+def test_updates_that_are_refused(old: dict[str, Any], update: Any, code: int, text: str) -> None:
+    with pytest.raises(MongoError) as caught:
+        updated({"_id": 1, **old}, update)
+    assert (caught.value.code, caught.value.message) == (code, text)
+
+
 @pytest.mark.parametrize(("old", "update", "new"), UPDATES)
 def test_updates(old: dict[str, Any], update: Any, new: dict[str, Any]) -> None:
     assert updated({"_id": 1, **old}, update) == {"_id": 1, **new}

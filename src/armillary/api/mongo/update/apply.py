@@ -240,6 +240,7 @@ def _check_conflicts(steps: list[_Step]) -> None:
                     f"{'.'.join(step.path)}: {shown(step.argument)}",
                 )
             paths.append(parse_path(step.argument))
+            _check_rename(*paths)
         for path in paths:
             above = [path[:size] for size in range(1, len(path) + 1)]
             other = path if path in beginnings else next((p for p in above if p in seen), None)
@@ -251,6 +252,17 @@ def _check_conflicts(steps: list[_Step]) -> None:
                 )
             seen.add(path)
             beginnings.update(above[:-1])
+
+
+def _check_rename(source: Path, target: Path) -> None:
+    size = min(len(source), len(target))
+    if source[:size] != target[:size]:
+        return
+    what = "must differ" if source == target else "must not be on the same path"
+    raise MongoError(
+        2,
+        f'The source and target field for $rename {what}: {".".join(source)}: "{".".join(target)}"',
+    )
 
 
 def _check_filters(steps: list[_Step], filters: dict[str, Any]) -> None:

@@ -72,8 +72,7 @@ def _arithmetic(name: str, verb: str, compute: Callable[..., Any], start: Any) -
                 raise
             raise MongoError(
                 2,
-                f"Failed to apply {name} operations to current value "
-                f"(({_typed(old)})) for document "
+                f"Failed to apply {name} operations to current value ({_typed(old)}) for document "
                 f"{document_id(document)}",
             ) from error
 
@@ -81,7 +80,7 @@ def _arithmetic(name: str, verb: str, compute: Callable[..., Any], start: Any) -
 
 
 def _typed(value: Any) -> str:
-    return f"Number{type_name(value).capitalize()}){value}"
+    return f"(Number{type_name(value).capitalize()}){value}"
 
 
 def _extreme(keep_new: Callable[[Any, Any], bool]) -> Operator:
