@@ -120,16 +120,24 @@ def rows_of(work: Work, key: Key, items: NewItems) -> tuple[dict[bytes, bytes], 
             head, epk_key, text[:-1], name, self_prefix, name, shown, end
         ))  # fmt: skip
     # A kind of row after the other, as the engine sorts them: nearly sorted is quickly sorted.
-    rows = dict(zip([doc + rid for rid in rids], wholes, strict=True))
-    rows.update(zip([ids + part for part in items.id_parts], rids, strict=True))
-    rows.update(dict.fromkeys([lr + rid for rid in rids], b""))
-    found = [entry + rid for rid, entries in zip(rids, items.ix, strict=True) for entry in entries]
-    rows.update(dict.fromkeys(found, epk_key))
-    index_bytes = sum(map(len, found))
+    rows: dict[bytes, bytes] = {}
+    index_bytes = 0
+    for rid, whole in zip(rids, wholes, strict=True):
+        rows[doc + rid] = whole
+    for rid, part in zip(rids, items.id_parts, strict=True):
+        rows[ids + part] = rid
+    for rid in rids:
+        rows[lr + rid] = b""
+    for rid, entries in zip(rids, items.ix, strict=True):
+        for entry in entries:
+            rows[entry + rid] = epk_key
+            index_bytes += len(entry) + 8
     if ts_entry:
-        rows.update(dict.fromkeys([ts_entry + rid for rid in rids], epk_key))
         index_bytes += len(rids) * (len(ts_entry) + 8)
-    rows.update(dict.fromkeys([log_head + rid for rid in rids], log_row))
+        for rid in rids:
+            rows[ts_entry + rid] = epk_key
+    for rid in rids:
+        rows[log_head + rid] = log_row
     body_bytes = sum(map(len, wholes)) - len(rids) * (HEADER.size + epk_bytes)
     return rows, body_bytes, index_bytes
 

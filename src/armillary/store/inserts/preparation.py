@@ -46,12 +46,13 @@ def ready(state: ContainerState, items: Sequence[dict[str, JSON]]) -> Ready | No
     """Items that a value model of ours made, of a plain container. None: one of them has to go as
     an operation. Raises what `made_text` raises, for any of them."""
     plan = state.plan
-    names: list[Any] = [item["id"] for item in items]
-    id_parts = [b"\x00" + name.encode() for name in names]
-    if max(map(len, id_parts), default=0) > ID_CUT_BYTES + 1 or any(
-        "ttl" in item for item in items
-    ):
-        return None
+    id_parts: list[bytes] = []
+    for item in items:
+        name: Any = item["id"]
+        part = name.encode()
+        if len(part) > ID_CUT_BYTES or "ttl" in item:
+            return None
+        id_parts.append(b"\x00" + part)
     texts = _all_texts(items)
     ix, leaves, shapes = _all_entries(plan, items)
     return Ready(NewItems(id_parts, texts, ix, shapes), leaves)
