@@ -73,8 +73,8 @@ VALUES: Final[dict[type, Callable[[bytes], Any]]] = {
     str: bytes.decode,
 }
 IDS: Final[dict[type, Callable[[bytes], bytes]]] = {
-    int: lambda data: b"$n%d" % _INT32.unpack(data),
-    Int64: lambda data: b"$n%d" % _INT64.unpack(data),
+    int: lambda data: b"$n%d" % _INT32.unpack(data)[0],
+    Int64: lambda data: b"$n%d" % _INT64.unpack(data)[0],
     ObjectId: lambda data: data.hex().encode(),
     str: lambda data: check_id(item_id(data.decode())).encode(),
 }
