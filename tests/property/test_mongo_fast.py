@@ -141,3 +141,15 @@ def test_a_dropped_collection_is_not_found_by_its_template(service: Service) -> 
     wire.run({"insert": "brief", "documents": [{"_id": 1, "v": "new"}]})
     for _ in range(2):
         assert decode(wire.send(data)[21:])["cursor"]["firstBatch"] == [{"_id": 1, "v": "new"}]
+
+
+def test_connections_share_what_they_learn() -> None:
+    made = make_service()
+    one, other = Wire(made), Wire(made)
+    one.run({"insert": "c", "documents": [{"_id": 1}, {"_id": 2}]})
+    for wire, number in ((one, 1), (other, 2)):
+        data = message({"find": "c", "filter": {"_id": number}, "limit": 1, "$db": "db"})
+        assert wire.session.at_once(data) is None, "each connection asks once"
+        assert decode(wire.send(data)[21:])["cursor"]["firstBatch"] == [{"_id": number}]
+        assert wire.session.at_once(data) is not None
+    assert len(made.finds) == 1
