@@ -1,18 +1,24 @@
-"""Queries that are made to take long, against a client that only reads: who is held up?
+"""Queries that are made to take long, alongside a client of point reads and writes: who is held up?
 
     python -m bench.long_queries            some 40 seconds; `--clients N`, `--deadline`
 
-Prints: point reads of another container while nothing else goes on, while N clients have sent a
-long query and left, and while they stay; how long the server works for clients that left; what the
-two queries are answered, after how long, and the memory above idle; and how long the server takes
-to end in the middle of it. Each part has a container of its own, because such queries are charged
-and the next ones then get 429.
+Prints: reads and writes of another container while nothing else goes on, while N clients send short
+queries one after the other, while N clients have sent a long query and left, and while they stay;
+how long the server works for clients that left; what the two queries are answered, after how long,
+and the memory above idle; and how long the server takes to end in the middle of it. Each part has
+a container of its own, because such queries are charged and the next ones then get 429.
+
+The client that reads and writes is a process of its own, so that it does not wait for this one;
+memory is only looked at in parts without it, because the kernel holds up the process it looks at.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import multiprocessing.connection
+import selectors
 import socket
 import tempfile
 import threading
@@ -41,20 +47,20 @@ QUERY_HEADERS = {
 }
 
 
-def query_body(text: str, parameters: dict[str, Any]) -> Any:
+def query_body(text: str, parameters: dict[str, Any]) -> bytes:
     named = [{"name": name, "value": value} for name, value in parameters.items()]
-    return {"query": text, "parameters": named}
+    return json.dumps({"query": text, "parameters": named}).encode()
 
 
-LONG_BODY = query_body(LONG, {"@p": list(range(30_000))})
-LARGE_BODY = query_body(LARGE, {"@s": "s" * 1_200_000, "@p": list(range(1_200))})
+LONG_RAW = query_body(LONG, {"@p": list(range(30_000))})
+LARGE_RAW = query_body(LARGE, {"@s": "s" * 1_200_000, "@p": list(range(1_200))})
+BESIDE_VICTIM = 0.4  # of a core: the victim alone takes a quarter
+SHORT_RAW = query_body("SELECT * FROM c WHERE c.n = @n", {"@n": 1})
 
 
-def send_query(port: int, container: str, body: Any) -> socket.socket:
-    """The request is on its way; the answer is for whoever reads the socket."""
+def query_request(container: str, raw: bytes) -> bytes:
     target = f"/dbs/d/colls/{container}/docs"
     date = formatdate(usegmt=True)
-    raw = json.dumps(body).encode()
     headers = QUERY_HEADERS | {
         "host": "localhost",
         "x-ms-date": date,
@@ -63,38 +69,80 @@ def send_query(port: int, container: str, body: Any) -> socket.socket:
         "content-length": str(len(raw)),
     }
     head = f"POST {target} HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+    return head.encode() + b"\r\n" + raw
+
+
+def send_query(port: int, container: str, raw: bytes) -> socket.socket:
+    """The request is on its way; the answer is for whoever reads the socket."""
     client = socket.create_connection(("127.0.0.1", port), 60)
-    client.sendall(head.encode() + b"\r\n" + raw)
+    client.sendall(query_request(container, raw))
     return client
 
 
-class Reader:
-    """Point reads of another container, one after the other."""
+def ask_shortly(port: int, clients: int, until: float) -> int:
+    """Short queries, each sent when the last one of its client was answered. How many."""
+    done = 0
+    with selectors.DefaultSelector() as selector:
+        for _ in range(clients):
+            selector.register(send_query(port, "short", SHORT_RAW), selectors.EVENT_READ)
+        while time.monotonic() < until:
+            for key, _ in selector.select(0.1):
+                client = key.fileobj
+                assert isinstance(client, socket.socket)
+                answer = client.recv(65_536)
+                assert answer.startswith(b"HTTP/1.1 200"), answer
+                client.sendall(query_request("short", SHORT_RAW))
+                done += 1
+        for key in selector.get_map().values():
+            assert isinstance(key.fileobj, socket.socket)
+            key.fileobj.close()
+    return done
+
+
+def read_and_write(port: int, pipe: multiprocessing.connection.Connection) -> None:
+    """Point reads and upserts of another container, one after the other, until told to stop."""
+    client = SignedClient(port)
+    key = {"x-ms-documentdb-partitionkey": '["a"]'}
+    item = {"id": "1", "pk": "a", "n": 1}
+    times: tuple[list[float], list[float]] = ([], [])
+    pipe.send("ready")
+    while not pipe.poll():
+        began = time.perf_counter()
+        reply = client.ask("GET", "/dbs/d/colls/victim/docs/1", headers=key)
+        assert reply.status == 200, reply
+        times[0].append(time.perf_counter() - began)
+        time.sleep(0.002)
+        began = time.perf_counter()
+        upsert = key | {"x-ms-documentdb-is-upsert": "true"}
+        reply = client.ask("POST", "/dbs/d/colls/victim/docs", item, upsert)
+        assert reply.status == 200, reply
+        times[1].append(time.perf_counter() - began)
+        time.sleep(0.002)
+    pipe.send(times)
+
+
+class Victim:
+    """A process of its own that reads and writes."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
-        self._times: list[float] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        client = SignedClient(self._port)
-        headers = {"x-ms-documentdb-partitionkey": '["a"]'}
-        while not self._stop.is_set():
-            began = time.perf_counter()
-            reply = client.ask("GET", "/dbs/d/colls/victim/docs/1", headers=headers)
-            assert reply.status == 200, reply
-            self._times.append(time.perf_counter() - began)
-            time.sleep(0.002)
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=read_and_write, args=(port, theirs), daemon=True)
+        self._process.start()
+        assert self._pipe.recv() == "ready"
 
     def stop(self) -> str:
-        self._stop.set()
-        self._thread.join()
-        found = sorted(self._times)
-        p50, p99 = (found[int(len(found) * share)] * 1000 for share in (0.5, 0.99))
-        most = found[-1] * 1000
-        return f"{len(found):6} reads, p50 {p50:6.1f} ms, p99 {p99:6.1f} ms, max {most:6.1f} ms"
+        self._pipe.send("stop")
+        reads, writes = self._pipe.recv()
+        self._process.join()
+        return f"{spread('reads', reads)}\n{'':23}{spread('writes', writes)}"
+
+
+def spread(what: str, times: list[float]) -> str:
+    found = sorted(times)
+    p50, p99 = (found[int(len(found) * share)] * 1000 for share in (0.5, 0.99))
+    most = found[-1] * 1000
+    return f"{len(found):5} {what:6} p50 {p50:6.1f} ms, p99 {p99:6.1f} ms, max {most:6.1f} ms"
 
 
 def cpu_s(pid: int) -> float:
@@ -134,13 +182,13 @@ class Peak:
         return self.most
 
 
-def until_idle(pid: int, seconds: float = 60.0) -> float:
-    """How long the process goes on working: until it uses less than a tenth of a core."""
+def until_idle(pid: int, busy: float = 0.1, seconds: float = 60.0) -> float:
+    """How long the process goes on working: until it uses less than that share of a core."""
     began = time.monotonic()
     while time.monotonic() - began < seconds:
         before = cpu_s(pid)
         time.sleep(0.2)
-        if cpu_s(pid) - before <= 0.02:
+        if cpu_s(pid) - before <= 0.2 * busy:
             return time.monotonic() - began - 0.2
     return seconds
 
@@ -156,10 +204,11 @@ def status_of(client: socket.socket, seconds: float = 60.0) -> tuple[str, float]
 def fill(port: int) -> None:
     client = SignedClient(port)
     assert client.ask("POST", "/dbs", {"id": "d"}).status == 201
-    for name in ("left", "stay", "large", "long", "end", "victim"):
+    for name in ("left", "stay", "memory", "large", "long", "end", "short", "victim"):
         key = {"paths": ["/pk"], "kind": "Hash", "version": 2}
         body = {"id": name, "partitionKey": key}
-        assert client.ask("POST", "/dbs/d/colls", body).status == 201
+        many = {"x-ms-offer-throughput": "1000000"} if name in ("short", "victim") else {}
+        assert client.ask("POST", "/dbs/d/colls", body, many).status == 201
         for number in range(3):
             item = {"id": str(number), "pk": "a", "n": number}
             headers = {"x-ms-documentdb-partitionkey": '["a"]'}
@@ -185,13 +234,17 @@ def run(server: ServerProcess, clients: int, deadline: bool) -> None:
     fill(port)
     pids = [pid, *children_of(pid)]
     idle_mb = own_mb(pids)
-    reader = Reader(port)
+    victim = Victim(port)
     time.sleep(3)
-    print(f"nothing else           {reader.stop()}")
+    print(f"nothing else           {victim.stop()}")
+
+    victim = Victim(port)
+    done = ask_shortly(port, clients, time.monotonic() + 5)
+    print(f"{clients} short one by one   {victim.stop()}, {done / 5:.0f} queries/s")
 
     if deadline:
         peak = Peak(pids)
-        client = send_query(port, "long", LONG_BODY)
+        client = send_query(port, "long", LONG_RAW)
         status, seconds = status_of(client)
         above_mb = peak.stop() - idle_mb
         print(
@@ -200,33 +253,35 @@ def run(server: ServerProcess, clients: int, deadline: bool) -> None:
         client.close()
 
     peak = Peak(pids)
-    client = send_query(port, "large", LARGE_BODY)
+    client = send_query(port, "large", LARGE_RAW)
     status, seconds = status_of(client)
     above_mb = peak.stop() - idle_mb
     print(f"large                  {status} after {seconds:.1f} s, {above_mb:.0f} MB above idle")
     client.close()
 
-    reader, peak = Reader(port), Peak(pids)
-    for client in [send_query(port, "left", LONG_BODY) for _ in range(clients)]:
-        client.close()
-    worked_s = until_idle_of_all(pids)
-    print(f"{clients} that left          {reader.stop()}")
-    print(
-        f"                       the server worked for them {worked_s:.1f} s, "
-        f"{peak.stop() - idle_mb:.0f} MB above idle"
-    )
+    victim = Victim(port)
+    leave(port, clients)
+    worked_s = until_idle(pid, BESIDE_VICTIM)
+    time.sleep(1)
+    print(f"{clients} that left          {victim.stop()}")
+    print(f"                       the server worked for them {worked_s:.1f} s")
 
-    reader, peak = Reader(port), Peak(pids)
-    staying = [send_query(port, "stay", LONG_BODY) for _ in range(clients)]
+    victim = Victim(port)
+    staying = [send_query(port, "stay", LONG_RAW) for _ in range(clients)]
     time.sleep(5)
-    print(
-        f"{clients} that stay          {reader.stop()}, {peak.stop() - idle_mb:.0f} MB above idle"
-    )
+    print(f"{clients} that stay          {victim.stop()}")
     for client in staying:
         client.close()
-    print(f"                       then worked {until_idle_of_all(pids):.1f} s more")
+    print(f"                       then worked {until_idle(pid):.1f} s more")
 
-    staying = [send_query(port, "end", LONG_BODY) for _ in range(clients)]
+    peak = Peak(pids)
+    staying = [send_query(port, "memory", LONG_RAW) for _ in range(clients)]
+    time.sleep(2)
+    print(f"{clients}, their memory      {peak.stop() - idle_mb:.0f} MB above idle")
+    for client in staying:
+        client.close()
+
+    staying = [send_query(port, "end", LONG_RAW) for _ in range(clients)]
     time.sleep(1)
     began = time.monotonic()
     server.terminate()
@@ -236,8 +291,9 @@ def run(server: ServerProcess, clients: int, deadline: bool) -> None:
         client.close()
 
 
-def until_idle_of_all(pids: list[int]) -> float:
-    return max(until_idle(pid) for pid in pids[:1])
+def leave(port: int, clients: int) -> None:
+    for client in [send_query(port, "left", LONG_RAW) for _ in range(clients)]:
+        client.close()
 
 
 if __name__ == "__main__":

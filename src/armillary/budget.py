@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Final
 
 from armillary.errors import Abandoned, OutOfTime, OverBudget
+from armillary.turns import look
 
 LOOK_STEPS: Final = 256
 """Between two looks at the clock: some hundred microseconds of the cheapest steps."""
@@ -76,6 +77,7 @@ class Budget:
             raise OverBudget(steps=self.steps, allowed=self._steps_max)
         if self._now() >= self.deadline:
             raise OutOfTime
+        look()
 
     @property
     def bytes_left(self) -> float:

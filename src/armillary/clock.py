@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
+from armillary.turns import waiting
+
 
 class Clock(Protocol):
     def now_ms(self) -> int:
@@ -53,7 +55,8 @@ class LoopAwareWait:
     def __call__(self, seconds: float) -> None:
         if threading.get_ident() == self._loop_thread:
             raise MayNotWait
-        time.sleep(seconds)
+        with waiting():
+            time.sleep(seconds)
 
 
 class VirtualClock:

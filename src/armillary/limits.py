@@ -263,6 +263,7 @@ DRAIN_SECONDS = 30.0  # for requests under way when the server is asked to stop
 WRITE_BUFFER_BYTES = 256 * KB  # answers not yet taken by the client; above, nothing more is started
 THREADS_MAX = 64  # for requests that wait; each is mostly asleep
 QUERY_THREADS_MAX = 6  # of a worker, for queries; one container has at most half of them
+QUERIES_COMPUTING_MAX = 1  # of them at a time: with more, the loop waits longer for its turn
 CLOSE_SECONDS = 5.0  # for what is still being written after the last answer; then it is cut
 QUERY_DRAIN_SECONDS = 1.0  # for queries under way when the server is asked to stop
 WAITING_MAX = 4_096  # requests waiting for a thread; more are 503

@@ -15,7 +15,7 @@ PACKAGE = "armillary"
 SOURCE = Path(__file__).resolve().parents[2] / "src" / PACKAGE
 
 ORDER = (
-    "errors values limits clock budget config steps temporary units version",
+    "errors values limits turns clock budget config steps temporary units version",
     "encoding",
     "keys",
     "engine",

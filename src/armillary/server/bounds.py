@@ -29,6 +29,7 @@ class Bounds:
     write_buffer_bytes: int = limits.WRITE_BUFFER_BYTES
     threads: int = limits.THREADS_MAX
     query_threads: int = limits.QUERY_THREADS_MAX
+    computing: int = limits.QUERIES_COMPUTING_MAX
     query_s: float = limits.QUERY_SECONDS_MAX
     query_bytes: int = limits.QUERY_BYTES_MAX
     query_drain_s: float = limits.QUERY_DRAIN_SECONDS

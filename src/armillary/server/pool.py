@@ -62,7 +62,9 @@ class Pool:
         self.peers: set[Peer] = set()
         self._gathered: list[Reading] = []
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
-        self.long_work = LongWork(self.bounds.query_threads, give_back)
+        self.long_work = LongWork(
+            self.bounds.query_threads, give_back, computing=self.bounds.computing
+        )
         self.protocols: dict[str, int] = {}
         """Which protocols are up, and on which port."""
         self.arrivals = 0

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
 
+from armillary.turns import waiting
+
 log = logging.getLogger("armillary.engine")
 
 #: What `concurrent.futures` calls the two states that there are here.
@@ -47,7 +49,8 @@ class Pending(Future[Any]):
 
     def result(self, timeout: float | None = None) -> Any:
         if self._state is not FINISHED:
-            return super().result(timeout)
+            with waiting():
+                return super().result(timeout)
         if self._exception is not None:
             raise self._exception
         return self._result

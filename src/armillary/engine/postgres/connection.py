@@ -24,6 +24,7 @@ from psycopg.abc import PQGen
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from armillary.errors import NotSupported
+from armillary.turns import waiting
 
 RV = TypeVar("RV")
 
@@ -56,7 +57,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         if timeout is None:
             timeout = self.deadline_s
         try:
-            return super().wait(gen, interval, timeout)
+            with waiting():
+                return super().wait(gen, interval, timeout)
         except errors._WaitTimeout:
             self.sever()
             raise psycopg.OperationalError(f"no answer within {timeout} s") from None

@@ -9,10 +9,7 @@ and readers of this process shall not wait for them: meanwhile threads take shor
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 
 from armillary.engine.base import Engine, Row
@@ -23,39 +20,9 @@ from armillary.store.moves.pieces import next_size, read_items
 from armillary.store.moves.rows import ChildRows
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
+from armillary.turns import SWITCHES
 
 LOAD_ROWS = 64  # taken from a sort at once
-TURN_SECONDS = 0.0002  # of a thread while others wait; a read needs several turns
-
-
-class Turns:
-    """The interpreter's switch interval, shorter while anybody asks for it. A thread that only
-    computes keeps its turn for all of it, 5 ms by default, each time another one wants to go on."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._asking = 0
-        self._usual = 0.0
-
-    @contextmanager
-    def short(self) -> Iterator[None]:
-        with self._lock:
-            self._asking += 1
-            if self._asking == 1:
-                # It is kept in whole microseconds, cut: without a little more it would get shorter
-                # each time it is set to what it is.
-                self._usual = sys.getswitchinterval() + 1e-7
-                sys.setswitchinterval(min(self._usual, TURN_SECONDS))
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._asking -= 1
-                if not self._asking:
-                    sys.setswitchinterval(self._usual)
-
-
-TURNS = Turns()
 
 
 class Filling:
@@ -90,7 +57,7 @@ class Filling:
         """The rows of the items themselves; the rest is kept until all are known."""
         rows: list[Row] = []
         gathered = self.gathered[child.space]
-        with TURNS.short():
+        with SWITCHES.short():
             for piece in pieces:
                 rows.append(gathered.add(piece, policies, policy))
         return rows
@@ -106,7 +73,7 @@ class Filling:
         # Each row is a turn of the interpreter's lock, which readers want too: alone it takes the
         # writer a microsecond, alongside a busy one 6, and now and then 50.
         rows_max = MOVE_PIECE_ROWS * self._piece_bytes // MOVE_PIECE_BYTES
-        with TURNS.short():
+        with SWITCHES.short():
             while size_bytes < self._piece_bytes and len(rows) < rows_max and not is_last:
                 more = list(islice(self.rows, LOAD_ROWS))
                 rows += more
