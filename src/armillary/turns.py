@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-SHORT_SECONDS = 0.0002  # of a thread while others wait; a read needs several turns
+SHORT_SECONDS = 0.0001  # of a thread while others wait; a read needs several turns
 
 
 class Turn(Protocol):

@@ -37,6 +37,10 @@ PATIENCE_SECONDS: Final = 0.05
 """Without a turn that ended, before another one begins all the same."""
 
 
+IDLE_SECONDS: Final = 0.0002
+"""Without anything that arrives, after which the loop counts as idle."""
+
+
 class _Job(NamedTuple):
     lane: str
     budget: Budget
@@ -53,14 +57,17 @@ class LongWork:
         give_back: Callable[[], None] = lambda: None,
         *,
         computing: int | None = None,
+        arrivals: Callable[[], int] = lambda: 0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`give_back` is called in the thread of a job that has held much memory, when it ended.
-        `computing`: how many jobs at a time; all that there are threads for, if nothing is said."""
+        `computing`: how many jobs at a time; all that there are threads for, if nothing is said.
+        `arrivals` counts what the event loop has been sent."""
         self._give_back = give_back
         self._threads_max = threads
         self._of_lane_max = max(1, threads // 2)
         self._computing_max = threads if computing is None else computing
+        self._arrivals = arrivals
         self._now = now
         self._changed = threading.Condition()
         self._lanes: dict[str, deque[_Job]] = {}
@@ -226,10 +233,14 @@ class _Turn:
         self.go = threading.Lock()
         self.go.acquire()
         self._switches = False
+        self._arrivals = 0  # when it last looked
+        self._went_on = 0.0
 
     def look(self) -> None:
         """HOT: every few hundred steps."""
         work = self._work
+        if self.is_long and work._arrivals() != self._arrivals:
+            self._give_way()
         now = work._now()
         if now - self.began < TURN_SECONDS:
             return
@@ -241,6 +252,20 @@ class _Turn:
                 return
             work._end(self)
         self.resume()
+
+    def _give_way(self) -> None:
+        """The loop is at work: it would have to win the interpreter back for each thing it does. At
+        most twice as long as this job has computed since it last did so."""
+        work = self._work
+        now = work._now()
+        until = now + min(2 * (now - self._went_on), TURN_SECONDS)
+        while now < until:
+            self._arrivals = work._arrivals()
+            time.sleep(IDLE_SECONDS)
+            now = work._now()
+            if work._arrivals() == self._arrivals:
+                break
+        self._went_on = now
 
     def pause(self) -> None:
         with self._work._changed:

@@ -63,7 +63,10 @@ class Pool:
         self._gathered: list[Reading] = []
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self.long_work = LongWork(
-            self.bounds.query_threads, give_back, computing=self.bounds.computing
+            self.bounds.query_threads,
+            give_back,
+            computing=self.bounds.computing,
+            arrivals=lambda: self.arrivals,
         )
         self.protocols: dict[str, int] = {}
         """Which protocols are up, and on which port."""
