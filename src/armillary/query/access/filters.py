@@ -11,7 +11,7 @@ counting its entries is counting the items. Nothing here reads an index; `index_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -435,9 +435,9 @@ class _Reading:
     def _array_contains(self, call: nodes.Call, places: Places) -> Access | None:
         listed = self._constants(call.args[:1])
         if listed is not None and len(call.args) == 2:
-            if not isinstance(listed[0], list):
+            if not isinstance(listed[0], list) or not path_at(call.args[1], places):
                 return None
-            return self._terms(call.args[1], ranges.one_of(listed[0], self.model), places)
+            return self._terms(call.args[1], self._one_of(listed[0]), places)
         values = self._constants(call.args[1:])
         if values is None or (type(values[-1]) is not bool and len(values) > 1):
             return None
@@ -451,9 +451,20 @@ class _Reading:
 
     def _array_contains_any(self, call: nodes.Call, places: Places) -> Access | None:
         values = self._constants(call.args[1:])
-        if values is None:
+        if values is None or not path_at(call.args[0], places):
             return None
-        return self._element(call.args[0], ranges.one_of(values, self.model), places)
+        return self._element(call.args[0], self._one_of(values), places)
+
+    def _one_of(self, values: Iterable[JSON]) -> Terms:
+        """A parameter may list as many values as a body has room for."""
+        spend = self.scope.frame.budget.spend
+
+        def counted() -> Iterator[JSON]:
+            for value in values:
+                spend()
+                yield value
+
+        return ranges.one_of(counted(), self.model)
 
     def _array_contains_all(self, call: nodes.Call, places: Places) -> Access | None:
         values = self._constants(call.args[1:])

@@ -135,7 +135,9 @@ class StoreView:
         return [row for row in rows if self.is_visible(row[1])]
 
     def entries(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Rows of an index. They cost no steps, but the client may have left."""
+        """Rows of an index. They cost no steps, but the client may have left; to find where they
+        begin is a step, and a filter may name thousands of such ranges."""
+        self.budget.spend()
         left = ENTRIES_BETWEEN_LOOKS
         for row in self.reader.scan(start, end):
             left -= 1
