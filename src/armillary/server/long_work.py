@@ -33,6 +33,8 @@ log = logging.getLogger("armillary.server")
 LARGE_BYTES: Final = 8 * MB
 TURN_SECONDS: Final = 0.005
 """Of one job while others wait for theirs. Most end within it."""
+LONG_SECONDS: Final = 0.001
+"""After which a job gives way to the event loop."""
 PATIENCE_SECONDS: Final = 0.05
 """Without a turn that ended, before another one begins all the same."""
 
@@ -229,7 +231,7 @@ class _Turn:
         self._work = work
         self.began = 0.0
         self.is_long = False
-        """The job has used up a whole turn."""
+        """The job is none of those that end within a millisecond."""
         self.go = threading.Lock()
         self.go.acquire()
         self._switches = False
@@ -239,15 +241,17 @@ class _Turn:
     def look(self) -> None:
         """HOT: every few hundred steps."""
         work = self._work
-        if self.is_long and work._arrivals() != self._arrivals:
-            self._give_way()
+        if self.is_long:
+            if work._arrivals() != self._arrivals:
+                self._give_way()
+        elif work._now() - self.began >= LONG_SECONDS:
+            self.is_long = True
+            self.switch_more()
         now = work._now()
         if now - self.began < TURN_SECONDS:
             return
         with work._changed:
-            self.is_long = True
             if not work._others_wait():
-                self.switch_more()
                 self.began = work._turned_at = now
                 return
             work._end(self)
