@@ -56,7 +56,6 @@ def taking(turn: Turn) -> Iterator[None]:
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Not to be nested."""
     turn = _here.turn
     if turn is None:
         yield

@@ -5,6 +5,7 @@ and so does the end of the server.
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -16,7 +17,8 @@ from tests.unit.server.conftest import Start
 
 from armillary.budget import Budget
 from armillary.limits import MB
-from armillary.server.long_work import LongWork
+from armillary.server.long_work import LONG_SECONDS, TURN_SECONDS, LongWork
+from armillary.turns import SHORT_SECONDS, look, waiting
 
 Job = Callable[[], None]
 
@@ -197,3 +199,160 @@ def test_a_job_that_has_ended_holds_nothing() -> None:
     del held
     assert ended.wait(60)
     assert gone() is None
+
+
+# --- turns ----------------------------------------------------------------------------------------
+
+
+class Computing:
+    """Jobs of a `LongWork` that lets one of them compute; time passes when the test says so."""
+
+    def __init__(self, threads: int = 4, arrivals: Callable[[], int] = lambda: 0) -> None:
+        self.now = 0.0
+        self.work = LongWork(threads, computing=1, arrivals=arrivals, now=lambda: self.now)
+        self.said: list[str] = []
+
+    def add(self, lane: str, *steps: str | Callable[[], object]) -> None:
+        """A text is said, a function is called."""
+
+        def job() -> None:
+            for step in steps:
+                if isinstance(step, str):
+                    self.said.append(step)
+                else:
+                    step()
+
+        self.work.submit(lane, Budget(), job)
+
+    def pass_time(self) -> None:
+        self.now += TURN_SECONDS
+
+    def finish(self) -> list[str]:
+        until(lambda: self.work.under_way == 0)
+        return self.said
+
+
+def held() -> tuple[threading.Event, threading.Event, Callable[[], None]]:
+    """(it has come here, it may go on, the step of a job that waits without saying so)"""
+    come, go = threading.Event(), threading.Event()
+
+    def step() -> None:
+        come.set()
+        assert go.wait(60)
+
+    return come, go, step
+
+
+def test_one_job_computes_at_a_time_and_turns_are_shared() -> None:
+    jobs = Computing()
+    come, go, step = held()
+    jobs.add("a", "a1", step, jobs.pass_time, look, "a2")
+    assert come.wait(60)
+    jobs.add("b", "b1", jobs.pass_time, look, "b2")
+    jobs.add("c", "c")
+    go.set()
+    # The turn goes to new jobs and to those that have begun, one after the other.
+    assert jobs.finish() == ["a1", "b1", "a2", "c", "b2"]
+
+
+def test_a_turn_that_is_not_over_is_kept() -> None:
+    jobs = Computing()
+    come, go, step = held()
+    jobs.add("a", "a1", step, look, "a2")
+    assert come.wait(60)
+    jobs.add("b", "b")
+    go.set()
+    assert jobs.finish() == ["a1", "a2", "b"]
+
+
+def test_others_compute_while_a_job_waits() -> None:
+    jobs = Computing()
+    come, go, step = held()
+
+    def wait() -> None:
+        with waiting():
+            step()
+
+    jobs.add("a", wait, "a")
+    assert come.wait(60)
+    jobs.add("b", "b", go.set)
+    assert jobs.finish() == ["b", "a"]
+
+
+def test_a_job_that_neither_looks_nor_ends_does_not_stop_the_others() -> None:
+    jobs = Computing()
+    come, go, step = held()
+    jobs.add("a", step, "a1", look, "a2")
+    assert come.wait(60)
+    jobs.add("b", "b")
+    jobs.now += 1.0
+    until(lambda: jobs.said == ["b"])
+    go.set()
+    assert jobs.finish() == ["b", "a1", "a2"]
+
+
+def test_a_job_that_has_begun_does_not_wait_for_one_that_hangs() -> None:
+    jobs = Computing()
+    (come, go, step), (come_too, go_too, step_too) = held(), held()
+
+    def wait() -> None:
+        with waiting():
+            step()
+
+    jobs.add("a", wait, "a")
+    assert come.wait(60)
+    jobs.add("b", step_too, "b")
+    assert come_too.wait(60)
+    go.set()
+    until(lambda: bool(jobs.work._paused))
+    jobs.now += 1.0
+    until(lambda: jobs.said == ["a"])
+    go_too.set()
+    assert jobs.finish() == ["a", "b"]
+
+
+def test_all_threads_waiting_leave_the_turn_to_the_first_that_is_back() -> None:
+    jobs = Computing(threads=2)
+    (come, go, step), (come_too, go_too, step_too) = held(), held()
+
+    def wait() -> None:
+        with waiting():
+            step()
+
+    def wait_too() -> None:
+        with waiting():
+            step_too()
+
+    jobs.add("a", wait, "a")
+    jobs.add("b", wait_too, "b", go.set)
+    assert come.wait(60)
+    assert come_too.wait(60)
+    jobs.add("c", "c")  # there is no thread for it
+    go_too.set()
+    assert jobs.finish()[0] == "b"
+    assert sorted(jobs.said) == ["a", "b", "c"]
+
+
+def test_a_long_job_gives_way_to_the_loop_for_a_while() -> None:
+    """At most twice as long as it has computed."""
+    came = 0
+
+    def arrivals() -> int:
+        nonlocal came
+        came += 1
+        jobs.now += 0.001
+        return came
+
+    jobs = Computing(arrivals=arrivals)
+    began: list[float] = []
+
+    def compute() -> None:
+        jobs.now += LONG_SECONDS
+
+    jobs.add(
+        "a", compute, look, compute, lambda: began.append(jobs.now), look,
+        lambda: began.append(jobs.now),
+    )  # fmt: skip
+    jobs.finish()
+    assert 0 < began[1] - began[0] <= 2 * TURN_SECONDS
+    assert sys.getswitchinterval() > SHORT_SECONDS  # as before

@@ -37,7 +37,7 @@ from armillary.server.portal.door import PortalDoor
 #: over 400,000 it took 33. All of them are gone through as seldom as before, every 20 million.
 GC_THRESHOLDS: Final = 10_000, 5, 400
 FILES_RESERVED = 256  # for everything that is not a connection
-SWITCH_SECONDS = 0.0005  # a thread that computes must not keep the loop from its turn for 5 ms
+SWITCH_SECONDS = 0.0002  # a thread that computes must not keep the loop from its turn for 5 ms
 
 
 @dataclass(frozen=True, slots=True)
