@@ -36,6 +36,7 @@ from typing import Any, Protocol
 from armillary.engine.base import Command
 from armillary.errors import Unavailable
 from armillary.limits import GROUP_COMMANDS_MAX, QUEUE_COMMANDS_MAX
+from armillary.turns import waiting
 
 COMMIT_DELAY = 0.25  # of the time that the group before took…
 COMMIT_DELAY_SECONDS_MAX = 0.005  # …and no more: it may have been a piece of a split
@@ -64,6 +65,16 @@ class Job:
         self.space = space
         self.command = command
         self.future = future
+
+
+class Answer(Future[Any]):
+    """Of a command in a group."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        if self.done():
+            return super().result()
+        with waiting():
+            return super().result(timeout)
 
 
 class Groups:
@@ -117,7 +128,7 @@ class Groups:
             thread.start()
 
     def submit(self, space: int, command: Command) -> Future[Any]:
-        future: Future[Any] = Future()
+        future = Answer()
         self.add([Job(space, command, future)])
         return future
 

@@ -34,6 +34,7 @@ from armillary.api.core.streams import (
 )
 from armillary.budget import unbounded
 from armillary.server.pool import Pool
+from armillary.turns import waiting
 
 log = logging.getLogger("armillary.server")
 
@@ -307,13 +308,11 @@ class StreamConnection(asyncio.Protocol):
 
     def _send(self, data: bytes) -> None:
         """From the thread of a `Work`."""
+        if not self._can_send():
+            with waiting(), self._outlet:  # the turn comes back without the lock: the loop needs it
+                self._outlet.wait_for(self._can_send)
         with self._outlet:
-            self._outlet.wait_for(
-                lambda: (
-                    self._gone
-                    or not (self._writing_paused or self._unsent_bytes > UNSENT_BYTES_MAX)
-                )
-            )
+            self._outlet.wait_for(self._can_send)
             if self._gone:
                 raise ClientGone
             self._unsent_bytes += len(data)
@@ -321,6 +320,11 @@ class StreamConnection(asyncio.Protocol):
             self._pool.loop.call_soon_threadsafe(self._sent, data)
         except RuntimeError as error:  # the server has ended meanwhile
             raise ClientGone from error
+
+    def _can_send(self) -> bool:
+        """Or find out that nobody is there."""
+        paused = self._writing_paused or self._unsent_bytes > UNSENT_BYTES_MAX
+        return self._gone or not paused
 
     def _sent(self, data: bytes) -> None:
         self._write(data)

@@ -13,6 +13,7 @@ from typing import Final
 
 from armillary.errors import DbError, RangeBusy, RangeGone, Throttled, Unavailable
 from armillary.store.catalog.controls import FaultRecord, SharedControls
+from armillary.turns import waiting
 
 #: What a fault may name. Everything about databases, containers and settings is `metadata`.
 OPERATIONS: Final = (
@@ -48,7 +49,8 @@ def strike(
             continue
         if fault.effect != "delay":
             raise _error(fault)
-        wait((fault.value or 0) / 1000)
+        with waiting():
+            wait((fault.value or 0) / 1000)
 
 
 def _fits(

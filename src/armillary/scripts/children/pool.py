@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from armillary.errors import Unavailable
 from armillary.scripts.children.bounds import Bounds
 from armillary.scripts.children.process import Child, ChildGone
+from armillary.turns import waiting
 
 
 class Pool:
@@ -35,7 +36,9 @@ class Pool:
     @contextmanager
     def lease(self) -> Iterator[Child]:
         """A child for one run. What is raised in the block tells whether it is still good."""
-        with self._slots:
+        with waiting():
+            self._slots.acquire()
+        try:
             child = self._take()
             has_answered = False  # else it is perhaps between a question and its answer
             try:
@@ -48,6 +51,8 @@ class Pool:
                 raise
             finally:
                 self._give_back(child, has_answered)
+        finally:
+            self._slots.release()
 
     def pids(self) -> list[int]:
         """Of the warm ones."""

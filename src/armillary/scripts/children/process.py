@@ -28,6 +28,7 @@ from typing import Final, NamedTuple, NoReturn
 from armillary import limits
 from armillary.errors import Unavailable
 from armillary.scripts.children.bounds import Bounds
+from armillary.turns import waiting
 
 HEAD: Final = struct.Struct(">IB")
 USED: Final = struct.Struct(">dI")
@@ -127,8 +128,9 @@ class Child:
     def ask(self, kind: bytes, data: bytes, deadline: float) -> Answer:
         """Send a frame and wait for the answer until `deadline` of the monotonic clock."""
         self._is_fresh = False
-        self._send(kind, data, deadline)
-        answer = self._receive(HEAD.size, deadline)
+        with waiting():
+            self._send(kind, data, deadline)
+            answer = self._receive(HEAD.size, deadline)
         size, code = HEAD.unpack_from(answer)
         if not USED.size <= size <= limits.SCRIPT_FRAME_BYTES_MAX:
             self.kill()
