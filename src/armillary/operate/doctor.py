@@ -9,6 +9,7 @@ It changes nothing, and a server may be running: each physical partition is look
 snapshot. It reads all data.
 """
 
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from armillary.engine.address import parse_address
 from armillary.engine.base import Engine, SpaceGone
 from armillary.engine.lmdb.folder import NETWORK_FILESYSTEMS, filesystem_of
 from armillary.engine.opening import open_engine
-from armillary.errors import DataDamaged, DbError
+from armillary.errors import DataDamaged, DbError, Unavailable
 from armillary.operate.copies import check_there
 from armillary.partition.ranges import range_table
 from armillary.store.catalog.accounts import AccountStore
@@ -47,7 +48,7 @@ def examine(address: str, progress: Callable[[str], None] = lambda what: None) -
     if folder is not None:
         yield from _folder(folder)
     try:
-        engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED)
+        engine = open_engine(address, HANDLERS, packed=PACKED, sealed=SEALED, **_patience(folder))
     except DbError as error:
         yield Finding("account", False, f"It can't be opened: {error}")
         return
@@ -69,6 +70,12 @@ def examine(address: str, progress: Callable[[str], None] = lambda what: None) -
         yield Finding("spaces", True, f"{len(engine.spaces())} in all")
     finally:
         engine.close()
+
+
+def _patience(folder: Path | None) -> dict[str, float]:
+    """Rows are compared in one snapshot, however long that takes. Meanwhile a server that writes
+    can't use again what it frees."""
+    return {} if folder is None else {"read_seconds_max": math.inf}
 
 
 def _unreadable(error: Exception) -> str:
@@ -129,5 +136,7 @@ def _space(
             return items, found
     except SpaceGone:
         return None
+    except Unavailable as error:
+        return 0, [f"It could not be looked at: {error}"]
     except Exception as error:  # noqa: BLE001 - damage shows in as many ways as there are
         return 0, [_unreadable(error)]

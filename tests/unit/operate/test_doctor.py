@@ -1,5 +1,6 @@
 """Without these, the doctor could say that all is well, always."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 import armillary
 from armillary.engine.base import Command, Handler, Writer
 from armillary.engine.opening import open_engine
-from armillary.errors import BadInput
+from armillary.errors import BadInput, Unavailable
 from armillary.operate.doctor import Finding, examine
 from armillary.store.commands import HANDLERS
 from armillary.store.rows import layout
@@ -32,6 +33,26 @@ def test_a_healthy_account_is_well_also_while_it_is_open(data: Path) -> None:
     with armillary.open(data):
         (found,) = of_orders(data)
     assert found.text.startswith("40 items in 2 physical partitions")
+
+
+def test_a_look_that_takes_long_is_no_damage(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests end a snapshot that is older than five seconds; a large partition, or a busy
+    machine, takes the doctor longer."""
+    seconds = itertools.count(0.0, 10.0)
+    monkeypatch.setattr("armillary.engine.lmdb.access.monotonic", lambda: next(seconds))
+    (found,) = of_orders(data)
+    assert found.text.startswith("40 items in 2 physical partitions")
+
+
+def test_who_is_away_is_not_damaged(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> list[str]:
+        raise Unavailable("The database is away.")
+
+    monkeypatch.setattr("armillary.operate.doctor.problems", away)
+    bad = of_orders(data)
+    assert [one.well for one in bad] == [False, False]
+    assert all("could not be looked at: The database is away." in one.text for one in bad)
+    assert not any("damaged" in one.text for one in bad)
 
 
 def test_a_lost_row_and_one_too_many_are_found(data: Path) -> None:
