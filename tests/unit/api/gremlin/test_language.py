@@ -77,6 +77,8 @@ WRONG = [
     ("g.V().filter{it}", "syntax", 1, 13),
     ("g.inject(Order.up)", "symbol", 1, 16),
     ("g.inject(Foo.bar)", "symbol", 1, 10),
+    ("g.V(0x_)", "parse", 1, 5),
+    (f"g.V({'9' * 5000})", "parse", 1, 5),
 ]
 
 
@@ -102,7 +104,7 @@ def test_scripts_are_bounded() -> None:
 WORDS = (
     "g", ".", "(", ")", "V", "out", "by", "as", "has", "'a'", "1", "-", "[", "]", ",", "__", "T.id", "gt", "repeat", "times",
     "until", "emit", "choose", "option", "union", "addV", "addE", "property", "from", "to", "{", "}", "group", "select", "where",
-    "x", "Pop.all", "local", "in", "not", "P.", "new", "null", "..", ":", "order", "limit", "and", "or",
+    "x", "0x_", "1_", "2e9", "Pop.all", "local", "in", "not", "P.", "new", "null", "..", ":", "order", "limit", "and", "or",
 )  # fmt: skip
 
 

@@ -55,7 +55,10 @@ def tokenize(text: str) -> list[Token]:
             value, end = _string(text, at, found.group())
             tokens.append(Token("string", text[at:end], value, at, end))
         elif kind != "space":
-            tokens.append(_READ[kind](found.group(), at, end))
+            try:
+                tokens.append(_READ[kind](found.group(), at, end))
+            except ValueError as error:  # no digits, or thousands of them
+                raise unexpected(text, at, found.group()[:20]) from error
         at = end
     tokens.append(Token("end", "<EOF>", None, size, size))
     return tokens
