@@ -14,7 +14,17 @@ from pymongo import MongoClient
 
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.api.core.streams import Answer, Begun, ClientGone, Event, Hangup, Peer, Quick, Work
+from armillary.api.core.streams import (
+    Answer,
+    Begun,
+    ClientGone,
+    Event,
+    Hangup,
+    Peer,
+    Quick,
+    Unintelligible,
+    Work,
+)
 from armillary.api.mongo.service import Service
 from armillary.api.mongo.settings import Settings
 from armillary.api.mongo.wire.frames import OP_MSG, pack
@@ -56,8 +66,11 @@ def run_event(event: Event, send: Any) -> bool:
     if isinstance(event, Answer):
         send(event.data)
     elif isinstance(event, Work):
-        with suppress(ClientGone):
-            run_to_end(event, send)
+        try:
+            with suppress(ClientGone):
+                run_to_end(event, send)
+        except Unintelligible:
+            return False
     elif isinstance(event, Hangup):
         send(event.data)
         return False

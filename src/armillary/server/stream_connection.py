@@ -30,6 +30,7 @@ from armillary.api.core.streams import (
     Quick,
     Session,
     StreamService,
+    Unintelligible,
     Work,
 )
 from armillary.budget import unbounded
@@ -256,6 +257,8 @@ class StreamConnection(asyncio.Protocol):
             work.run(self._send)
         except ClientGone:
             pass
+        except Unintelligible:
+            failed = True
         except Later as later:
             with suppress(RuntimeError):
                 self._pool.loop.call_soon_threadsafe(self._put_off, work, later.seconds)

@@ -20,6 +20,7 @@ from armillary.api.core.streams import (
     Quick,
     Send,
     StreamService,
+    Unintelligible,
     Work,
 )
 
@@ -97,8 +98,11 @@ async def _client(
         loop.call_soon_threadsafe(writer.write, data)
 
     def run(work: Work) -> None:
-        with suppress(ClientGone):
-            run_to_end(work, send)
+        try:
+            with suppress(ClientGone):
+                run_to_end(work, send)
+        except Unintelligible:
+            loop.call_soon_threadsafe(writer.close)
 
     async def work() -> None:
         while True:

@@ -26,6 +26,10 @@ class ClientGone(Exception):
     """The client has left. Let it pass through `Work.run`."""
 
 
+class Unintelligible(Exception):
+    """What the client sent can't be understood, nor what comes after it: hang up, from a `Work`."""
+
+
 class Later(Exception):
     """There is nothing to say yet: call `Work.run` again in so many seconds. Meanwhile it holds no
     thread."""
@@ -43,7 +47,7 @@ class Answer(NamedTuple):
 
 class Work(NamedTuple):
     """A request that may take long or wait: the server calls `run` in a worker thread. It sends its
-    answers itself, and raises nothing but `ClientGone` and `Later`."""
+    answers itself, and raises nothing but `ClientGone`, `Unintelligible` and `Later`."""
 
     run: Callable[[Send], None]
     size: int = 0

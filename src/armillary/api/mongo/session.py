@@ -6,9 +6,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from armillary.api.core.streams import Answer, ClientGone, Event, Hangup, Peer, Quick, Send, Work
+from armillary.api.core.streams import (
+    Answer,
+    ClientGone,
+    Event,
+    Hangup,
+    Peer,
+    Quick,
+    Send,
+    Unintelligible,
+    Work,
+)
 from armillary.api.mongo.call import Attempt, Client
 from armillary.api.mongo.commands.table import INLINE
 from armillary.api.mongo.errors import MongoError, failed
@@ -16,13 +26,16 @@ from armillary.api.mongo.fast.finds import Finds
 from armillary.api.mongo.fast.inserts import insert_event
 from armillary.api.mongo.length import lane_of
 from armillary.api.mongo.wire.frames import Frame, FrameReader, ProtocolError, pack
-from armillary.api.mongo.wire.messages import Request, parse, reply_bytes
+from armillary.api.mongo.wire.messages import Request, is_large, parse, reply_bytes
 from armillary.budget import Budget
-from armillary.errors import BadInput
+from armillary.encoding.bson.pieces import decode_in_pieces
+from armillary.errors import Abandoned, BadInput
 from armillary.limits import MONGO_LOGIN_BYTES_MAX, MONGO_MESSAGE_BYTES_MAX
 
 if TYPE_CHECKING:
     from armillary.api.mongo.service import Service
+
+LARGE_LANE: Final = "large commands"
 
 
 class MongoSession:
@@ -86,14 +99,14 @@ class MongoSession:
         return Hangup()
 
     def _event(self, frame: Frame) -> Event | None:
+        if is_large(frame):
+            return self._large(frame)
         try:
             request = parse(frame, self._frames.bytes_max)
         except ProtocolError:
             return self._hang_up()
         except BadInput as error:  # the frame is sound: the connection stays
-            broken = Request(frame.request_id, {}, b"")
-            reply = MongoError(22, error.message).reply()
-            return Answer(reply_bytes(broken, reply, next(self._replies)))
+            return Answer(self._refusal(frame, error))
         if request.name in INLINE and request.wants_reply:
             return Answer(self._reply(request, Attempt()))
         attempt = Attempt()
@@ -106,6 +119,35 @@ class MongoSession:
         if event is None:
             self._budgets.add(attempt.budget)
         return event or work
+
+    def _refusal(self, frame: Frame, error: BadInput) -> bytes:
+        broken = Request(frame.request_id, {}, b"")
+        return reply_bytes(broken, MongoError(22, error.message).reply(), next(self._replies))
+
+    def _large(self, frame: Frame) -> Work:
+        """It is taken apart in a thread, where others have their turn meanwhile."""
+        attempt = Attempt()
+        self._budgets.add(attempt.budget)
+        run = partial(self._run_large, [frame], attempt)
+        return Work(run, len(frame.body), LARGE_LANE, attempt.budget)
+
+    def _run_large(self, held: list[Frame | Request], attempt: Attempt, send: Send) -> None:
+        """`held`: the frame, then the request in its place: it may be put off and run again."""
+        found = held[0]
+        if isinstance(found, Frame):
+            in_pieces = partial(decode_in_pieces, look=attempt.budget.check)
+            try:
+                held[0] = found = parse(found, self._frames.bytes_max, in_pieces)
+            except ProtocolError as error:
+                self._ended = True
+                raise Unintelligible from error
+            except Abandoned as error:
+                raise ClientGone from error
+            except BadInput as error:
+                self._budgets.discard(attempt.budget)
+                send(self._refusal(found, error))
+                return
+        self._run(found, attempt, send)
 
     def _run(self, request: Request, attempt: Attempt, send: Send) -> None:
         self._budgets.add(attempt.budget)

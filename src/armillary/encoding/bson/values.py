@@ -50,10 +50,25 @@ _NAN: Final = Decimal("NaN")
 
 def decode(raw: bytes) -> Document:
     """A document of a client. BadInput when it is not BSON."""
+    return decoder_of(raw)(raw)
+
+
+def decoder_of(raw: bytes) -> Callable[[bytes], Document]:
+    """What reads a document, or a part of it. Raises BadInput."""
+    return _decode_readably if _REFERENCE in raw else _decode_quickly
+
+
+def _decode_quickly(raw: bytes) -> Document:
+    return _told(raw, lambda raw: bson.decode(raw, OPTIONS))
+
+
+def _decode_readably(raw: bytes) -> Document:
+    return _told(raw, bson_codec.decode)
+
+
+def _told(raw: bytes, read: Callable[[bytes], Document]) -> Document:
     try:
-        if _REFERENCE in raw:
-            return bson_codec.decode(raw)
-        return bson.decode(raw, OPTIONS)
+        return read(raw)
     except (BSONError, InvalidBSON, ValueError, OverflowError, RecursionError) as error:
         raise BadInput(f"The message is not valid BSON: {error}") from error
 

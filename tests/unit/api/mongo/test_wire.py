@@ -15,6 +15,7 @@ from tests.support.mongo import Wire, message
 
 from armillary.api.core.gateway import Gateway
 from armillary.api.core.settings import EMULATOR_KEY
+from armillary.api.core.streams import ClientGone, Work
 from armillary.api.mongo.service import Service
 from armillary.api.mongo.settings import Settings
 from armillary.api.mongo.wire.frames import OP_COMPRESSED, OP_MSG, OP_QUERY, FrameReader, pack
@@ -171,6 +172,59 @@ def test_who_has_not_logged_in_sends_little() -> None:
     assert wire.session.held_bytes == 0
     wire.send(message(large)[:50_000])
     assert wire.session.held_bytes == 50_000
+
+
+def large(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "comment": ["x"] * 20_000, "$db": "db"}
+
+
+def test_a_long_command_is_taken_apart_in_a_thread() -> None:
+    wire = Wire()
+    wire.run({"insert": "c", "documents": [{"_id": 1}]})
+    (event,) = wire.session.receive(message(large({"find": "c", "filter": {"_id": 1}})))
+    assert isinstance(event, Work)
+    assert event.lane
+    found: list[bytes] = []
+    event.run(found.append)
+    assert decode(found[0][21:])["cursor"]["firstBatch"] == [{"_id": 1}]
+
+
+def test_what_is_wrong_in_a_long_command_is_answered_as_in_a_short_one() -> None:
+    wire = Wire()
+    sent = message(large({"find": "c"}))
+    not_bson = sent.replace(b"\x04comment\x00", b"\x77comment\x00")
+    assert decode(wire.send(not_bson)[21:])["code"] == 22
+    assert wire.open
+    no_section = sent[:16] + sent[16:20] + b"\x09" + sent[21:]
+    assert wire.send(no_section) == b""
+    assert not wire.open
+
+
+def test_much_that_is_packed_is_unpacked_in_a_thread() -> None:
+    wire = Wire()
+    body = message({"find": "c", "comment": "x" * 2_000_000, "$db": "db"})[16:]
+    packed = struct.pack("<iiB", OP_MSG, len(body), 2) + zlib.compress(body)
+    (event,) = wire.session.receive(pack(1, 0, OP_COMPRESSED, packed))
+    assert isinstance(event, Work)
+    assert event.lane == "large commands"
+
+
+def test_a_client_that_leaves_ends_the_work_on_its_long_command() -> None:
+    wire = Wire()
+    (event,) = wire.session.receive(message(large({"find": "c"})))
+    wire.session.close()
+    assert isinstance(event, Work)
+    with pytest.raises(ClientGone):
+        event.run(lambda _: None)
+
+
+def test_documents_alongside_a_command_do_not_make_it_long() -> None:
+    wire = Wire()
+    rows = b"".join(encode({"_id": n, "text": "x" * 1000}) for n in range(300))
+    section = b"\x01" + struct.pack("<i", 14 + len(rows)) + b"documents\x00" + rows
+    command = b"\x00" + encode({"insert": "c", "$db": "db"})
+    (event,) = wire.session.receive(pack(1, 0, OP_MSG, b"\x00" * 4 + command + section))
+    assert not isinstance(event, Work) or event.lane != "large commands"
 
 
 def test_a_command_is_no_longer_than_a_document() -> None:

@@ -27,10 +27,12 @@ from armillary.api.mongo.wire.frames import (
     pack,
 )
 from armillary.encoding.bson.values import Document, decode, encode, is_text
-from armillary.limits import MONGO_COMMAND_BYTES_MAX, MONGO_MESSAGE_BYTES_MAX
+from armillary.limits import KB, MB, MONGO_COMMAND_BYTES_MAX, MONGO_MESSAGE_BYTES_MAX
 
 CHECKSUM, MORE_TO_COME, EXHAUST_ALLOWED = 1, 2, 1 << 16
 KNOWN_FLAGS: Final = CHECKSUM | MORE_TO_COME
+LARGE_COMMAND_BYTES: Final = 128 * KB
+LARGE_PACKED_BYTES: Final = 1 * MB
 _INT32: Final = struct.Struct("<i")
 _UINT32: Final = struct.Struct("<I")
 _COMPRESSED: Final = struct.Struct("<iiB")
@@ -151,23 +153,42 @@ def _unpacked(frame: Frame, bytes_max: int) -> tuple[Frame, int]:
 # --- requests -------------------------------------------------------------------------------------
 
 
-def parse(frame: Frame, bytes_max: int = MONGO_MESSAGE_BYTES_MAX) -> Request:
+def is_large(frame: Frame) -> bool:
+    """Whether to take it apart takes long: a long command, or much that is packed. Documents
+    alongside a command stay as they are."""
+    body = frame.body
+    if len(body) <= LARGE_COMMAND_BYTES and frame.opcode != OP_COMPRESSED:
+        return False
+    if frame.opcode == OP_COMPRESSED:
+        return (
+            len(body) >= _COMPRESSED.size and _COMPRESSED.unpack_from(body)[1] > LARGE_PACKED_BYTES
+        )
+    if frame.opcode == OP_MSG and body[4] == 0:
+        return int(_INT32.unpack_from(body, 5)[0]) > LARGE_COMMAND_BYTES
+    return True
+
+
+def parse(
+    frame: Frame,
+    bytes_max: int = MONGO_MESSAGE_BYTES_MAX,
+    decode: Callable[[bytes], Document] = decode,
+) -> Request:
     """ProtocolError: hang up. BadInput: the document is not BSON, the frame is sound.
-    `bytes_max`: of what was packed."""
+    `bytes_max`: of what was packed. `decode` reads the command."""
     compressor: int | None = None
     if frame.opcode == OP_COMPRESSED:
         frame, compressor = _unpacked(frame, bytes_max)
     if frame.opcode == OP_MSG:
-        request = _parse_msg(frame)
+        request = _parse_msg(frame, decode)
     elif frame.opcode == OP_QUERY:
-        request = _parse_query(frame)
+        request = _parse_query(frame, decode)
     else:
         raise ProtocolError(f"the opcode {frame.opcode}")
     request.compressor = compressor
     return request
 
 
-def _parse_msg(frame: Frame) -> Request:
+def _parse_msg(frame: Frame, decode: Callable[[bytes], Document]) -> Request:
     body = frame.body
     if len(body) < 5:
         raise ProtocolError("a message without sections")
@@ -197,7 +218,7 @@ def _parse_msg(frame: Frame) -> Request:
     if command is None:
         raise ProtocolError("no command document")
     if len(command) > MONGO_COMMAND_BYTES_MAX:
-        # To take it apart is one call that nothing interrupts, before anybody knows what it is.
+        # It is taken apart before anybody knows what it is.
         raise ProtocolError(f"a command of {len(command)} bytes")
     wants_reply = not flags & MORE_TO_COME
     return Request(frame.request_id, decode(command), command, arrays, wants_reply)
@@ -229,7 +250,7 @@ def _array(body: bytes, at: int, end: int) -> tuple[str, list[bytes]]:
     return name, documents
 
 
-def _parse_query(frame: Frame) -> Request:
+def _parse_query(frame: Frame, decode: Callable[[bytes], Document]) -> Request:
     body = frame.body
     stop = body.find(b"\x00", 4)
     if stop < 0 or stop + 13 > len(body):
