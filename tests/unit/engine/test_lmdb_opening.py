@@ -108,6 +108,28 @@ def test_a_file_cut_short_is_refused_and_not_a_bus_error_later(
         open_lmdb()
 
 
+def test_a_file_that_lacks_free_pages_only_is_whole(open_lmdb: OpenLmdb, tmp_path: Path) -> None:
+    """LMDB does not write a page that a transaction took and gave back: an item of a megabyte that
+    is created and deleted in one batch, and the folder could not be opened again."""
+    engine = open_lmdb()
+    engine.create_space(1, [*first_rows(), *((b"k%d" % n, b"v" * 3000) for n in range(100))])
+    engine.run(1, command(*(("delete", b"k%d" % n) for n in range(50))))
+    with engine._environment.lmdb.begin(write=True) as transaction:
+        transaction.put(b"large", b"x" * 1_000_000)
+        transaction.delete(b"large")
+    pages = engine._environment.lmdb.info()["last_pgno"] + 1
+    engine.close()
+    data = tmp_path / "data" / "data.mdb"
+    assert data.stat().st_size < pages * 4096, "LMDB has left it short"
+    engine = open_lmdb()
+    with engine.read(1) as reader:
+        assert reader.get(b"k70") == b"v" * 3000
+    engine.close()
+    data.write_bytes(data.read_bytes()[:-8192])
+    with pytest.raises(FormatMismatch, match="cut short"):
+        open_lmdb()
+
+
 def test_another_inner_layout_is_refused(open_lmdb: OpenLmdb, tmp_path: Path) -> None:
     open_lmdb().close()
     with (

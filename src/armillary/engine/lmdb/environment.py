@@ -10,6 +10,7 @@ readers, the check for room. What lies inside the map is in lmdb_spaces.py.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from armillary.engine.base import Durability
 from armillary.engine.lmdb.errors import translate
 from armillary.engine.lmdb.folder import MOUNTS, DataFolder, opening
 from armillary.engine.lmdb.format import DATA_NAME
+from armillary.engine.lmdb.free_pages import Unreadable, free_pages
 from armillary.engine.lmdb.turnstile import FileLock
 from armillary.errors import BadInput, FormatMismatch, StorageFull, Unavailable
 from armillary.limits import (
@@ -36,10 +38,13 @@ from armillary.limits import (
     SPACES_OWN_DATABASE_MAX,
 )
 
+log = logging.getLogger("armillary.engine")
+
 ENGINE_NAME = "lmdb"
 DATABASES_MAX = SPACES_OWN_DATABASE_MAX + 8  # LMDB's own, the shared one, some to spare
 OLD_READER_SECONDS = 0.25  # between two looks at the reader slots
 OLD_READER_COMMITS = 100  # a snapshot that far behind keeps many freed pages
+FREE_LIST_READS = 3
 SPARE_READS = 64  # finished read transactions kept for reuse; each holds one reader slot
 
 
@@ -241,17 +246,28 @@ def _open(path: Path, settings: Settings) -> lmdb.Environment:
 
 
 def _refuse_cut_file(path: Path, environment: lmdb.Environment) -> None:
-    """A file shorter than its own last page would end in a SIGBUS at some later read."""
+    """A file shorter than its own last page would end in a SIGBUS at some later read; unless the
+    pages that it lacks are free: LMDB writes none that a transaction took and gave back."""
     pages = environment.info()["last_pgno"] + 1
-    needed = pages * environment.stat()["psize"]
+    page_bytes = environment.stat()["psize"]
+    needed = pages * page_bytes
     size = (path / DATA_NAME).stat().st_size
     # A new file has its two meta pages only.
-    if size < needed:
+    if size < needed and not _are_free(path, page_bytes, range(size // page_bytes, pages)):
         environment.close()
         raise FormatMismatch(
             f"{path / DATA_NAME} has {size} bytes but refers to {needed}: it was cut short. "
             "Restore a backup."
         )
+
+
+def _are_free(path: Path, page_bytes: int, pages: range) -> bool:
+    for _ in range(FREE_LIST_READS):  # another process may write meanwhile
+        try:
+            return free_pages(path / DATA_NAME, page_bytes).issuperset(pages)
+        except Unreadable as error:
+            log.debug("the free list: %s", error)
+    return False
 
 
 _opened: dict[str, Environment] = {}
