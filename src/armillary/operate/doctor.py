@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from armillary.clock import new_random
 from armillary.engine.address import parse_address
@@ -72,7 +73,7 @@ def examine(address: str, progress: Callable[[str], None] = lambda what: None) -
         engine.close()
 
 
-def _patience(folder: Path | None) -> dict[str, float]:
+def _patience(folder: Path | None) -> dict[str, Any]:
     """Rows are compared in one snapshot, however long that takes. Meanwhile a server that writes
     can't use again what it frees."""
     return {} if folder is None else {"read_seconds_max": math.inf}

@@ -133,11 +133,11 @@ class MongoSession:
 
     def _run_large(self, held: list[Frame | Request], attempt: Attempt, send: Send) -> None:
         """`held`: the frame, then the request in its place: it may be put off and run again."""
-        found = held[0]
-        if isinstance(found, Frame):
-            in_pieces = partial(decode_in_pieces, look=attempt.budget.check)
+        request = held[0]
+        if isinstance(request, Frame):
+            frame, in_pieces = request, partial(decode_in_pieces, look=attempt.budget.check)
             try:
-                held[0] = found = parse(found, self._frames.bytes_max, in_pieces)
+                held[0] = request = parse(frame, self._frames.bytes_max, in_pieces)
             except ProtocolError as error:
                 self._ended = True
                 raise Unintelligible from error
@@ -145,9 +145,10 @@ class MongoSession:
                 raise ClientGone from error
             except BadInput as error:
                 self._budgets.discard(attempt.budget)
-                send(self._refusal(found, error))
+                send(self._refusal(frame, error))
                 return
-        self._run(found, attempt, send)
+            del frame  # its bytes are many
+        self._run(request, attempt, send)
 
     def _run(self, request: Request, attempt: Attempt, send: Send) -> None:
         self._budgets.add(attempt.budget)
