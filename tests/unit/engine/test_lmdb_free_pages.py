@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import lmdb
 import pytest
@@ -14,7 +15,7 @@ from armillary.engine.lmdb.free_pages import Unreadable, free_pages
 @pytest.mark.parametrize("items", [0, 3, 200, 3000])
 def test_used_and_free_pages_are_all_there_are(tmp_path: Path, items: int) -> None:
     random = Random(items)
-    version = {"lib_version": 0} if int(lmdb.__version__.split(".")[0]) >= 3 else {}
+    version: dict[str, Any] = {"lib_version": 0} if int(lmdb.__version__.split(".")[0]) >= 3 else {}
     with lmdb.open(str(tmp_path), map_size=1 << 30, max_dbs=4, **version) as environment:
         for start in range(0, items, 100):
             with environment.begin(write=True) as transaction:
