@@ -136,6 +136,37 @@ def test_every_loop_ends_at_its_deadline(container: Container, loop: str) -> Non
     assert looks <= 51
 
 
+def test_a_list_of_values_spends_while_its_ranges_are_made_and_looked_up(
+    container: Container,
+) -> None:
+    text = "SELECT VALUE COUNT(1) FROM c WHERE ARRAY_CONTAINS(@p, c.n)"
+    budget = Budget()
+    assert ask(container, text, {"@p": [0, 2, *MANY[7::3]]}, budget).rows == [2]
+    assert budget.steps > 2 * len(MANY[::3])
+    with pytest.raises(OutOfTime):
+        ask(container, text, {"@p": MANY}, Budget(deadline=0.0))
+
+
+@pytest.mark.parametrize("value", [True, 1, "1", None, [1], {"a": [1]}, 4999, [True]])
+def test_a_long_array_contains_what_is_the_same(container: Container, value: Any) -> None:
+    """Wherever it is; the pieces in which the array is looked through are no part of it."""
+    others: list[Any] = [False, 1.5, "x", [], {}, [2], {"a": [True]}, {"b": 1}]
+    text = "SELECT VALUE ARRAY_CONTAINS(@p, @v) FROM c WHERE c.id = '1'"
+    for at in (0, 4095, 4096, 9_000):
+        array = (others * 2000)[:9_000]
+        array.insert(at, value)
+        assert ask(container, text, {"@p": array, "@v": value}, Budget()).rows == [True]
+
+
+@pytest.mark.parametrize(("value", "other"), [(True, 1), (1, True), ([1], [True]), ("1", 1)])
+def test_a_long_array_does_not_contain_what_python_calls_equal(
+    container: Container, value: Any, other: Any
+) -> None:
+    text = "SELECT VALUE ARRAY_CONTAINS(@p, @v) FROM c WHERE c.id = '1'"
+    asked = {"@p": [other] * 9_000, "@v": value}
+    assert ask(container, text, asked, Budget()).rows == [False]
+
+
 def test_a_client_that_leaves_ends_its_query(container: Container) -> None:
     budget = Budget()
     looks = 0
