@@ -157,45 +157,54 @@ class RunReader:
         """`Reader.tails`. A row that a newer run has deleted is among them, and so may be bytes
         inside of a key or value that look like the beginning of one."""
         found: set[bytes] = set()
-        ends = [(prefix, after(prefix)) for prefix in sorted(prefixes)]
+        wanted = sorted(prefixes)
         for part in self.parts:
-            _, low, high, blocks, name = part
-            there = [one for one in ends if one[0] < high and one[1] > low]
+            _, low, high, begin, name = part
+            there = wanted
+            if low or high != END:
+                there = [prefix for prefix in wanted if prefix < high and after(prefix) > low]
             whole = self._whole(part) if name else None
-            for prefix, end in there:
-                if whole is None:
-                    self._search(blocks, prefix, size, limit, found)
-                elif (block := whole.get(prefix[0])) is not None:
-                    first, last, _ = block.span(prefix, end)
-                    keys, _ = block.alive(first, last)
-                    found.update([key[len(prefix) : len(prefix) + size] for key in keys])
-                if len(found) > limit:
-                    return None
+            if whole is None:
+                self._search(begin, there, size, limit, found)
+            else:
+                for prefix in there:
+                    if (block := whole.get(prefix[0])) is not None:
+                        first, last, _ = block.span(prefix, after(prefix))
+                        keys, _ = block.alive(first, last)
+                        found.update([key[len(prefix) : len(prefix) + size] for key in keys])
+            if len(found) > limit:
+                return None
         if self.directory.tree:
-            for prefix, end in ends:
-                rows = self.area.rows(prefix, end, limit + 1)
+            for prefix in wanted:
+                rows = self.area.rows(prefix, after(prefix), limit + 1)
                 found.update(key[len(prefix) : len(prefix) + size] for key, _ in rows)
         return None if len(found) > limit else found
 
     def _search(
-        self, begin: bytes, prefix: bytes, size: int, limit: int, found: set[bytes]
+        self, begin: bytes, prefixes: Sequence[bytes], size: int, limit: int, found: set[bytes]
     ) -> None:
-        """In the bytes of the blocks that may have it, whose keys begin with `begin`; no further
-        once there are too many."""
-        area, skip = self.area, len(prefix)
-        cut = prefix if skip <= BOUND_BYTES_MAX else prefix[:BOUND_BYTES_MAX]
-        row = area.first_row(begin + cut + b"\x00", begin)
-        while row is not None and len(found) <= limit:
-            where, value = row
-            check_block(value, where)
-            at = value.find(prefix)
-            while at >= 0:
-                found.add(value[at + skip : at + skip + size])
-                at = value.find(prefix, at + 1)
-            # Only where the bound begins with it too can the next block have more.
-            if not where.startswith(cut, len(begin)):
+        """In the bytes of the blocks that may have them, whose keys begin with `begin`; no further
+        once there are too many. From the end of a block: `rfind` takes half the time of `find`,
+        since it looks for the first byte of a prefix, which is rare, and `find` for the last."""
+        first_row, add = self.area.first_row, found.add
+        for prefix in prefixes:
+            skip = len(prefix)
+            cut = begin + (prefix if skip <= BOUND_BYTES_MAX else prefix[:BOUND_BYTES_MAX])
+            row = first_row(cut + b"\x00", begin)
+            while row is not None:
+                where, value = row
+                check_block(value, where)
+                at = value.rfind(prefix)
+                while at >= 0:
+                    at += skip
+                    add(value[at : at + size])
+                    at = value.rfind(prefix, 0, at - 1)
+                # Only where the bound begins with it too can the next block have more.
+                if not where.startswith(cut) or len(found) > limit:
+                    break
+                row = first_row(where + b"\x00", begin)
+            if len(found) > limit:
                 return
-            row = area.first_row(where + b"\x00", begin)
 
     # --- one run -----------------------------------------------------------------------------
 

@@ -17,6 +17,8 @@ U64 = struct.Struct(">Q")
 # --- item ids -------------------------------------------------------------------------------------
 
 ID_CUT_BYTES = 128
+WHOLE_ID = b"\x00"
+"""In front of an id that is no longer than that."""
 
 
 def id_part(item_id: str) -> bytes:
@@ -25,7 +27,7 @@ def id_part(item_id: str) -> bytes:
     """
     raw = item_id.encode()
     if len(raw) <= ID_CUT_BYTES:
-        return b"\x00" + raw
+        return WHOLE_ID + raw
     return cut_id(raw)
 
 

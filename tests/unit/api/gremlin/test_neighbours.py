@@ -125,7 +125,7 @@ def test_after_each_write_hops_lead_where_the_edges_do(account: Account, seed: i
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many documents and ids each question reads."""
     found: list[int] = []
-    documents, ids = module._documents, module._read_ids
+    documents, ids = module._documents, module._absent
 
     def count_documents(*args: Any) -> Any:
         values = documents(*args)
@@ -137,7 +137,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return ids(*args)
 
     monkeypatch.setattr(module, "_documents", count_documents)
-    monkeypatch.setattr(module, "_read_ids", count_ids)
+    monkeypatch.setattr(module, "_absent", count_ids)
     return found
 
 
@@ -213,11 +213,11 @@ def test_what_is_kept_is_bounded() -> None:
     kept = Kept(links_max=40, there_max=10)
     for number in range(100):
         known = Known(1)
-        known.links = [("l", ("a", "b"))] * 4
+        known.ends = [("a", "b")] * 4
         kept.put((b"f", ("a", str(number))), known)
         assert len(kept._young) + len(kept._old) <= 8
     huge = Known(1)
-    huge.links = [("l", ("a", "b"))] * 50
+    huge.ends = [("a", "b")] * 50
     kept.put((b"f", ("a", "huge")), huge)
     assert kept.get((b"f", ("a", "huge"))) is None
     for fence in range(30):

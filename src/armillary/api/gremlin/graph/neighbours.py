@@ -15,6 +15,7 @@ each entry is right by itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from struct import Struct
 from time import perf_counter
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -42,12 +43,10 @@ from armillary.store.items.containers import ContainerStore
 from armillary.store.items.reading import sizes_of, texts_of
 from armillary.store.rows import layout
 from armillary.store.rows.meta import FENCE_BYTES, unpack_meta
-from armillary.store.rows.secondary import id_part, is_cut, logical_lsn_of
+from armillary.store.rows.secondary import ID_CUT_BYTES, WHOLE_ID, logical_lsn_of
 
 _LSN: Final = Struct(">Q")
 
-Link: TypeAlias = tuple[Any, Ref]
-"""(label, the other end)"""
 Name: TypeAlias = tuple[bytes, Ref]
 """(fence of the range, vertex)"""
 
@@ -55,12 +54,14 @@ Name: TypeAlias = tuple[bytes, Ref]
 class Known:
     """The outgoing edges of one vertex."""
 
-    __slots__ = ("links", "lsn", "size")
+    __slots__ = ("ends", "labels", "lsn", "size")
 
     def __init__(self, lsn: int) -> None:
         self.lsn = lsn
         """They were these when the range was at this LSN."""
-        self.links: list[Link] = []
+        self.labels: list[Any] = []
+        self.ends: list[Ref] = []
+        """As many as labels."""
         self.size = 0
         """Of their documents, in bytes: what is charged."""
 
@@ -88,7 +89,7 @@ class Kept:
         return found
 
     def put(self, name: Name, known: Known) -> None:
-        links = len(known.links) + 1
+        links = len(known.ends) + 1
         if links > self._links_max:
             return
         if self._links + links > self._links_max:
@@ -153,9 +154,14 @@ def known_ends(
         found = _of_all(store, state, places, kept, partition_name, vertices, costs, most, check)
     except Moved:
         return None
+    return [_chosen(found[one], labels) for one in vertices]
+
+
+def _chosen(known: Known, labels: Sequence[str]) -> list[Ref]:
     if not labels:
-        return [[ref for _, ref in found[one].links] for one in vertices]
-    return [[ref for label, ref in found[one].links if label in labels] for one in vertices]
+        return known.ends
+    which = [label in labels for label in known.labels]
+    return known.ends if all(which) else list(compress(known.ends, which))
 
 
 def _of_all(
@@ -228,7 +234,7 @@ def _page(
             for ref, one in made.items():
                 kept.put((fence, ref), one)
             known |= made
-        items = sum([len(one.links) for one in known.values()])
+        items = sum([len(one.ends) for one in known.values()])
         if items > most:
             raise TooMany
         return _Page(known, items, sum([one.size for one in known.values()]))
@@ -284,13 +290,15 @@ def _link(made: dict[Ref, Known], values: Sequence[bytes], partition_name: str) 
     as its source; it is neither followed nor charged."""
     read, get = link_reader(partition_name), made.get
     for link, size in zip(map(read, texts_of(values)), sizes_of(values), strict=True):
-        key, out_id, id = link.partition, link.out_id, link.in_id
-        if type(key) is not str or type(out_id) is not str or link.is_edge is not True:
+        key = link.partition
+        try:
+            known = get((key, link.out_id))
+        except TypeError:  # a list or object, which no vertex has for an id
             continue
-        known = get((key, out_id))
-        if known is not None:
-            sink = key if link.in_partition is UNSET else link.in_partition
-            known.links.append((link.label, (sink, id if type(id) is str else str(id))))
+        if known is not None and link.is_edge is True:
+            sink, id = link.in_partition, link.in_id
+            known.labels.append(link.label)
+            known.ends.append((key if sink is UNSET else sink, id if type(id) is str else str(id)))
             known.size += size
 
 
@@ -315,7 +323,7 @@ def known_there(
     distinct = set(refs)
     known = places.of(state)
     ranges = state.table.ranges
-    found: set[Ref] = set()
+    found: list[set[Ref]] = []
     try:
         parts: list[tuple[Range, set[Ref]]]
         if len(ranges) == 1:
@@ -327,10 +335,10 @@ def known_there(
             there = _look_for(store, state, kept, owner, part, known)
             costs.reads += len(part)
             costs.note(1, len(there.refs), 0, perf_counter() - began, there.ru)
-            found |= there.refs
+            found.append(there.refs)
     except (Moved, UnicodeEncodeError):
         return None
-    return found
+    return found[0] if len(found) == 1 else set().union(*found)
 
 
 def _look_for(
@@ -350,29 +358,35 @@ def _look_for(
         missing = part - seen
         found = part
         if missing:
-            here = _read_ids(state, missing, places, reader)
-            seen |= here
-            found = (part - missing) | here
+            absent = _absent(state, list(missing), places, reader)
+            if absent:
+                missing -= absent
+                found = part - absent
+            seen |= missing
         ru = query_ru(1, len(found), 0, 0, profile=store.profile)
         return _There(found, ru)
 
     return store.look(owner.start, read, cost=_there_cost, operation="read")
 
 
-def _read_ids(
-    state: ContainerState, refs: set[Ref], places: dict[Any, KeyPlace], reader: Reader
+def _absent(
+    state: ContainerState, refs: Sequence[Ref], places: dict[Any, KeyPlace], reader: Reader
 ) -> set[Ref]:
-    rows: dict[bytes, Ref] = {}
-    for ref in refs:
-        partition, id = ref
-        part = id_part(id)
-        if is_cut(part):
+    """Those whose ids are not in use. HOT: every end of every hop."""
+    keys: list[bytes] = []
+    for partition, id in refs:
+        there = places.get(partition)
+        if there is None:
+            there = place(state, partition, places)
+        part = id.encode()
+        if len(part) > ID_CUT_BYTES:
             raise Moved
-        there = places.get(partition) or place(state, partition, places)
-        rows[layout.ID + there[1].epk_key + part] = ref
-    keys = sorted(rows)  # neighbours in the tree: half of the time of any order
-    rids = reader.get_many(keys)
-    return {rows[key] for key, rid in zip(keys, rids, strict=True) if rid is not None}
+        keys.append(layout.ID + there[1].epk_key + WHOLE_ID + part)
+    rids = reader.get_many(sorted(keys))  # neighbours in the tree: half of the time of any order
+    if None not in rids:
+        return set()
+    rows = dict(zip(keys, refs, strict=True))
+    return {rows[key] for key, rid in zip(sorted(keys), rids, strict=True) if rid is None}
 
 
 def _there_cost(there: _There, profile: Coefficients) -> float:
