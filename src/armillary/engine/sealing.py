@@ -31,6 +31,9 @@ _CRC_WHOLE: Final = 0x2144DF1C  # the crc32 of any bytes that are followed by th
 _PLAIN_HEADS: Final = {
     bytes((one | MARK, other | MARK)): bytes((one, other)) for one in range(8) for other in range(8)
 }
+#: Of documents without flags, which nearly all are.
+_USUAL_PLAIN: Final = b"\x01\x00"
+_USUAL_SEALED: Final = bytes(one | MARK for one in _USUAL_PLAIN)
 
 
 def seal(value: bytes) -> bytes:
@@ -73,10 +76,10 @@ def _unseal_unusual(value: bytes, key: bytes) -> bytes:
 # HOT: the documents of a page, of a hop. What is unusual is left to `unseal`.
 def unseal_many(values: Sequence[bytes | None], keys: Sequence[bytes]) -> list[bytes | None]:
     """The same for many; None where there is none."""
-    heads, end = _PLAIN_HEADS, -SUM_BYTES
+    sealed, plain, end = _USUAL_SEALED, _USUAL_PLAIN, -SUM_BYTES
     return [
-        heads[value[:2]] + value[2:end]
-        if value and value[:2] in heads and value.endswith(murmur_128(value[:end]))
+        plain + cut[2:]
+        if value and value.startswith(sealed) and value.endswith(murmur_128(cut := value[:end]))
         else (unseal(value, key) if value else value)
         for value, key in zip(values, keys, strict=True)
     ]

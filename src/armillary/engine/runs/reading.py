@@ -200,11 +200,11 @@ class RunReader:
                     add(value[at : at + size])
                     at = value.rfind(prefix, 0, at - 1)
                 # Only where the bound begins with it too can the next block have more.
-                if not where.startswith(cut) or len(found) > limit:
+                if not where.startswith(cut):
                     break
+                if len(found) > limit:
+                    return
                 row = first_row(where + b"\x00", begin)
-            if len(found) > limit:
-                return
 
     # --- one run -----------------------------------------------------------------------------
 

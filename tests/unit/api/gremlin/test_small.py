@@ -108,6 +108,7 @@ def test_small_reads_are_answered_on_the_loop(
     streams: GremlinStreams, monkeypatch: pytest.MonkeyPatch, text: str, count: int
 ) -> None:
     monkeypatch.setattr(execution, "HERE_SECONDS", 60.0)  # however slow the machine is
+    monkeypatch.setattr(small, "SECONDS_MAX", 60.0)
     ways, messages = asked(streams, text, {"k": "k0", "i": "r"})
     assert ways == ["loop"]
     assert len(results(messages)) == count

@@ -373,15 +373,15 @@ def _absent(
     state: ContainerState, refs: Sequence[Ref], places: dict[Any, KeyPlace], reader: Reader
 ) -> set[Ref]:
     """Those whose ids are not in use. HOT: every end of every hop."""
-    keys: list[bytes] = []
-    for partition, id in refs:
-        there = places.get(partition)
-        if there is None:
-            there = place(state, partition, places)
-        part = id.encode()
-        if len(part) > ID_CUT_BYTES:
-            raise Moved
-        keys.append(layout.ID + there[1].epk_key + WHOLE_ID + part)
+    for partition in {ref[0] for ref in refs}.difference(places):
+        place(state, partition, places)
+    parts = [id.encode() for _, id in refs]
+    if max(map(len, parts)) > ID_CUT_BYTES:
+        raise Moved
+    keys = [
+        layout.ID + places[ref[0]][1].epk_key + WHOLE_ID + part
+        for ref, part in zip(refs, parts, strict=True)
+    ]
     rids = reader.get_many(sorted(keys))  # neighbours in the tree: half of the time of any order
     if None not in rids:
         return set()
