@@ -209,7 +209,7 @@ def export(
     from armillary.encoding.documents import SYSTEM_PROPERTIES
     from armillary.operate.exporting import export_items
 
-    with _items(data, database, container, json) as source, _bar(json, source) as shown:
+    with _items(data, database, container, json) as source:
         finish = None
         if graph:
             from armillary.api.gremlin.graph.file_writing import GraphFileWriter
@@ -221,9 +221,10 @@ def export(
             raise CommandError(
                 "Only the documents of a MongoDB collection are written as BSON.", EXIT_USAGE
             )
-        done = export_items(
-            source, target, system=system, hidden=hidden, progress=shown, finish=finish
-        )
+        with _bar(json, source) as shown:
+            done = export_items(
+                source, target, system=system, hidden=hidden, progress=shown, finish=finish
+            )
         text = f"{target}: {done.items:,} items, {bytes_text(done.bytes)}."
         _say(json, text, items=done.items, bytes=done.bytes, resumed=done.resumed)
 
@@ -255,7 +256,7 @@ def import_(
 
     large = source.is_file() and source.stat().st_size >= WRITER_PROCESS_BYTES
     opened = _items(data, database, container, json, "process" if large else "thread")
-    with opened as target, _bar(json) as shown:
+    with opened as target:
         entries: Callable[[Path], Iterator[dict[str, Any] | BadInput]]
         entries = functools.partial(read_entries, types=parse_types(types))
         if is_bson(source):
@@ -272,10 +273,11 @@ def import_(
 
             file = GraphFile(graph_key(target.partition_key), vertices, parse_types(types))
             entries = file.documents
-            if hasattr(shown, "total"):
-                shown.total(file.count(source))
-        total = getattr(shown, "total", _ignore)
-        done = import_items(target, source, progress=shown, total=total, entries=entries)
+        with _bar(json) as shown:
+            total = getattr(shown, "total", _ignore)
+            if graph and total is not _ignore:
+                total(file.count(source))
+            done = import_items(target, source, progress=shown, total=total, entries=entries)
         refusals = [{"item": one.number, "why": one.why} for one in done.refusals]
         text = f"Imported {plural(done.items, 'item')} from {source}."
         _say(json, text, items=done.items, refused=done.refused, refusals=refusals)

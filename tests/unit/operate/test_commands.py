@@ -1,6 +1,10 @@
 """Without these, the commands could end with 0 when they failed, or with a traceback."""
 
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +31,37 @@ def test_out_and_in_again(data: Path, tmp_path: Path) -> None:
     assert run("export", file, "--data", data).exit_code == 0
     done = run("import", file, "--data", data, "--json")
     assert (done.exit_code, json.loads(done.stdout)["items"]) == (0, 10)
+
+
+def on_a_terminal(*words: str | Path) -> list[str]:
+    """The lines that a command leaves there."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "armillary", *map(str, words)]
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    written = b""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environ
+    ) as process:
+        os.close(theirs)
+        try:
+            while part := os.read(ours, 65536):
+                written += part
+        except OSError:  # how a terminal ends on Linux
+            pass
+    os.close(ours)
+    assert process.returncode == 0
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode())
+    return [line.rpartition("\r")[2] for line in plain.replace("\r\n", "\n").split("\n") if line]
+
+
+def test_the_result_stands_below_the_bar(data: Path, tmp_path: Path) -> None:
+    file = tmp_path / "orders.jsonl"
+    bar, result = on_a_terminal("export", file, "--data", data)
+    assert "10/10" in bar
+    assert result.endswith(f"{file.name}: 10 items, 180 B.")
+    bar, result = on_a_terminal("import", file, "--data", data)
+    assert "10/10" in bar
+    assert result == f"Imported 10 items from {file}."
 
 
 def test_backup_restore_compact_doctor(data: Path, tmp_path: Path) -> None:
