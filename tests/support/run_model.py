@@ -41,7 +41,7 @@ def tiny() -> Iterator[None]:
         patch.object(merging, "FAN", 2),
         patch.object(merging, "SMALL_FAN", 3),
         patch.object(merging, "WHOLE_ENTRIES", 5),
-        patch.object(reading, "WHOLE_ENTRIES", 5),
+        patch.object(reading, "KEPT_ENTRIES", 5),
     ):
         yield
 

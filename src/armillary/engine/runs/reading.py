@@ -29,7 +29,7 @@ from armillary.engine.runs.blocks import (
     seek_key_below,
 )
 from armillary.engine.runs.cache import BlockCache, Whole
-from armillary.engine.runs.directory import WHOLE_ENTRIES, Directory, Run
+from armillary.engine.runs.directory import Directory, Run
 
 Part: TypeAlias = tuple[Run, bytes, bytes, bytes, bytes]
 """(run, from, up to, what the keys of its blocks begin with, the name that it is kept whole under:
@@ -37,6 +37,9 @@ empty where it is too large for that)"""
 Chunks: TypeAlias = Iterator[Entries]
 
 TREE_ROWS: Final = 64  # of the tree, in one chunk
+#: Entries of a run that is kept whole once it was looked at as often as it has blocks: then a look
+#: takes a fifth of the time of one at a block. To put so many together takes 5 ms.
+KEPT_ENTRIES: Final = 20_000
 _BLOCKS: Final = Struct(">I")
 
 
@@ -167,11 +170,7 @@ class RunReader:
             if whole is None:
                 self._search(begin, there, size, limit, found)
             else:
-                for prefix in there:
-                    if (block := whole.get(prefix[0])) is not None:
-                        first, last, _ = block.span(prefix, after(prefix))
-                        keys, _ = block.alive(first, last)
-                        found.update([key[len(prefix) : len(prefix) + size] for key in keys])
+                _search_whole(whole, there, size, found)
             if len(found) > limit:
                 return None
         if self.directory.tree:
@@ -296,6 +295,17 @@ class RunReader:
                 start = rows[-1][0] + b"\x00"
 
 
+def _search_whole(whole: Whole, prefixes: Sequence[bytes], size: int, found: set[bytes]) -> None:
+    for prefix in prefixes:
+        block = whole.get(prefix[0])
+        if block is not None:
+            rows, skip = block.rows, len(prefix)
+            at = bisect_left(rows, prefix)
+            while at < len(rows) and rows[at].startswith(prefix):
+                found.add(rows[at][skip : skip + size])
+                at += 1
+
+
 def parts_of(directory: Directory) -> list[Part]:
     """What counts of each run, newest first."""
     return [
@@ -304,7 +314,7 @@ def parts_of(directory: Directory) -> list[Part]:
             low,
             high,
             run_prefix(run.number),
-            run.nonce + _BLOCKS.pack(run.blocks) if run.entries <= WHOLE_ENTRIES else b"",
+            run.nonce + _BLOCKS.pack(run.blocks) if run.entries <= KEPT_ENTRIES else b"",
         )
         for run, low, high in directory.parts()
     ]
