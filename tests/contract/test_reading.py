@@ -84,20 +84,32 @@ def test_read_few_follows_the_keys(engine: Engine) -> None:
 def test_tails_are_what_follows_each_prefix_and_perhaps_more(engine: Engine) -> None:
     """A hop of a graph reads the documents they name, so others do no harm; one that is missing
     would be a lost edge."""
-    rows = [(b"ix%03d%04d" % (at % 300, at), b"value") for at in range(3_000)]
+    rows = [(b"ax%03d%04d" % (at % 300, at), b"value") for at in range(3_000)]
     for part in (rows[::2], rows[1::2]):
         engine.run(1, command(("put_many", part)))
     with engine.read(1) as reader:
         wanted = {key[-4:] for key, _ in rows if key[2:5] in (b"007", b"299")}
-        found = reader.tails([b"ix007", b"ix299", b"ix999", b"zz"], 4, 100)
+        found = reader.tails([b"ax007", b"ax299", b"ax999", b"zz"], 4, 100)
         assert found is not None
         assert wanted <= found
-        assert reader.tails([b"ix"], 7, 100) is None
-        assert reader.tails([b"ix00"], 5, 99) is None
+        assert reader.tails([b"ax"], 7, 100) is None
+        assert reader.tails([b"ax00"], 5, 99) is None
         assert reader.tails([], 4, 100) == set()
-        whole = reader.tails([b"ix"], 7, 10_000)
+        whole = reader.tails([b"ax"], 7, 10_000)
         assert whole is not None
         assert {key[2:] for key, _ in rows} <= whole
+
+
+def test_tails_of_a_prefix_that_is_in_itself(engine: Engine) -> None:
+    """A search of bytes that jumps over what it found would miss the key that begins inside."""
+    keys = [b"a" * length + b"%d" % at for length in range(2, 6) for at in range(4)]
+    engine.run(1, command(("put_many", [(key, b"value") for key in keys])))
+    with engine.read(1) as reader:
+        for prefix in (b"aa", b"aaa", b"aaaa"):
+            found = reader.tails([prefix], 2, 100)
+            assert found is not None
+            at = len(prefix)
+            assert {key[at : at + 2] for key in keys if len(key) > at + 1} <= found
 
 
 BOUNDS = [
