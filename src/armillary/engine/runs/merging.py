@@ -45,7 +45,7 @@ PIECE_ENTRIES: Final = 4_000
 WORK: Final = 16
 WORK_MIN: Final = 1_000
 #: At rest, neighbours merge of which the older has at most this many times the entries.
-RATIO: Final = 2
+RATIO: Final = 8
 #: While commits follow each other, as many neighbours of about one size merge at once: each entry
 #: is written fewer times (simulated, 3.7 in place of 5.5 in a burst of 10,000 creates and 4.6 in
 #: place of 6.4 in five times as many), for more runs to look at. The rest is done at rest.
