@@ -69,11 +69,13 @@ SUITES: Final = (
     ),
     Suite(
         "Python SDK `azure-cosmos`, marker cosmosSplit",
-        "sdk-suites-*",
-        r"^cosmosSplit: all (?P<passed>[\d,]+) passed",
+        "sdk-split-*",
+        IN_ALL,
+        WHY,
+        run_by="split",
     ),
-    Suite("Python SDK, scripts", "script-suites-*", rf"^ +{COUNTS}", match=0),
-    Suite("JavaScript SDK, scripts", "script-suites-*", rf"^ +{COUNTS}", match=1),
+    Suite("Python SDK, scripts", "sdk-scripts-python-*", IN_ALL, WHY, run_by="scripts-python"),
+    Suite("JavaScript SDK, scripts", "sdk-scripts-javascript-*", IN_ALL, WHY),
     Suite(
         "Table SDK `azure-data-tables`, cosmos files", "sdk-table-*", IN_ALL, WHY, run_by="table"
     ),

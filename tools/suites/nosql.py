@@ -58,7 +58,32 @@ export default defineConfig({ test: {
 """
 
 
+#: Tests that run stored procedures, triggers and functions; no marker has them.
+SCRIPTS_PYTHON: Final = (
+    "-k", "(sproc or stored_procedure or trigger or udf) and not clear_cache and not etag_stored",
+    "test_crud.py", "test_crud_async.py", "test_crud_container.py", "test_crud_container_async.py",
+    "test_crud_response_payload_on_write_disabled.py",
+    "test_crud_response_payload_on_write_disabled_async.py", "test_encoding.py",
+)  # fmt: skip
+SCRIPTS_JAVASCRIPT: Final = tuple(
+    f"test/public/functional/{name}.spec.ts" for name in ("sproc", "trigger", "udf")
+)
+
+
 def python(folder: Path, _source: Path | None) -> Outcome:
+    return _python(folder, "--timeout=120", "-m", "cosmosEmulator", ".")
+
+
+def split(folder: Path, _source: Path | None) -> Outcome:
+    """Its tests wait until ranges have split."""
+    return _python(folder, "--timeout=300", "-m", "cosmosSplit", ".")
+
+
+def scripts_python(folder: Path, _source: Path | None) -> Outcome:
+    return _python(folder, "--timeout=120", *SCRIPTS_PYTHON)
+
+
+def _python(folder: Path, *which: str) -> Outcome:
     root, version = source_package(folder, "azure-cosmos")
     runner = environment_with(
         folder, f"azure-cosmos=={version}", "aiohttp", "azure-identity", "psutil", "packaging"
@@ -70,8 +95,8 @@ def python(folder: Path, _source: Path | None) -> Outcome:
     given = {"PYTHONPATH": str(folder / "stub"), "ACCOUNT_HOST": "https://localhost:8081/"}
     _beside(
         root / "tests", given,
-        runner, "-W", "ignore", "-m", "pytest", "-q", "-m", "cosmosEmulator",
-        "--timeout=120", "-p", "no:cacheprovider", "--junitxml=results.xml", ".",
+        runner, "-W", "ignore", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+        "--junitxml=results.xml", *which,
     )  # fmt: skip
     report = Xml.parse(root / "tests" / "results.xml").getroot()
     return _with_settings(of_junit(report, f"azure-cosmos {version}"))
@@ -110,6 +135,14 @@ def _of_go_proxy(folder: Path) -> tuple[Path, str]:
 
 
 def javascript(folder: Path, source: Path | None) -> Outcome:
+    return _javascript(folder, source)
+
+
+def scripts_javascript(folder: Path, source: Path | None) -> Outcome:
+    return _javascript(folder, source, *SCRIPTS_JAVASCRIPT)
+
+
+def _javascript(folder: Path, source: Path | None, *which: str) -> Outcome:
     place, version = of_checkout(folder, source, "sdk/cosmosdb/cosmos")
     package = json.loads((place / "package.json").read_text("utf-8"))
     package["devDependencies"] = {
@@ -127,7 +160,7 @@ def javascript(folder: Path, source: Path | None) -> Outcome:
     do(place, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent")
     settings = {"ARMILLARY_PARTITION_BYTES": "10GiB", "ARMILLARY_SERVER_ADVERTISE": ""}
     given = {"ACCOUNT_HOST": "https://localhost:8081/", **settings}
-    _beside(place, given, "npx", "vitest", "run", "-c", "vitest.suite.config.ts")
+    _beside(place, given, "npx", "vitest", "run", "-c", "vitest.suite.config.ts", *which)
     report = json.loads((place / "results.json").read_text("utf-8"))
     version = f"@azure/cosmos {package['version']} of checkout {version}"
     return _with_settings(of_vitest(report, version, settings))
