@@ -30,13 +30,12 @@ NOT_RECORDED: Final = "not recorded"
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A public suite. `counts` finds passed and failed; the last match counts, or the one named."""
+    """A public suite. `counts` finds passed and failed; the last match counts."""
 
     name: str
     files: str
     counts: str
     cause: str = ""
-    match: int = -1
     run_by: str = ""
     """Its name in tools.run_suites, when a registry has it by name; empty: it is run by the command
     that its file says."""
@@ -133,10 +132,10 @@ def row_of(suite: Suite, folder: Path) -> Row:
         return Row(suite, None)
     text = file.read_text("utf-8")
     found = [match.groupdict() for match in re.finditer(suite.counts, text, re.MULTILINE)]
-    if not found or not -len(found) <= suite.match < len(found):
+    if not found:
         return Row(suite, file)
     passed, failed = (
-        int((found[suite.match].get(name) or "0").replace(",", "")) for name in ("passed", "failed")
+        int((found[-1].get(name) or "0").replace(",", "")) for name in ("passed", "failed")
     )
     return Row(suite, file, passed, failed, tuple(causes(suite, text)) if failed else ())
 
