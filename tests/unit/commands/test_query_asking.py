@@ -61,6 +61,25 @@ def test_a_table_with_charge_ranges_and_plan(data: str) -> None:
     assert "Filter" in result.stdout
 
 
+def test_the_place_is_said_as_in_other_commands_too(data: str) -> None:
+    text = "SELECT VALUE COUNT(1) FROM c"
+    where = ("--database", "shop", "--container", "orders", "--json")
+    assert rows(call("--data", data, text, *where)) == [30]
+    assert rows(call("--data", data, *where, given=text)) == [30]
+    both = call(data, text, "--data", data, *where)
+    assert (both.exit_code, "give one" in both.stderr) == (2, True)
+
+
+def test_without_a_place_it_is_the_folder_here(
+    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".armillary").symlink_to(data)
+    where = ("--database", "shop", "--container", "orders", "--json")
+    assert rows(call(*where, given="SELECT VALUE COUNT(1) FROM c")) == [30]
+    assert rows(call("select value count(1) from c", *where)) == [30]
+
+
 def test_whole_items_are_shown_without_system_properties(data: str) -> None:
     result = ask(data, "SELECT * FROM c WHERE c.id = '3'")
     assert "_etag" not in result.stdout
