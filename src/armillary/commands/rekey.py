@@ -90,6 +90,7 @@ def _in_folder(
 
     with open_data(data) as account:
         home = account.database(only(database, account.databases(), "database"))
+        only(source, home.containers(), "container", f"{home.id}/")
         done = home.rekey(
             source,
             target,
@@ -122,16 +123,15 @@ def _by_server(
 ) -> dict[str, Any]:
     """A server takes some steps per request, by its own limits and budgets."""
     from armillary.account import keys_of
-    from armillary.commands.query.asking import only
     from armillary.commands.remote import Remote, path_of
+    from armillary.commands.sources import pick
 
     keys = keys_of(options.get("partition_key"), options.get("synthetic_key"))
     body = {"target": target, "cut_over": cut_over, **keys}
     if throughput is not None:
         body["throughput"] = throughput
     with Remote(data) as server:
-        there = [one["id"] for one in server.rest("GET", "dbs").body["Databases"]]
-        home = only(database, there, "database")
+        home, _ = pick(server, database, source)
         path = path_of("dbs", home, "colls", source, "rekey")
         while True:
             now = server.control("POST", path, body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import orjson
@@ -24,15 +24,13 @@ from armillary.api.http.messages import Request
 from armillary.api.nosql.service import NosqlService
 from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
 from armillary.commands.help_text import help_of
-from armillary.commands.query.asking import only
 from armillary.commands.remote import Remote, Reply, is_remote, path_of, read_reply
+from armillary.commands.sources import Door, existing, listed
 from armillary.encoding.rids import parse_rid
-from armillary.errors import NotFound
 from armillary.ring.words import plural
 from armillary.units import bytes_text
 
 AUTOSCALE: Final = "x-ms-cosmos-offer-autopilot-settings"
-PAGES_MAX: Final = 10_000
 DATA = typer.Option(
     ".armillary", "--data", help="A folder, 'postgresql://…', a server or a connection string."
 )
@@ -40,14 +38,9 @@ JSON = typer.Option(False, "--json", help="Answer and errors as JSON.")
 YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
 THROUGHPUT = typer.Option(None, "--throughput", min=400, help="RU/s of its own.")
 AUTO = typer.Option(None, "--autoscale", min=1000, help="The maximum of autoscale in RU/s.")
+KEY = typer.Option((), "--key", "--partition-key", "-k", help="A path; repeat it for levels.")
 DATABASE = typer.Argument(help="The database.")
 CONTAINER = typer.Argument(help="The container.")
-
-
-class Door(Protocol):
-    def rest(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> Reply: ...
 
 
 class _Folder:
@@ -184,7 +177,7 @@ def scale_database(
 def create_container(
     database: str = DATABASE,
     container: str = CONTAINER,
-    key: list[str] = typer.Option((), "--key", "-k", help="A path; repeat it for levels."),  # noqa: B008
+    key: list[str] = KEY,
     throughput: int = THROUGHPUT,
     autoscale: int = AUTO,
     ttl: int = typer.Option(None, help="Seconds that items live; -1: only those that say so."),
@@ -329,36 +322,6 @@ def offered(throughput: int | None, autoscale: int | None) -> dict[str, str]:
     if autoscale is not None:
         return {AUTOSCALE: f'{{"maxThroughput":{autoscale}}}'}
     return {} if throughput is None else {"x-ms-offer-throughput": str(throughput)}
-
-
-def listed(door: Door, path: str, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    headers: dict[str, str] = {}
-    for _ in range(PAGES_MAX):
-        reply = door.rest("GET", path, None, headers)
-        found += reply.body[name]
-        token = reply.headers.get("x-ms-continuation")
-        if token is None:
-            break
-        headers = {"x-ms-continuation": token}
-    return found
-
-
-def existing(
-    door: Door,
-    database: str,
-    container: str | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Reply:
-    """The database, or the container in it; if there is none, an error that says what there is."""
-    names = ("dbs", database) if container is None else ("dbs", database, "colls", container)
-    try:
-        return door.rest("GET", path_of(*names), None, headers)
-    except NotFound as error:
-        only(database, [one["id"] for one in listed(door, "dbs", "Databases")], "database")
-        inside = listed(door, path_of("dbs", database, "colls"), "DocumentCollections")
-        only(container, [one["id"] for one in inside], "container", f"{database}/")
-        raise CommandError(f"{error.message} It was there a moment ago.", EXIT_USAGE) from error
 
 
 def offers_of(door: Door) -> dict[str, dict[str, Any]]:

@@ -54,6 +54,11 @@ def parse_address(given: str | Path) -> Address:
         return Address("postgres", text)
     if isinstance(given, str) and "://" in text:
         scheme = text.partition("://")[0]
+        if scheme.lower() in ("http", "https"):
+            raise BadInput(
+                f"{text} is a server. This needs the data itself: give the folder, or "
+                "postgresql://…, that it runs on."
+            )
         raise BadInput(f"{scheme}:// is no engine. Give a folder, :memory: or postgresql://…")
     return Address("folder", text)
 

@@ -12,6 +12,7 @@ import pytest
 from tests.support.server_process import ServerProcess
 from typer.testing import CliRunner
 
+from armillary.account import open_account
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.cli import app
 from armillary.commands.remote import Remote, path_of
@@ -80,11 +81,41 @@ def test_a_wrong_connection_is_said_and_nothing_is_written(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_container_that_is_not_there_is_said(server: ServerProcess, tmp_path: Path) -> None:
-    there = f"http://127.0.0.1:{server.port}"
+@pytest.mark.parametrize(
+    ("command", "rest"),
+    [
+        ("export", ["x.csv", "--data"]),
+        ("import", ["x.csv", "--data"]),
+        ("query", ["SELECT 1", "--data"]),
+        ("partitions", []),
+    ],
+)
+def test_a_container_that_is_not_there_is_said(
+    server: ServerProcess, tmp_path: Path, command: str, rest: list[str]
+) -> None:
+    (tmp_path / "x.csv").write_text("id\n1\n")
+    rest = [str(tmp_path / one) if one == "x.csv" else one for one in rest]
+    rest.append(f"http://127.0.0.1:{server.port}")
     where = ["--database", "my shop", "--container", "none"]
-    code, _, errors = run("export", str(tmp_path / "x.csv"), "--data", there, *where)
-    assert (code, "404" in errors) == (2, True)
+    code, _, errors = run(command, *rest, *where)
+    assert (code, "There is no container my shop/none; there are: " in errors) == (2, True), errors
+    code, _, errors = run(command, *rest, "--database", "none")
+    assert (code, "There is no database none; there are: my shop" in errors) == (2, True), errors
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_container_that_is_not_there_is_not_rekeyed(
+    server: ServerProcess, tmp_path: Path, folder: bool
+) -> None:
+    there = f"http://127.0.0.1:{server.port}"
+    if folder:
+        there = str(tmp_path / "data")
+        with open_account(there, housekeeping=False) as account:
+            account.create_database("my shop").create_container("in", "/tenant")
+    code, _, errors = run("rekey", "none", "new", "--key", "/user", "--data", there)
+    assert (code, "There is no container my shop/none; there are: in" in errors) == (2, True), (
+        errors
+    )
 
 
 def test_a_container_behind_a_server_is_advised_on(server: ServerProcess, tmp_path: Path) -> None:

@@ -87,8 +87,8 @@ def test_databases_and_containers_from_making_to_deleting(data: str) -> None:
 def test_what_is_wrong_is_one_line_without_noise(data: str) -> None:
     to = ("--data", data)
     assert "--key /path" in call("containers", "create", "shop", "x", *to, code=2)
-    call("containers", "create", "shop", "x", "--key", "/pk", *to)
-    said = call("containers", "create", "shop", "x", "--key", "/pk", *to, code=1)
+    call("containers", "create", "shop", "x", "--partition-key", "/pk", *to)
+    said = call("containers", "create", "shop", "x", "--partition-key", "/pk", *to, code=1)
     assert "409" in said
     assert "ActivityId" not in said
     assert len(said.strip().splitlines()) == 1

@@ -47,3 +47,9 @@ def test_nothing_else_reads_the_text_of_an_address() -> None:
     # A request target in absolute form, an Origin, and values in data are other things.
     others = {"server/http/wire.py", "api/gremlin/wire/websocket.py", "advisor/keys/naming.py"}
     assert readers == {"engine/address.py"} | others
+
+
+@pytest.mark.parametrize("server", ["http://localhost:8081", "https://a.example/"])
+def test_a_server_is_not_where_data_lies(server: str) -> None:
+    with pytest.raises(BadInput, match="is a server. This needs the data itself: give the folder"):
+        parse_address(server)
