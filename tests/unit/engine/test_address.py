@@ -51,5 +51,5 @@ def test_nothing_else_reads_the_text_of_an_address() -> None:
 
 @pytest.mark.parametrize("server", ["http://localhost:8081", "https://a.example/"])
 def test_a_server_is_not_where_data_lies(server: str) -> None:
-    with pytest.raises(BadInput, match="is a server. This needs the data itself: give the folder"):
+    with pytest.raises(BadInput, match="needs the data itself: give the folder"):
         parse_address(server)

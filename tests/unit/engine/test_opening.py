@@ -38,7 +38,7 @@ def test_durability_reaches_the_engine(tmp_path: Path) -> None:
         open_engine(tmp_path, HANDLERS, durability="maybe")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("address", ["mysql://x/y", "http://localhost"])
+@pytest.mark.parametrize("address", ["mysql://x/y", "ftp://localhost"])
 def test_an_address_of_nothing_we_know_is_refused(address: str) -> None:
     with pytest.raises(BadInput, match="is no engine"):
         open_engine(address, HANDLERS)
