@@ -85,7 +85,7 @@ def test_every_column_is_there_at_any_width(data: Path, width: int) -> None:
     show(console, answer)
     lines = console.export_text().splitlines()
     head = next(line for line in lines if "verdict" in line)
-    names = ["key", "verdict", "score", "values", "φ", "heat", "cross", "RU/s"]
+    names = ["key", "verdict", "score", "values", "φ", "heat", "cross", "≈RU/s"]
     assert head.split() == [*names, *(["$/month"] if width >= 100 else [])]
     first = next(line for line in lines if "recommended " in line)
     assert len(first.split()) == len(head.split()) + 1, "every number of the row, and its rank"
@@ -204,6 +204,26 @@ def test_no_key_is_recommended_that_is_refused_and_what_to_do_is_said() -> None:
     )
     assert skewed["recommended"]["verdict"] == "acceptable"
     assert any("make a synthetic key" in line for line in skewed["verdict"])
+
+
+def test_one_name_for_one_number_and_nothing_said_twice() -> None:
+    text, answer = told("--scenario", "telemetry")
+    assert "≈RU/s: estimated from shares" in " ".join(text.split())
+    header = next(line for line in text.splitlines() if "verdict" in line and "score" in line)
+    assert header.split()[-1] == "≈RU/s"
+    full = next(one for one in answer["replay"]["replays"] if one["full"])
+    row = next(line for line in text.splitlines() if line.startswith(f" {full['key']} "))
+    assert row.split()[-2:] == ["now", "none"], "its writes fail with 403 already"
+    for one in answer["candidates"]:
+        heads = [line.partition(":")[0] for line in one["reasons"]]
+        assert len(set(heads)) == len(heads), one
+
+
+def test_one_item_is_one_item_and_one_value(tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text('{"id": "1"}\n')
+    text = CliRunner().invoke(app, ["advise", str(tmp_path / "one.jsonl"), "--no-replay"]).stdout
+    assert "1 item, " in text
+    assert "1 distinct value for " in " ".join(text.split())
 
 
 def test_what_is_lost_has_its_cause(data: Path) -> None:

@@ -12,6 +12,7 @@ from armillary.advisor.advice.advising import Advice, Ranked
 from armillary.advisor.advice.measures import Measures
 from armillary.advisor.workload.targets import LOGICAL_BYTES, PLAN_DAYS, USABLE, Scale
 from armillary.encoding.paths import format_path
+from armillary.ring.words import plural
 from armillary.units import bytes_text
 
 REASONS_MAX: Final = 3
@@ -21,16 +22,22 @@ def reasons(one: Ranked, advice: Advice) -> list[str]:
     """Two or three, in the order of weight."""
     measures, target = one.measured.measures, advice.scale
     found = [_WRONG[name](measures, target) for name in one.judgement.failed]
-    if one.verdict == "rejected":
-        found += _weaknesses(one, advice)
-    elif one.verdict == "recommended":
-        found += _strengths(one, advice)
-        found += _weaknesses(one, advice)
-    else:
-        found += _beside_first(one, advice)
-        found += _weaknesses(one, advice)
-        found += _strengths(one, advice)
-    return list(dict.fromkeys(found))[:REASONS_MAX]
+    more = list(_weaknesses(one, advice))
+    if one.verdict == "recommended":
+        more = [*_strengths(one, advice), *more]
+    elif one.verdict != "rejected":
+        more = [*_beside_first(one, advice), *more, *_strengths(one, advice)]
+    said = {_subject(text) for text in found}
+    for text in more:
+        if _subject(text) not in said:
+            said.add(_subject(text))
+            found.append(text)
+    return found[:REASONS_MAX]
+
+
+def _subject(text: str) -> str:
+    """`Routing` of `Routing: …`. Of one subject there is one number to tell."""
+    return text.partition(":")[0]
 
 
 # --- what is wrong --------------------------------------------------------------------------------
@@ -49,9 +56,9 @@ def _length(m: Measures, t: Scale) -> str:
 
 def _cardinality(m: Measures, t: Scale) -> str:
     return (
-        f"Cardinality: {m.distinct:,.0f} distinct values for {t.partitions} physical partitions; "
-        f"at most {m.distinct:,.0f} of them would ever be used. Wanted are {100 * t.partitions:,} "
-        "or more."
+        f"Cardinality: {plural(round(m.distinct), 'distinct value')} for {t.partitions} physical "
+        f"partitions; at most {m.distinct:,.0f} of them would ever be used. Wanted are "
+        f"{100 * t.partitions:,} or more."
     )
 
 
@@ -154,7 +161,8 @@ def _weaknesses(one: Ranked, advice: Advice) -> Iterator[str]:
     if m.coverage < 1:
         yield f"Transactions: only {_percent(m.coverage)} of the batches stay within one key."
     if colours["cardinality"] != "green" and "cardinality" not in one.judgement.failed:
-        yield f"Cardinality: {m.distinct:,.0f} values; {100 * n:,} would be comfortable."
+        values = plural(round(m.distinct), "value")
+        yield f"Cardinality: {values}; {100 * n:,} would be comfortable."
     if colours["horizon"] == "amber":
         yield f"Size: the largest key reaches 20 GB in {_days(m.horizon_days)}."
     if one.candidate.is_random:
@@ -190,7 +198,7 @@ def _strengths(one: Ranked, advice: Advice) -> Iterator[str]:
     suffix = f", {one.candidate.suffixes} suffixes for each" if one.candidate.suffixes > 1 else ""
     phi = max(m.phi_bytes[n], m.phi_ru)
     yield (
-        f"Distribution: {m.distinct:,.0f} values{suffix}, the heaviest with "
+        f"Distribution: {plural(round(m.distinct), 'value')}{suffix}, the heaviest with "
         f"{_percent(m.top1_bytes)} of the bytes; the fullest of {n} partitions has {phi:.2f} "
         "times the mean."
     )

@@ -21,7 +21,7 @@ from armillary.advisor.page.words import (
     seconds,
 )
 from armillary.advisor.replay.result import Comparison, Replayed
-from armillary.advisor.replay.verdicts import Verdict
+from armillary.advisor.replay.verdicts import Verdict, full_in
 from armillary.partition.provisioning.partitions import LIMITS, PartitionLimits
 from armillary.units import bytes_text
 
@@ -176,7 +176,7 @@ def _table(given: PageInput, replays: Sequence[Replayed]) -> str:
 def _row(given: PageInput, one: Replayed, best: bool) -> str:
     verdict = next((each for each in given.verdicts if each.key == one.key), None)
     needed = "none is enough" if one.needed_ru is None else number(one.needed_ru)
-    full = "–" if one.full_key is None else days(one.full_key.days)
+    full = full_in(one)
     cells = (
         percent(one.throttled_share),
         percent(one.failed_share),

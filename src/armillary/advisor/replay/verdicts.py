@@ -68,6 +68,13 @@ def lost(one: Replayed) -> str:
     return ", ".join(shares) or percent(0)
 
 
+def full_in(one: Replayed) -> str:
+    """When the first key has its 20 GB; of one that has refused writes for it: now."""
+    if one.full:
+        return days(0)
+    return days(None if one.full_key is None else one.full_key.days)
+
+
 LOST: Final = "lost: 429 after the last retry, or 403 because the key has its 20 GB"
 
 

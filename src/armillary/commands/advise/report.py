@@ -11,13 +11,16 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from armillary.advisor.page.words import days, money, number, percent, seconds
+from armillary.advisor.page.words import money, number, percent, seconds
 from armillary.advisor.replay.result import Comparison
-from armillary.advisor.replay.verdicts import LOST, lost
+from armillary.advisor.replay.verdicts import LOST, full_in, lost
+from armillary.ring.words import plural
 from armillary.units import bytes_text
 
 ROWS_MAX: Final = 8
 WIDE: Final = 100
+#: Two numbers of two origins: what shares say of all keys, and what the replay of some needed.
+NEEDED: Final = "≈RU/s: estimated from shares; RU/s: enough in the replay"
 VERDICT_COLOURS: Final = {"recommended": "green", "acceptable": "yellow", "rejected": "red"}
 
 
@@ -37,7 +40,7 @@ def show(
     console.print(_table(answer, rows, wide=console.width >= WIDE))
     if comparison is not None:
         console.print(_replay(comparison, answer, wide=console.width >= WIDE))
-        console.print(Text(f"{LOST}.", style="dim"))
+        console.print(Text(f"{LOST}. {NEEDED}.", style="dim"))
     console.print(_recommendation(answer))
     for one in answer["patterns"]:
         console.print(Text.assemble((f"Pattern: {one['name']}. ", "bold"), one["seen"]))
@@ -53,7 +56,7 @@ def _head(answer: dict[str, Any]) -> Text:
     given = answer["inputs"]
     assumed = " (assumed)" if given["workload"]["assumed"] else ""
     return Text(
-        f"{given['items']:,} items, {bytes_text(given['bytes'])}, "
+        f"{plural(given['items'], 'item')}, {bytes_text(given['bytes'])}, "
         f"{given['item_bytes']:,.0f} bytes each. Judged at {given['partitions_judged']} physical "
         f"partitions, {given['throughput_ru']:,.0f} RU/s, {bytes_text(given['storage_bytes'])}; "
         f"{given['workload']['rate']:,.0f} operations/s{assumed}."
@@ -66,7 +69,7 @@ def _table(answer: dict[str, Any], rows: int, *, wide: bool) -> Table:
     table.add_column("", justify="right", min_width=2)
     table.add_column("key", overflow="fold", min_width=24 if wide else 12)
     table.add_column("verdict", min_width=11)
-    for name in ("score", "values", "φ", "heat", "cross", "RU/s", *(["$/month"] if wide else [])):
+    for name in ("score", "values", "φ", "heat", "cross", "≈RU/s", *(["$/month"] if wide else [])):
         table.add_column(name, justify="right", min_width=max(5, len(name)))
     for one in _chosen(answer, rows):
         m, colour = one["measures"], VERDICT_COLOURS[one["verdict"]]
@@ -106,7 +109,7 @@ def _replay(comparison: Comparison, answer: dict[str, Any], *, wide: bool) -> Ta
             seconds(one.wait_p99_ms),
             f"{one.skew:.2f}×",
             number(one.fan_out_mean),
-            days(None if one.full_key is None else one.full_key.days),
+            full_in(one),
             "none" if one.needed_ru is None else _count(one.needed_ru),
             *([money(one.needed_cost_per_hour)] if wide else []),
         )

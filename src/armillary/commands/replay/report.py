@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from armillary.advisor.page.build import PageInput, page
-from armillary.advisor.page.words import days, money, number, percent, seconds
+from armillary.advisor.page.words import money, number, percent, seconds
 from armillary.advisor.replay.result import Comparison
-from armillary.advisor.replay.verdicts import LOST, lost, verdicts
+from armillary.advisor.replay.verdicts import LOST, full_in, lost, verdicts
 from armillary.partition.provisioning.partitions import PartitionLimits
 
 COLOURS = {"recommended": "green", "possible": "yellow", "rejected": "red"}
@@ -45,7 +45,7 @@ def say(found: Comparison, notes: list[str], html: Path | None) -> None:
             seconds(one.wait_p99_ms),
             f"{one.skew:.2f}×",
             number(one.fan_out_mean),
-            days(None if one.full_key is None else one.full_key.days),
+            full_in(one),
             "none" if one.needed_ru is None else number(one.needed_ru),
             *([f"{one.storage_skew:.2f}×", money(one.needed_cost_per_hour)] if wide else []),
         )
