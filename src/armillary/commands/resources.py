@@ -22,11 +22,12 @@ from armillary.api.core.settings import EMULATOR_KEY
 from armillary.api.core.signing import Signer
 from armillary.api.http.messages import Request
 from armillary.api.nosql.service import NosqlService
-from armillary.commands.errors import EXIT_USAGE, CommandError, reporting_errors
+from armillary.commands.errors import EXIT_FAILED, EXIT_USAGE, CommandError, reporting_errors
 from armillary.commands.help_text import help_of
 from armillary.commands.remote import Remote, Reply, is_remote, path_of, read_reply
 from armillary.commands.sources import Door, existing, listed
 from armillary.encoding.rids import parse_rid
+from armillary.errors import Conflict
 from armillary.ring.words import plural
 from armillary.units import bytes_text
 
@@ -102,7 +103,8 @@ def create_database(
       armillary databases create shop --throughput 1000 --data http://localhost:8081
     """
     with reporting_errors(json), opened(data) as door:
-        door.rest("POST", "dbs", {"id": database}, offered(throughput, autoscale))
+        with _new(f"database {database}"):
+            door.rest("POST", "dbs", {"id": database}, offered(throughput, autoscale))
         tell(json, {"database": database}, f"Made database {database}.")
 
 
@@ -209,7 +211,8 @@ def create_container(
         headers |= {"x-armillary-api": "gremlin"} if graph else {}
         if not any(one["id"] == database for one in listed(door, "dbs", "Databases")):
             door.rest("POST", "dbs", {"id": database})
-        made = door.rest("POST", path_of("dbs", database, "colls"), body, headers).body
+        with _new(f"container {database}/{container}"):
+            made = door.rest("POST", path_of("dbs", database, "colls"), body, headers).body
         known = offers_of(door)
         found = described(door, database, made, known)
         tell(json, found, f"Made container {line_of(found)}")
@@ -309,6 +312,14 @@ GROUPS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
 
 def tell(as_json: bool, facts: Any, text: str) -> None:
     typer.echo(orjson.dumps(facts) if as_json else text)
+
+
+@contextmanager
+def _new(what: str) -> Iterator[None]:
+    try:
+        yield
+    except Conflict as error:
+        raise CommandError(f"There is a {what} already.", EXIT_FAILED) from error
 
 
 def confirm(yes: bool, what: str) -> None:

@@ -127,10 +127,9 @@ class _Group:
         self._finish = target.start_upserts([entries[n] for n in self._items])
 
     def refused(self) -> Iterator[tuple[int, str]]:
-        """(its number in the file, why)"""
-        for n, one in enumerate(self.entries):
-            if isinstance(one, BadInput):
-                yield self._at + n + 1, str(one)
-        for n, why in zip(self._items, self._finish(), strict=True):
-            if why:
-                yield self._at + n + 1, why
+        """(its number in the file, why), in the order of the file."""
+        why = dict(zip(self._items, self._finish(), strict=True))
+        why |= {n: str(one) for n, one in enumerate(self.entries) if isinstance(one, BadInput)}
+        for n in range(len(self.entries)):
+            if reason := why.get(n):
+                yield self._at + n + 1, reason
