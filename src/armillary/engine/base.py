@@ -211,9 +211,10 @@ class Engine(Protocol):
         ...
 
     def read_few_soon(
-        self, space: int, start: bytes, end: bytes, tail: int, prefix: bytes
+        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
     ) -> Future[Any] | None:
-        """`read_few` in the same way; the engine sets the limit."""
+        """`read_few` in the same way. The result is None where that is too much for an event loop;
+        the engine may have a lower limit."""
         ...
 
     fences_together: bool
@@ -364,7 +365,7 @@ class EngineDefaults:
         return None
 
     def read_few_soon(
-        self, space: int, start: bytes, end: bytes, tail: int, prefix: bytes
+        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
     ) -> Future[Any] | None:
         return None
 

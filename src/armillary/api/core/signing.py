@@ -135,18 +135,15 @@ class Keyring:
         shown = payload_of(method, forms[0], dates).replace("\n", "\\n")
         raise Unauthorized(SIGNATURE_TEXT.format(shown))
 
-    def is_first(
-        self, asked: bytes, link: bytes, date: bytes, signature: bytes, now_s: int
-    ) -> bool:
+    def is_first(self, asked: bytes, link: bytes, date: bytes, given: bytes, now_s: int) -> bool:
         """Whether the first key signed these lines, as NoSQL does. `asked`: method and type of the
-        resource, two lines; `signature`: base64 without its `=`, as a header has it. Raises as
+        resource, two lines; `given`: base64 without its `=`, as a header has it. Raises as
         `check_date` does. HOT: once per request that is answered from bytes to bytes."""
-        if b"%" in signature:
-            signature = signature.replace(b"%2B", b"+").replace(b"%2F", b"/")
-            if b"%" in signature:
-                signature = signature.replace(b"%2b", b"+").replace(b"%2f", b"/")
+        if b"%" in given:
+            given = given.replace(b"%2B", b"+").replace(b"%2F", b"/")
+            given = given.replace(b"%2b", b"+").replace(b"%2f", b"/")
         made = self._full[0].sign(asked + link + b"\n" + self.check_date(date, now_s) + b"\n\n")
-        return hmac.compare_digest(binascii.b2a_base64(made, newline=False)[:-1], signature)
+        return hmac.compare_digest(binascii.b2a_base64(made, newline=False)[:-1], given)
 
     def signer_may_write(self, payload: bytes, signature: bytes) -> bool | None:
         """Whether the key that signed `payload` may also write. None: it is none of ours."""

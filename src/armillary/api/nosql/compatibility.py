@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from armillary.api.nosql.options import UNREAD
 from armillary.api.nosql.routes import ROUTES
 
 #: What a request may say, and what comes of it.
@@ -64,13 +65,7 @@ REQUEST_HEADERS: Final[dict[str, str]] = {
     "origin": "answered with CORS headers when it is configured",
     "access-control-request-headers": "allowed to configured origins",
     "date": "signed when `x-ms-date` is missing",
-    "x-ms-client-id": "accepted; nothing depends on it",
-    "x-ms-cosmos-correlated-activityid": "accepted; nothing depends on it",
-    "x-ms-cosmos-sdk-supportedcapabilities": "accepted; nothing depends on it",
-    "x-ms-documentdb-query-iscontinuationexpected": "accepted; nothing depends on it",
-    "x-ms-documentdb-query-parallelizecrosspartitionquery": "accepted; nothing depends on it",
-    "x-ms-thinclient-proxy-operation-type": "accepted; nothing depends on it",
-    "x-ms-thinclient-proxy-resource-type": "accepted; nothing depends on it",
+    **dict.fromkeys(sorted(UNREAD), "accepted; nothing depends on it"),
 }
 
 RESPONSE_HEADERS: Final[dict[str, str]] = {

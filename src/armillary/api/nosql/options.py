@@ -21,6 +21,19 @@ RANGE_ID: Final = "x-ms-documentdb-partitionkeyrangeid"
 CONTAINER_RID: Final = "x-ms-cosmos-intended-collection-rid"
 UPSERT: Final = "x-ms-documentdb-is-upsert"
 CROSS_PARTITION: Final = "x-ms-documentdb-query-enablecrosspartition"
+#: Sent by SDKs; nothing depends on them.
+UNREAD: Final = frozenset(
+    {
+        "x-ms-client-id",
+        "x-ms-cosmos-correlated-activityid",
+        "x-ms-cosmos-sdk-supportedcapabilities",
+        "x-ms-documentdb-query-iscontinuationexpected",
+        "x-ms-documentdb-query-parallelizecrosspartitionquery",
+        "x-ms-thinclient-proxy-operation-type",
+        "x-ms-thinclient-proxy-resource-type",
+    }
+)
+QUERY: Final = ("x-ms-documentdb-isquery", "x-ms-documentdb-query")
 
 #: Strongest first. A request may ask for its account's level or a weaker one.
 LEVELS: Final = ("Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual")
@@ -37,7 +50,7 @@ class Options:
 
     @property
     def is_query(self) -> bool:
-        return self.flag("x-ms-documentdb-isquery") or self.flag("x-ms-documentdb-query")
+        return any(map(self.flag, QUERY))
 
     @property
     def is_plan(self) -> bool:

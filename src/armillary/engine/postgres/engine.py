@@ -206,12 +206,11 @@ class PostgresEngine(EngineDefaults):
         return None if self._lanes is None else self._lanes.read_via(space, key, prefix)
 
     def read_few_soon(
-        self, space: int, start: bytes, end: bytes, tail: int, prefix: bytes
+        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
     ) -> Future[Any] | None:
         """What `read_few` gives on engines that have it, when the future is done."""
-        return (
-            None if self._lanes is None else self._lanes.read_few(space, start, end, tail, prefix)
-        )
+        lanes = self._lanes
+        return None if lanes is None else lanes.read_few(space, start, end, limit, tail, prefix)
 
     def submit_soon(self, space: int, command: Command) -> Future[Any]:
         if self._lanes is not None and self._lanes.may_write:

@@ -13,10 +13,9 @@ and `pages.py` runs the plan; it is the reference (tests/property/test_hot_queri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from functools import partial
 from struct import Struct
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from armillary.clock import MayNotWait
 from armillary.encoding.json_model import JSON_MODEL
@@ -43,12 +42,11 @@ from armillary.store.throughput.meter import Ticket
 from armillary.values import JSON, UNDEFINED
 
 RID_BYTES: Final = 8
-#: Of a meta row after its fence: LSN, session version, items, items of older indexing policies.
-COUNTS: Final = Struct(">Qi24xQ16xQ")
+#: Of a meta row after its fence: items, items of older indexing policies.
+COUNTS: Final = Struct(">36xQ16xQ")
 
-
-Bounds: TypeAlias = tuple[bytes, bytes]
-"""The entries of an index that answer a query."""
+Bounds: TypeAlias = tuple[bytes, bytes, int, int, bytes]
+"""The entries of an index that answer a query, and how `Engine.read_few` finds their items."""
 Quick: TypeAlias = Callable[[Mapping[str, JSON]], Bounds | None]
 """A query that can be quick, for as long as the state of its container is this one: given its
 parameters, its bounds; None: not one range of entries, or not exactly."""
@@ -64,13 +62,11 @@ def quick_of(text: str, state: ContainerState) -> Quick | None:
         or needs_plan(bound_query(text))
         or not fact(plan, "program", Facts).gives_text
         or (plan.order or plan.rank or plan.blocks or plan.offset or plan.limit is not None)
+        or not isinstance(where := plan.where, nodes.Binary)
     ):
         return None
     synthetic = definition.synthetic_key
     keys = {*definition.partition_key.paths, *(() if synthetic is None else synthetic.sources)}
-    where = plan.where
-    if not isinstance(where, nodes.Binary):
-        return None
     for one, other, operator in both_ways(where.operator, where.left, where.right):
         path = path_at(one, {str(plan.bound.container): ()})
         if not path or not isinstance(other, nodes.Parameter | nodes.Literal):
@@ -96,56 +92,31 @@ def _bounds(
     if not is_exact or len(ranges) != 1:
         return None
     (start, end) = ranges[0]
-    return prefix + start, prefix + end
-
-
-Found: TypeAlias = tuple[list[bytes], int, int, float]
-"""(items as JSON, session version, LSN, RU)"""
-
-
-Check: TypeAlias = Callable[[int, int], None]
-"""Given session version and LSN before anything is charged; raises when they won't do."""
-
-Asked: TypeAlias = tuple[ContainerStore, ContainerState, Range, Bounds, int, Check | None]
-"""A quick query of one range: its entries in the index, and how many items a page may have."""
+    return prefix + start, prefix + end, FEW, RID_BYTES, layout.DOC
 
 
 # HOT: once per such query.
-def find(asked: Asked) -> Found | None:
-    """Raises MayNotWait, SpaceGone and Throttled: the caller takes the general path."""
-    store, state, owner, (start, end), _, _ = asked
-    ticket = store.admit_here(state, owner, "query")
-    read = store.engine.read_few(owner.space, start, end, FEW, RID_BYTES, layout.DOC)
-    return _found(asked, ticket, *read)
-
-
-def begin(asked: Asked) -> tuple[Future[Any], Callable[[], Found | None]]:
-    """The same on an event loop whose engine waits for a database: to be called when the future is
-    done. Its result is None where that would have been too much for an event loop."""
-    store, state, owner, (start, end), _, _ = asked
-    ticket = store.admit_here(state, owner, "query")
-    future = store.engine.read_few_soon(owner.space, start, end, RID_BYTES, layout.DOC)
-    if future is None:
+def rows_of(
+    store: ContainerStore,
+    state: ContainerState,
+    owner: Range,
+    items_max: int,
+    ticket: Ticket | None,
+    meta: bytes,
+    values: list[bytes],
+) -> tuple[list[bytes], float]:
+    """The whole answer, (items as JSON, RU), charged, if what an engine has read by `Bounds` is
+    that. MayNotWait: the caller takes the general path."""
+    items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
+    if (
+        stale
+        or not meta.startswith(state.fences[owner.space])
+        or len(values) >= min(FEW, items, items_max)
+        or (loaded_bytes := sum(sizes_of(values))) > PAGE_BYTES_MAX // 2
+    ):
         raise MayNotWait
-    return future, lambda: future.result() and _found(asked, ticket, *future.result())
-
-
-def _found(asked: Asked, ticket: Ticket | None, meta: bytes, values: list[bytes]) -> Found | None:
-    """The whole answer, charged, if what was read is that."""
-    store, state, owner, _, items_max, check = asked
-    lsn, version, items, stale = COUNTS.unpack_from(meta, FENCE_BYTES)
-    if stale or not meta.startswith(state.fences[owner.space]):
-        return None
-    if len(values) >= min(FEW, items, items_max):
-        return None
-    loaded_bytes = sum(sizes_of(values))
-    if loaded_bytes > PAGE_BYTES_MAX // 2:
-        return None
-    if check is not None:
-        check(version, lsn)
     texts = texts_of(values)
-    out_bytes = sum(map(len, texts))
-    ru = query_ru(1, len(texts), loaded_bytes, out_bytes, profile=store.profile)
+    ru = query_ru(1, len(texts), loaded_bytes, sum(map(len, texts)), profile=store.profile)
     if store.meter is not None:
         store.meter.charge(state, owner, b"", ru, "query", 200, ticket)
-    return texts, version, lsn, ru
+    return texts, ru

@@ -18,26 +18,18 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from armillary import limits
 from armillary.api.core.fast import keep
 from armillary.api.http.messages import FastPath, Request, Waiting
-from armillary.limits import (
-    TEMPLATE_BYTES_MAX,
-    TEMPLATE_HEAD_BYTES_MAX,
-    TEMPLATE_HEADERS_MAX,
-    TEMPLATE_REQUEST_BYTES_MAX,
-)
 
-TEMPLATES_MAX: Final = 256
-"""In a worker; when there are so many, it begins anew."""
+TEMPLATES_MAX: Final = 256  # in a worker; when there are so many, it begins anew
 TEMPLATES_OF_CONNECTION_MAX: Final = 4
 
 #: Part of a template as they came.
 FIXED: Final = frozenset({"host", "connection", "content-length", "keep-alive"})
 #: How an HTTP client works, not what it wants.
 IGNORED: Final = frozenset({"accept", "accept-encoding", "accept-language", "user-agent"})
-ANYTHING: Final = rb"[ -~]*"
 END: Final = b"\r\n\r\n"
-LENGTH: Final = "content-length"
 
 
 class Template(NamedTuple):
@@ -51,7 +43,7 @@ class Templates:
     """Those of one worker, shared by its connections."""
 
     def __init__(
-        self, paths: Sequence[FastPath], request_bytes: int = TEMPLATE_REQUEST_BYTES_MAX
+        self, paths: Sequence[FastPath], request_bytes: int = limits.TEMPLATE_REQUEST_BYTES_MAX
     ) -> None:
         self._paths = paths
         self._request_bytes = request_bytes
@@ -59,12 +51,12 @@ class Templates:
 
     def find(self, data: bytes, request: Request) -> Template | None:
         """The template of a request that was read from exactly `data`; None: it has none."""
-        if len(data) > self._request_bytes or len(request.headers) > TEMPLATE_HEADERS_MAX:
+        if len(data) > self._request_bytes or len(request.headers) > limits.TEMPLATE_HEADERS_MAX:
             return None
         for path in self._paths:
             if request.method == path.method and path.accepts(request):
                 pattern = _pattern(path, data, request)
-                if pattern is not None and len(pattern) <= TEMPLATE_BYTES_MAX:
+                if pattern is not None and len(pattern) <= limits.TEMPLATE_BYTES_MAX:
                     known = self._known.get(pattern)
                     return known or keep(self._known, pattern, _made(path, pattern), TEMPLATES_MAX)
         return None
@@ -87,49 +79,45 @@ def _pattern(path: FastPath, data: bytes, request: Request) -> bytes | None:
         lower = name.decode("latin-1").lower()
         if not colon or request.headers.get(lower, "").encode("latin-1") != value:
             return None  # more space, or none, than people write
-        known = path.captured.get(lower)
-        if known is not None:
-            value = b"(?P<%b>%b)" % (_group(lower), known)
-        elif lower == LENGTH and rest:
+        if lower in path.captured:
+            value = b"(?P<%b>%b)" % (_group(lower).encode(), path.captured[lower])
+        elif lower == "content-length" and rest:
             value = rb"(?P<content_length>[1-9][0-9]{0,6})"
         elif lower in FIXED or lower in path.fixed:
             value = re.escape(value)
         elif lower in IGNORED or lower in path.ignored:
-            value = ANYTHING
+            value = rb"[ -~]*"
         else:
             return None  # it may decide something
         pieces.append(b"%b: %b\\r\\n" % (re.escape(name), value))
     pieces.append(rb"\r\n")
     # Headers it does not have are empty.
     missing = [name for name in path.captured if name not in request.headers]
-    pieces += [b"(?P<%b>)" % _group(name) for name in missing]
-    if rest:
-        pieces.append(rb"(?P<body>(?s:.+))")
-    return b"".join(pieces)
+    pieces += [b"(?P<%b>)" % _group(name).encode() for name in missing]
+    return b"".join(pieces) + (rb"(?P<body>(?s:.+))" if rest else b"")
 
 
 def _made(path: FastPath, pattern: bytes) -> Template:
     compiled = re.compile(pattern)
     places = compiled.groupindex
     order = [n for n in range(1, compiled.groups + 1) if n not in places.values()]
-    order += [places[_group(name).decode()] for name in path.captured]
+    order += [places[_group(name)] for name in path.captured]
     body, length = places.get("body", 0), places.get("content_length", 0)
     order += [body] if body else []
 
     def match(data: bytes) -> Sequence[bytes] | None:
         """Whole: not a byte less than it says, and none of the next one. The bounds of the parser
         hold here as well; what is long goes there to be refused."""
-        if not body and len(data) > TEMPLATE_HEAD_BYTES_MAX:
-            return None
         found = compiled.fullmatch(data)
-        if found is None or not body:
-            return None if found is None else found.group(*order)
-        start = found.start(body)
-        is_whole = start <= TEMPLATE_HEAD_BYTES_MAX and int(found[length]) == len(data) - start
-        return found.group(*order) if is_whole else None
+        if found is None:
+            return None
+        head_bytes = found.start(body) if body else len(data)
+        is_whole = not body or int(found[length]) == len(data) - head_bytes
+        is_short = head_bytes <= limits.TEMPLATE_HEAD_BYTES_MAX
+        return found.group(*order) if is_whole and is_short else None
 
     return Template(match, path.answer, path.waits)
 
 
-def _group(name: str) -> bytes:
-    return name.replace("-", "_").encode()
+def _group(name: str) -> str:
+    return name.replace("-", "_")

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
-from armillary.clock import MayNotWait
 from armillary.encoding.documents import (
     BODY_BYTES,
     DIGEST_SLICE,
@@ -234,16 +233,6 @@ class ContainerStore(RoutedStore):
         if meter is not None:
             meter.charge(state, owner, key, ru, "read", 200, ticket)
         return value, owner, meta, ru
-
-    def begin_read_at(self, spot: Spot, raw: bytes) -> tuple[Future[Any], Callable[[], Placed]]:
-        """`read_at` for an event loop and an engine that waits for a database, not `final`: to be
-        called when the future is done. Raises MayNotWait. `raw`: not a long id."""
-        state, owner, prefix = spot[:3]
-        ticket = self.admit_here(state, owner, "read")
-        future = self.engine.read_via_soon(owner.space, prefix + b"\x00" + raw, DOC)
-        if future is None:
-            raise MayNotWait
-        return future, lambda: self.read_at(spot, raw, final=False, begun=(ticket, future.result()))
 
     def _read(self, operation: Operation, given: KeyValues) -> Done:
         condition = operation.if_none_match

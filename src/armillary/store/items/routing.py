@@ -34,7 +34,7 @@ from armillary.store.rows.fence import check_fence
 from armillary.store.rows.meta import unpack_meta
 from armillary.store.throughput.charges import ReadPrices
 from armillary.store.throughput.gate import Gate
-from armillary.store.throughput.meter import Meter, Ticket
+from armillary.store.throughput.meter import Meter
 from armillary.store.upkeep.pieces import Settings
 
 FROZEN_STEP_SECONDS = 0.005  # between two looks at a frozen range
@@ -266,12 +266,6 @@ class RoutedStore:
         """A cost that is known only after the work: taken from the range that owns `epk`."""
         state = self.state
         self._gate(state, state.table.find(epk), b"", operation).charge(ru)
-
-    def admit_here(self, state: ContainerState, owner: Range, operation: str) -> Ticket | None:
-        """For what begins on an event loop; None: nothing is measured. Raises MayNotWait; and
-        Throttled, which is not counted: the caller asks again on the general path."""
-        meter = self.meter
-        return None if meter is None else meter.admit_here(state, owner, operation, note=False)
 
     def _gate(self, state: ContainerState, owner: Range, key: bytes, operation: str) -> Gate:
         return Gate(self.meter, state, owner, key, operation, self.profile)

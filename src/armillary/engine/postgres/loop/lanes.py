@@ -166,7 +166,7 @@ class Lanes:
         return future
 
     def read_few(
-        self, space: int, start: bytes, end: bytes, tail: int, prefix: bytes
+        self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
     ) -> Future[Any] | None:
         """As of the engine; None: not now."""
         lane = self._reader()
@@ -174,7 +174,7 @@ class Lanes:
             return None
         future = LoopFuture()
         given = int4(tail), start, end, prefix, int4(space)
-        lane.ask(((b"read_few", given),), partial(_read_few, future, space))
+        lane.ask(((b"read_few", given),), partial(_read_few, future, space, limit))
         return future
 
     def _reader(self) -> Lane | None:
@@ -436,7 +436,7 @@ def _read(future: Future[Any], space: int, results: Results, error: psycopg.Erro
 
 
 def _read_few(
-    future: Future[Any], space: int, results: Results, error: psycopg.Error | None
+    future: Future[Any], space: int, limit: int, results: Results, error: psycopg.Error | None
 ) -> None:
     failed = error or failure(results)
     if failed is not None:
@@ -448,7 +448,7 @@ def _read_few(
         return
     found = sorted((tail, value) for _, tail, value in rows if tail is not None)
     values = [value for _, value in found]
-    is_few = len(values) < FEW_ROWS and None not in values
+    is_few = len(values) < min(limit, FEW_ROWS) and None not in values
     future.set_result((rows[0][0], values) if is_few else None)
 
 
