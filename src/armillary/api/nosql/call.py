@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import orjson
@@ -47,7 +46,6 @@ CHARGE: Final = "x-ms-request-charge"
 Headers: TypeAlias = Mapping[str, str | None]
 NONE: Final[Headers] = {}
 THROTTLED_RU: Final = 0.38
-CHARGES_KEPT_MAX: Final = 4096
 TOO_LARGE: Final = 'Message: {"Errors":["Request size is too large"]}\r\n'  # as SDKs look for it
 #: No JSON: the original's comes from below the gateway, and clients notice.
 INVALID_URL: Final = "<html><body><h2>Bad Request - Invalid URL</h2><p>{0}</p></body></html>"
@@ -155,7 +153,6 @@ def feed_body(rid: str, key: str, rows: Iterable[bytes]) -> bytes:
     )
 
 
-@lru_cache(CHARGES_KEPT_MAX)
 def format_charge(ru: float) -> str:
     return f"{rounded(ru):.2f}".rstrip("0").rstrip(".") or "0"
 

@@ -72,24 +72,19 @@ class Known(NamedTuple):
     rid: bytes
     form: bytes
     """Of an answer; the status line is its first value."""
+    admit: Callable[..., Ticket | None]
+    """A refusal is not counted: the general path is going to refuse again."""
     kept: dict[Any, Any]
     """What a decoder reads once: by the text of a key header, or the body of a query."""
 
 
-Priced: TypeAlias = tuple[float, tuple[Any, ...], bytes]
-"""What was read and charged: RU, values of the headers that only such an answer has, body."""
-Outcome: TypeAlias = tuple[bytes, float, tuple[Any, ...], Range, int, int, bytes]
-"""What an operation gave: status line, RU, those values, range, session version, LSN, body."""
-
-
-class Asked(NamedTuple):
-    """An operation of the store; `end` gives its outcome."""
-
-    end: Callable[[], Outcome]
-    future: Future[Any] | None = None
-    """What it waits for first."""
-    otherwise: Callable[[Request], Response | None] = lambda request: None
-    """The answer when there is no outcome."""
+Place: TypeAlias = tuple[Any, int, int, int]
+"""What was read, and where: ordinal of the range, session version, LSN."""
+Outcome: TypeAlias = tuple[bytes, float, tuple[Any, ...], bytes]
+"""What an operation gave: status line, RU, values of the headers of its answer, body."""
+Otherwise: TypeAlias = Callable[[Request], Response | None]
+Asked: TypeAlias = tuple[Future[Any] | None, Callable[[], Outcome], Otherwise]
+"""An operation of the store: what it waits for, its outcome, the answer if there is none."""
 
 
 class Decoder:
@@ -126,12 +121,23 @@ class Decoder:
         is_placed = options.KEY in request.headers or options.KEY not in self.captured
         return is_placed and request.headers.get(LEVEL, self._level) == self._level
 
-    def ask(self, known: Known, item: bytes, token: bytes, *own: bytes) -> Asked:
+    def ask(self, known: Known, item: bytes, token: bytes, own: tuple[bytes, ...]) -> Asked:
         """`own`: the headers that only this kind captures, and the body."""
         raise NotImplementedError
 
-    def answer(self, lines: bytes, *groups: bytes) -> bytes | Waiting | None:
-        target, names, item, date, authorization, activity, rid, token, *own = groups
+    def answer(
+        self,
+        lines: bytes,
+        target: bytes,
+        names: bytes,
+        item: bytes,
+        date: bytes,
+        authorization: bytes,
+        activity: bytes,
+        rid: bytes,
+        token: bytes,
+        *own: bytes,
+    ) -> bytes | Waiting | None:
         shared, link = self._shared, target[1:] if item else names
         now_s, signature = self._gateway.wall_ms() // 1000, authorization[SIGNATURE]
         try:
@@ -144,7 +150,7 @@ class Decoder:
                 known = self._keep_container(names)
             if known is None or (rid and rid != known.rid):
                 return None
-            end, future, otherwise = self.ask(known, item, token, *own)
+            future, end, otherwise = self.ask(known, item, token, own)
         except (DbError, SpaceGone, MayNotWait):
             return None
         if future is None:
@@ -155,12 +161,12 @@ class Decoder:
         self, known: Known, activity: bytes, end: Callable[[], Outcome], lines: bytes
     ) -> bytes | None:
         try:
-            status, ru, own, owner, version, lsn, body = end()
+            status, ru, values, body = end()
         except (DbError, SpaceGone, MayNotWait):
             return None
-        charge, at = calls.format_charge(ru).encode(), owner.ordinal
-        values = activity or new_activity().encode(), charge, *own, at, version, lsn, at, lsn
-        return known.form % (status, *values, lines, len(body), body)
+        charge = known.kept.get(ru) or keep(known.kept, ru, calls.format_charge(ru).encode())
+        activity = activity or new_activity().encode()
+        return known.form % (status, activity, charge, *values, lines, len(body), body)
 
     def _keep_container(self, names: bytes) -> Known | None:
         """None: the general path has not met it yet, or a database would be asked."""
@@ -172,38 +178,25 @@ class Decoder:
         state, place = store.state, item_headers(store, INTEGER_MARK, INTEGER_MARK, INTEGER_MARK)
         form = form_of(calls.response_of(200, BYTES_MARK, BYTES_MARK, self.headers(place)))
         form, rid = b"%b" + form.removeprefix(OK), state.record.rid.encode()
-        return keep(self._containers, names, Known(store, state, rid, form, {}))
+        admit = _unlimited if store.meter is None else store.meter.admit_here
+        return keep(self._containers, names, Known(store, state, rid, form, admit, {}))
 
-    @staticmethod
-    def admit(known: Known, owner: Range, kind: str) -> Ticket | None:
-        """A refusal is not counted: the general path is going to refuse again."""
-        meter = known.store.meter
-        return None if meter is None else meter.admit_here(known.state, owner, kind, note=False)
+    def spot(self, known: Known, key: bytes) -> tuple[KeyValues, Spot]:
+        values = parse_key_header(key.decode())
+        return keep(known.kept, key, (values, known.state.spot(values)))
 
-    @staticmethod
-    def spot(known: Known, key: bytes) -> tuple[KeyValues, Spot]:
-        found: tuple[KeyValues, Spot] | None = known.kept.get(key)
-        if found is None:
-            values = parse_key_header(key.decode())
-            found = keep(known.kept, key, (values, known.state.spot(values)))
-        return found
-
-    def read(self, read: Any, owner: Range, token: bytes, price: Callable[[Any], Priced]) -> Asked:
-        """What an engine has read, or its future: first the meta row. None: it could not begin."""
+    def seen(self, known: Known, owner: Range, token: bytes, read: Any) -> Place:
+        """What an engine has read, or its future gives, the meta row first, and how far the range
+        is. None: it can't be read here."""
+        if self.waits and read is not None:
+            read = read.result()
         if read is None:
             raise MayNotWait
-
-        def end() -> Outcome:
-            found = read.result() if isinstance(read, Future) else read
-            if found is None:
-                raise MayNotWait  # too much for an event loop
-            lsn, version = PROGRESS.unpack_from(found[0], FENCE_BYTES)
-            if token:  # before anything is charged
-                check_barrier(parse_token(token.decode()), owner, Seen(version, lsn))
-            ru, own, body = price(found)
-            return OK, ru, own, owner, version, lsn, body
-
-        return Asked(end, read if isinstance(read, Future) else None)
+        lsn, version = PROGRESS.unpack_from(read[0], FENCE_BYTES)
+        if token:
+            seen = known.kept.get(token) or keep(known.kept, token, parse_token(token.decode()))
+            check_barrier(seen, owner, Seen(version, lsn))
+        return read, owner.ordinal, version, lsn
 
 
 class PointReads(Decoder):
@@ -212,29 +205,32 @@ class PointReads(Decoder):
     signed = b"get\ndocs\n"
     captured: Mapping[str, bytes] = {**Decoder.captured, **KEY_HEADER}
 
-    def ask(self, known: Known, item: bytes, token: bytes, *own: bytes) -> Asked:
-        store, spot = known.store, self.spot(known, own[0])[1]
-        ticket = self.admit(known, spot[1], "read")
+    def ask(self, known: Known, item: bytes, token: bytes, own: tuple[bytes, ...]) -> Asked:
+        store, (_, spot) = known.store, known.kept.get(own[0]) or self.spot(known, own[0])
+        ticket, owner = known.admit(known.state, spot[1], "read", note=False), spot[1]
         engine_read = store.engine.read_via_soon if self.waits else store.engine.read_via
+        read = engine_read(owner.space, spot[2] + b"\x00" + item, DOC)
 
-        def price(read: Any) -> Priced:
-            value, _, _, ru = store.read_at(spot, item, final=False, begun=(ticket, read))
-            return ru, (stored_etag(value), LSN.unpack_from(value)[0]), value[json_offset(value) :]
+        def end() -> Outcome:
+            found, at, version, lsn = self.seen(known, owner, token, read)
+            value, _, _, ru = store.read_at(spot, item, final=False, begun=(ticket, found))
+            own_lsn, text = LSN.unpack_from(value)[0], value[json_offset(value) :]
+            return OK, ru, (stored_etag(value), own_lsn, at, version, lsn, at, lsn), text
 
-        read = engine_read(spot[1].space, spot[2] + b"\x00" + item, DOC)
-        return self.read(read, spot[1], token, price)
+        return (read if self.waits else None), end, _unanswered
 
 
 class Creates(Decoder):
     writes = True
     captured: Mapping[str, bytes] = {**PointReads.captured, options.UPSERT: rb"[A-Za-z]+"}
 
-    def operation(self, item: bytes, *own: bytes) -> Operation:
+    def operation(self, item: bytes, own: tuple[bytes, ...]) -> Operation:
         _, upsert, body = own
         return Operation("upsert" if upsert.lower() == b"true" else "create", body=body)
 
-    def ask(self, known: Known, item: bytes, token: bytes, *own: bytes) -> Asked:
-        store, (values, spot), gateway = known.store, self.spot(known, own[0]), self._gateway
+    def ask(self, known: Known, item: bytes, token: bytes, own: tuple[bytes, ...]) -> Asked:
+        store, gateway = known.store, self._gateway
+        values, spot = known.kept.get(own[0]) or self.spot(known, own[0])
         if (
             len(own[-1]) > BODY_BYTES_MAX
             or known.state.record.closed
@@ -243,13 +239,11 @@ class Creates(Decoder):
             or (self._shared.polls and not gateway.knows_session(spot[1].space))
         ):
             raise MayNotWait
-        operation = self.operation(item, *own)
-        sent = store.start(operation, values, self.admit(known, spot[1], operation.kind))
-        return Asked(
-            partial(self._outcome, known, sent),
-            sent.future,
-            lambda request: ended(self._call_of(request), store, values, sent),
-        )
+        operation = self.operation(item, own)
+        ticket = known.admit(known.state, spot[1], operation.kind, note=False)
+        sent = store.start(operation, values, ticket)
+        end = partial(self._outcome, known, sent)
+        return sent.future, end, lambda request: ended(self._call_of(request), store, values, sent)
 
     def _outcome(self, known: Known, sent: Sent) -> Outcome:
         store, owner, gateway = known.store, sent.owner, self._gateway
@@ -261,8 +255,9 @@ class Creates(Decoder):
             raise MayNotWait
         done = store.finish(sent)
         assert done is not None
-        own, version = (done.etag.encode(), done.lsn), gateway.session_version(owner.space)
-        return LINES[done.outcome], done.charge_ru, own, owner, version, done.lsn, done.text
+        at, lsn, version = owner.ordinal, done.lsn, gateway.session_version(owner.space)
+        values = done.etag.encode(), lsn, at, version, lsn, at, lsn
+        return LINES[done.outcome], done.charge_ru, values, done.text
 
 
 class Patches(Creates):
@@ -271,7 +266,7 @@ class Patches(Creates):
     method, target, signed = "PATCH", PointReads.target, b"patch\ndocs\n"
     captured = PointReads.captured
 
-    def operation(self, item: bytes, *own: bytes) -> Operation:
+    def operation(self, item: bytes, own: tuple[bytes, ...]) -> Operation:
         found = patch_operation(item.decode(), calls.parse_json(own[-1]), None, 0)
         if found.condition is not None or not self._gateway.settings.quick_reads:
             raise MayNotWait  # it reads the item first
@@ -294,7 +289,7 @@ class Queries(Decoder):
         is_placed = options.RANGE_ID in request.headers or given.flag(options.CROSS_PARTITION)
         return given.is_query and is_placed and super().accepts(request)
 
-    def ask(self, known: Known, item: bytes, token: bytes, *own: bytes) -> Asked:
+    def ask(self, known: Known, item: bytes, token: bytes, own: tuple[bytes, ...]) -> Asked:
         range_id, size, body = own
         store, state, ranges = known.store, known.state, known.state.table.ranges
         bounds: Bounds | tuple[()] | None = known.kept.get(body)
@@ -304,15 +299,17 @@ class Queries(Decoder):
         items_max = check_page_size(int(size), PAGE_ITEMS_MAX) if size else PAGE_ITEMS_MAX
         if not bounds or owner is None or (len(ranges) > 1 and not range_id):
             raise MayNotWait
-        ticket = self.admit(known, owner, "query")
+        ticket = known.admit(state, owner, "query", note=False)
         engine_read = store.engine.read_few_soon if self.waits else store.engine.read_few
-
-        def price(read: Any) -> Priced:
-            texts, ru = rows_of(store, state, owner, items_max, ticket, *read)
-            return ru, (len(texts),), calls.feed_body(state.record.rid, DOCUMENTS, texts)
-
         read = engine_read(owner.space, *bounds)
-        return self.read(read, owner, token, price)
+
+        def end() -> Outcome:
+            found, at, version, lsn = self.seen(known, owner, token, read)
+            texts, ru = rows_of(store, state, owner, items_max, ticket, *found)
+            page = calls.feed_body(state.record.rid, DOCUMENTS, texts)
+            return OK, ru, (len(texts), at, version, lsn, at, lsn), page
+
+        return (read if self.waits else None), end, _unanswered
 
     @staticmethod
     def _bounds(known: Known, body: bytes) -> Bounds | tuple[()]:
@@ -322,3 +319,11 @@ class Queries(Decoder):
             keep(known.kept, text, quick_of(text, known.state))
         quick = known.kept[text]
         return (None if quick is None else quick(parameters)) or ()
+
+
+def _unanswered(request: Request) -> None:
+    """Nothing has happened."""
+
+
+def _unlimited(*asked: object, note: bool) -> None:
+    """Nothing is measured."""

@@ -3,7 +3,7 @@ so. Facts: nosql-rest 3.2, 4.1, 4.6."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -59,7 +59,7 @@ class Place:
     version: int
     lsn: int
 
-    def check(self, seen: Mapping[int, Seen] | None) -> None:
+    def check(self, seen: dict[int, Seen] | None) -> None:
         if seen is not None:
             check_barrier(seen, self.owner, Seen(self.version, self.lsn))
 
@@ -266,7 +266,7 @@ def _failure_headers(
         return {}
 
 
-def barrier_of(call: Call) -> Mapping[int, Seen] | None:
+def barrier_of(call: Call) -> dict[int, Seen] | None:
     """What a read must not go back behind. Only sessions have such a thing: a read at a
     weaker level did not ask for it, and a stronger one sees everything anyway."""
     token = call.options.session_token

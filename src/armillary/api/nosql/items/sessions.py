@@ -8,8 +8,6 @@ for its children. Facts: nosql-rest 3.3.
 """
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from armillary.errors import BadInput, SessionNotAvailable
@@ -21,8 +19,6 @@ PART: Final = re.compile(
     r"(\d{1,19}):(?:(-?\d{1,19})#)?(-?\d{1,19})(?:#\d{1,19}=-?\d{1,19})*", re.ASCII
 )
 SHOWN_CHARACTERS: Final = 200
-KEPT_CHARACTERS_MAX: Final = 400
-TOKENS_KEPT_MAX: Final = 4096
 
 
 class Seen(NamedTuple):
@@ -38,13 +34,8 @@ def format_token(ordinal: int | str, version: int | str, lsn: int | str) -> str:
     return f"{ordinal}:{version}#{lsn}"
 
 
-def parse_token(text: str) -> Mapping[int, Seen]:
-    """By range id. The form without a version is what very old clients sent. HOT: once per read of
-    a session; clients repeat it until they see another write."""
-    return _kept(text) if len(text) <= KEPT_CHARACTERS_MAX else _parsed(text)
-
-
-def _parsed(text: str) -> Mapping[int, Seen]:
+def parse_token(text: str) -> dict[int, Seen]:
+    """By range id. The form without a version is what very old clients sent."""
     seen: dict[int, Seen] = {}
     for part in text.split(","):
         found = PART.fullmatch(part.strip())
@@ -57,10 +48,7 @@ def _parsed(text: str) -> Mapping[int, Seen]:
     return seen
 
 
-_kept: Final = lru_cache(TOKENS_KEPT_MAX)(_parsed)
-
-
-def check_barrier(seen: Mapping[int, Seen], owner: Range, now: Seen) -> None:
+def check_barrier(seen: dict[int, Seen], owner: Range, now: Seen) -> None:
     """Refuse to answer from a state older than the client's."""
     for ordinal in (owner.ordinal, *owner.parents):
         if ordinal in seen and seen[ordinal] > now:
