@@ -176,6 +176,7 @@ def test_a_large_query_takes_the_general_path_and_is_not_kept(filled: Api) -> No
         for path in filled.service.fast_paths
         for known in getattr(path, "_containers", {}).values()
         for key in known.kept
+        if not isinstance(key, float)  # a charge
     ]
     assert kept
     assert max(map(len, kept)) < 10_000

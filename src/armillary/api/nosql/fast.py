@@ -99,7 +99,7 @@ class Decoder:
         "authorization": rb"type%3[dD]master%26ver%3[dD]1\.0%26sig%3[dD][A-Za-z0-9+/%]+%3[dD]",
         calls.ACTIVITY: rb"[!-~]{1,64}",
         options.CONTAINER_RID: rb"[!-~]+",
-        "x-ms-session-token": rb"[0-9:#=,-]+",
+        "x-ms-session-token": rb"[0-9:#=,-]{1,2000}",
     }
     fixed = frozenset({LEVEL})
     ignored = options.UNREAD | {"cache-control", "content-type", "x-ms-version"}
@@ -183,7 +183,9 @@ class Decoder:
 
     def spot(self, known: Known, key: bytes) -> tuple[KeyValues, Spot]:
         values = parse_key_header(key.decode())
-        return keep(known.kept, key, (values, known.state.spot(values)))
+        found = values, known.state.spot(values)
+        keep(known.kept, key, found)
+        return found
 
     def seen(self, known: Known, owner: Range, token: bytes, read: Any) -> Place:
         """What an engine has read, or its future gives, the meta row first, and how far the range
@@ -209,7 +211,7 @@ class PointReads(Decoder):
         store, (_, spot) = known.store, known.kept.get(own[0]) or self.spot(known, own[0])
         ticket, owner = known.admit(known.state, spot[1], "read", note=False), spot[1]
         engine_read = store.engine.read_via_soon if self.waits else store.engine.read_via
-        read = engine_read(owner.space, spot[2] + b"\x00" + item, DOC)
+        read: Any = engine_read(owner.space, spot[2] + b"\x00" + item, DOC)
 
         def end() -> Outcome:
             found, at, version, lsn = self.seen(known, owner, token, read)
@@ -301,7 +303,7 @@ class Queries(Decoder):
             raise MayNotWait
         ticket = known.admit(state, owner, "query", note=False)
         engine_read = store.engine.read_few_soon if self.waits else store.engine.read_few
-        read = engine_read(owner.space, *bounds)
+        read: Any = engine_read(owner.space, *bounds)
 
         def end() -> Outcome:
             found, at, version, lsn = self.seen(known, owner, token, read)
