@@ -2,9 +2,12 @@
 
     python -m bench.before_after OLD NEW            http, store, query, split, start; three rounds
     python -m bench.before_after OLD NEW store start --rounds 1
+    python -m bench.before_after OLD NEW --rounds 1 --http-rounds 3      a look
 
 Each commit is checked out; then each benchmark runs in the one and the other, in an order that
-changes from round to round. A row is the median of each commit and their ratio: above
+changes from round to round. The programs are those of each commit, but `bench.start`, which is of
+this tree for both: before, it had a fixed port. A benchmark that fails or takes too long is named
+under the table, and the program ends with 1. A row is the median of each commit and their ratio: above
 1 is worse, for rates as for costs; `worse` marks more than 5 %. `http` is what `bench/compare.py`
 does, point read, query and create by processor time in seven rounds of its own.
 """
@@ -25,7 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from bench.compare import ROUNDS_MIN, both, checked_out, compare, imported_from
+from bench.compare import ROOT, ROUNDS_MIN, both, checked_out, compare
 
 COMMANDS = {
     "store": ["bench.store", "--quick", "--reads"],
@@ -33,6 +36,9 @@ COMMANDS = {
     "split": ["bench.split", "40"],
     "start": ["bench.start"],
 }
+#: Whose program is of this tree.
+OURS: Final = frozenset({"start"})
+SECONDS_MAX: Final = 300.0  # of one run of one benchmark
 HTTP: Final = "http"
 HTTP_WORKS: Final = ("read", "query", "create")
 HTTP_ITEMS: Final = 10_000
@@ -50,6 +56,10 @@ SPLIT = (
     ("split: longest stop of a writer", re.compile(r"^split .*longest stop +(\d+) ms"), "ms"),
     ("split: point read in process, CPU", re.compile(r"unmetered ([\d.]+) µs"), "us"),
 )
+
+
+class Failed(Exception):
+    """A benchmark did not end well."""
 
 
 class Number(NamedTuple):
@@ -75,19 +85,32 @@ def _is_another(what: str) -> bool:
 
 
 def ran(name: str, tree: Path) -> list[Number]:
-    with imported_from(tree):
+    """Raises Failed."""
+    place = ROOT if name in OURS else tree
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join([str(tree / "src"), str(place)])}
+    try:
         done = subprocess.run(
-            [sys.executable, "-m", *COMMANDS[name]], cwd=tree, capture_output=True, text=True
+            [sys.executable, "-m", *COMMANDS[name]],
+            cwd=place,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
         )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{name} in {tree.name}: more than {SECONDS_MAX:.0f} s") from None
     if done.returncode:
-        raise SystemExit(f"{name} in {tree.name}: {done.stderr[-2000:]}")
-    return list(numbers(name, done.stdout))
+        raise Failed(f"{name} in {tree.name}: {done.stderr[-2000:]}")
+    found = list(numbers(name, done.stdout))
+    if not found:
+        raise Failed(f"{name} in {tree.name}: no numbers in {done.stdout[-2000:]!r}")
+    return found
 
 
-def http_rows(trees: dict[str, Path], place: Path) -> Iterator[str]:
+def http_rows(trees: dict[str, Path], place: Path, rounds: int) -> Iterator[str]:
     with both(trees, place, HTTP_ITEMS) as (old, new):
         for work in HTTP_WORKS:
-            found = compare(work, old, new, place, HTTP_ITEMS, ROUNDS_MIN)
+            found = compare(work, old, new, place, HTTP_ITEMS, rounds)
             yield row(f"http: {work}, CPU", found.old_us, found.new_us, "us", found.ratio)
 
 
@@ -114,6 +137,7 @@ def main() -> None:
     known = [HTTP, *COMMANDS]
     parser.add_argument("names", nargs="*", default=known)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--http-rounds", type=int, default=ROUNDS_MIN)
     given = parser.parse_args()
     if unknown := set(given.names) - set(known):
         parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}")
@@ -127,14 +151,32 @@ def main() -> None:
             side: stack.enter_context(checked_out(commit, place / side))
             for side, commit in (("old", given.old), ("new", given.new))
         }
-        table = list(http_rows(trees, place)) if HTTP in given.names else []
-        for name in [one for one in given.names if one != HTTP]:
-            for turn in range(given.rounds):
-                for side in ("old", "new") if turn % 2 == 0 else ("new", "old"):
-                    for number in ran(name, trees[side]):
-                        seen[number.what][side].append(number)
+        table: list[str] = []
+        failures: list[str] = []
+        for name in given.names:
+            began = time.monotonic()
+            try:
+                if name == HTTP:
+                    table += http_rows(trees, place, given.http_rounds)
+                else:
+                    run_turns(name, trees, given.rounds, seen)
+            except (Failed, SystemExit, subprocess.CalledProcessError) as error:
+                failures.append(str(error))
+            print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
     print(f"\n| what | {given.old} | {given.new} | ratio | |\n|---|---|---|---|---|")
     print("\n".join([*table, *rows(seen)]))
+    print(f"\nload {os.getloadavg()[0]:.1f} after")
+    if failures:
+        raise SystemExit("\n".join(["failed:", *failures]))
+
+
+def run_turns(
+    name: str, trees: dict[str, Path], rounds: int, seen: dict[str, dict[str, list[Number]]]
+) -> None:
+    for turn in range(rounds):
+        for side in ("old", "new") if turn % 2 == 0 else ("new", "old"):
+            for number in ran(name, trees[side]):
+                seen[number.what][side].append(number)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from bench.report import Report, folder
 ROUNDS = 5
 IDLE_S = 5.0
 TICKS = os.sysconf("SC_CLK_TCK")
-PORT = 18_099
+READY_S = 60
 
 
 def main() -> None:
@@ -34,8 +34,8 @@ def main() -> None:
         times = []
         for number in range(ROUNDS + 1):  # the first one compiles
             began = time.perf_counter()
-            server = start(place / str(number), environ)
-            wait_until_healthy(began + 60)
+            server, port = start(place / str(number), environ)
+            wait_until_healthy(port, began + READY_S)
             times.append(time.perf_counter() - began)
             if number < ROUNDS:
                 stop(server)
@@ -53,20 +53,32 @@ def main() -> None:
         stop(server)
 
 
-def start(data: Path, environ: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "armillary", "serve", "--data", str(data)]
-    return subprocess.Popen([*command, "--port", str(PORT)], env=environ, stdout=subprocess.DEVNULL)
+def start(data: Path, environ: dict[str, str]) -> tuple[subprocess.Popen[bytes], int]:
+    """On free ports: on a fixed one another server may answer, and this one be stopped and its
+    folder removed while it starts."""
+    command = [sys.executable, "-m", "armillary", "serve", "--data", str(data), "--port", "0"]
+    server = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    for line in server.stdout:
+        if line.startswith(b"ready "):
+            return server, int(line.rpartition(b":")[2].strip(b"/\n "))
+    raise SystemExit(f"the server did not start: it ended with {server.wait()}")
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
     server.send_signal(signal.SIGTERM)
-    server.wait(30)
+    try:
+        server.wait(30)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+        raise
 
 
-def wait_until_healthy(deadline: float) -> None:
+def wait_until_healthy(port: int, deadline: float) -> None:
     while time.perf_counter() < deadline:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/_armillary/health", timeout=5):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/_armillary/health", timeout=5):
                 return
         except (urllib.error.URLError, ConnectionError):
             time.sleep(0.002)
