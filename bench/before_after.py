@@ -7,9 +7,9 @@
 Each commit is checked out; then each benchmark runs in the one and the other, in an order that
 changes from round to round. The programs are those of each commit, but `bench.start`, which is of
 this tree for both: before, it had a fixed port. A benchmark that fails or takes too long is named
-under the table, and the program ends with 1. A row is the median of each commit and their ratio: above
-1 is worse, for rates as for costs; `worse` marks more than 5 %. `http` is what `bench/compare.py`
-does, point read, query and create by processor time in seven rounds of its own.
+under the table, and the program ends with 1. A row is the median of each commit and their ratio:
+above 1 is worse, for rates as for costs; `worse` marks more than 5 %. `http` is what
+`bench/compare.py` does, point read, query and create by processor time, in rounds of its own.
 """
 
 from __future__ import annotations
