@@ -16,11 +16,13 @@ from tests.support.accounts import (
     store_of,
 )
 
+from armillary.budget import Budget
 from armillary.engine.base import Engine
+from armillary.errors import Abandoned, OverBudget
 from armillary.store.items.expiry import is_expired
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
-from armillary.store.upkeep.containers import sweep
+from armillary.store.upkeep.containers import delete_by_key, sweep
 from armillary.store.upkeep.housekeeper import keep_house
 from armillary.store.upkeep.pieces import is_sweep_due
 
@@ -239,6 +241,21 @@ def test_items_written_during_a_delete_by_key_stay(memory: World) -> None:
     assert items.delete_all_items_by_partition_key("a") == 250
     assert pieces == 3
     assert [one["id"] for one in everything(items)] == ["new1", "new2", "new3"]
+    check(items)
+
+
+def test_a_delete_by_key_ends_with_its_budget_and_goes_on(memory: World) -> None:
+    """A key may have millions of items; a client that has left must not keep a thread busy."""
+    items = memory.container()
+    items.bulk([("create", (item(str(n)),)) for n in range(250)])
+    budget = Budget()
+    budget.cancel()
+    with pytest.raises(Abandoned):
+        delete_by_key(store_of(items), ("a",), budget)
+    assert len(everything(items)) == 150
+    with pytest.raises(OverBudget):
+        delete_by_key(store_of(items), ("a",), Budget(steps_max=99))
+    assert delete_by_key(store_of(items), ("a",)) == 50
     check(items)
 
 

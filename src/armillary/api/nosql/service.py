@@ -31,7 +31,7 @@ from armillary.api.nosql.authorization import authorize
 from armillary.api.nosql.call import Call, refusal, reply, with_headers
 from armillary.api.nosql.fast import Creates, Patches, PointReads, Queries
 from armillary.api.nosql.operation_names import container_named, logged_name, operation_name
-from armillary.api.nosql.options import Options
+from armillary.api.nosql.options import QUERY, Options
 from armillary.api.nosql.routes import Route, find_route
 from armillary.api.nosql.scripts import has_triggers
 from armillary.clock import MayNotWait
@@ -43,6 +43,7 @@ from armillary.store.catalog.controls import FAULTS
 log = logging.getLogger("armillary.api")
 
 QUERY_TYPE: Final = "application/query+json"
+KEY_DELETE: Final = "/operations/partitionkeydelete"
 LANE_SEGMENTS: Final = 4  # /dbs/a/colls/b
 POINT_READ_SEGMENTS: Final = 6
 NOWHERE: Final = Path((), ())
@@ -75,11 +76,11 @@ class NosqlService(Service):
         )
 
     def lane(self, request: Request) -> str | None:
-        """Queries, by the container they are about."""
+        """Queries, and the deletion of a whole key, by the container they are about."""
         headers = request.headers
         if request.method != "POST" or not (
-            "x-ms-documentdb-isquery" in headers
-            or "x-ms-documentdb-query" in headers
+            any(one in headers for one in QUERY)
+            or request.target.endswith(KEY_DELETE)
             or headers.get("content-type", "").startswith(QUERY_TYPE)
         ):
             return None

@@ -12,6 +12,7 @@ due: background work shares it with other processes.
 
 from collections.abc import Callable
 
+from armillary.budget import Budget, unbounded
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, Reader
 from armillary.partition.ranges import Range
@@ -29,8 +30,10 @@ def _always() -> bool:
     return True
 
 
-def delete_by_key(store: ContainerStore, values: KeyValues) -> int:
-    """Delete the items a logical partition has now. Items written meanwhile stay."""
+def delete_by_key(store: ContainerStore, values: KeyValues, budget: Budget | None = None) -> int:
+    """Delete the items a logical partition has now. Items written meanwhile stay. Past the `budget`
+    those of whole pieces are gone, and the same call again goes on with the rest."""
+    budget = budget or unbounded()
 
     def newest(state: ContainerState, key: Key, reader: Reader) -> tuple[bytes, bytes | None]:
         prefix = layout.LR + key.epk_key
@@ -51,6 +54,8 @@ def delete_by_key(store: ContainerStore, values: KeyValues) -> int:
     while (progress := store.retrying_key(values, piece)).more:
         deleted += progress.done
         position = progress.position
+        budget.spend(progress.done)
+        budget.check()
     return deleted + progress.done
 
 

@@ -63,6 +63,20 @@ def test_queries_of_metadata_share_the_budget_of_their_request(
     assert "syntax" not in document(found)["message"].lower()
 
 
+def test_the_deletion_of_a_key_is_long_work_with_a_budget(api: Api) -> None:
+    """A key may have millions of items."""
+    for number in range(250):
+        api.item({"id": f"d{number}", "pk": "long"})
+    target = "/dbs/d/colls/c/operations/partitionkeydelete"
+    request = Request("POST", target, api.signed("POST", target) | pk("long"), b"")
+    assert api.service.lane(request) == "/dbs/d/colls/c"
+    request.budget = Budget()
+    request.budget.cancel()
+    assert api.service.handle(request).status == 408
+    request.budget = None
+    assert api.service.handle(request).status == 200
+
+
 def test_queries_of_the_portal_take_their_turn(api: Api) -> None:
     controls = Controls(api.gateway)
     asked = Request("POST", "/_armillary/dbs/d/colls/c/query", {}, b"{}")

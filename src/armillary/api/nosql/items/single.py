@@ -272,6 +272,6 @@ def delete_by_key(call: Call) -> Response:
     store = store_of(call)
     key = required_key(call, store)
     with placed(call, store, key):
-        deleted = upkeeping.delete_by_key(store, key)
+        deleted = upkeeping.delete_by_key(store, key, call.budget)
     headers = item_headers_at(call, store, key)
     return reply(call, 200, headers=headers, ru=1.0 + delete_ru(0, 0) * deleted)
