@@ -8,6 +8,7 @@
 Linux only: it reads /proc.
 """
 
+import atexit
 import os
 import signal
 import subprocess
@@ -59,6 +60,7 @@ def start(data: Path, environ: dict[str, str]) -> tuple[subprocess.Popen[bytes],
     command = [sys.executable, "-m", "armillary", "serve", "--data", str(data), "--port", "0"]
     server = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE)
     assert server.stdout is not None
+    atexit.register(server.kill)  # nothing if it has ended
     for line in server.stdout:
         if line.startswith(b"ready "):
             return server, int(line.rpartition(b":")[2].strip(b"/\n "))
