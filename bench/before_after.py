@@ -1,6 +1,6 @@
 """Two commits over every benchmark that both have, in one table.
 
-    python -m bench.before_after OLD NEW            http, store, query, split, start; three rounds
+    python -m bench.before_after OLD NEW            http, store, query, split, start; 15 min
     python -m bench.before_after OLD NEW store start --rounds 1
     python -m bench.before_after OLD NEW --rounds 1 --http-rounds 3      a look
 
@@ -43,7 +43,7 @@ SECONDS_MAX: Final = 300.0  # of one run of one benchmark
 HTTP: Final = "http"
 HTTP_WORKS: Final = ("read", "query", "create")
 HTTP_ITEMS: Final = 10_000
-ROUNDS = 3
+ROUNDS: Final = {"store": 2, "query": 3, "split": 2, "start": 3}  # a quarter of an hour in all
 WORSE = 1.05
 RATES = frozenset({"/s"})
 #: A line of `bench/report.py`: what, number, unit.
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("new")
     known = [HTTP, *COMMANDS]
     parser.add_argument("names", nargs="*", default=known)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--http-rounds", type=int, default=ROUNDS_MIN)
     given = parser.parse_args()
     if unknown := set(given.names) - set(known):
@@ -169,7 +169,7 @@ def main() -> None:
                 if name == HTTP:
                     table += http_rows(trees, place, given.http_rounds)
                 else:
-                    run_turns(name, trees, given.rounds, seen)
+                    run_turns(name, trees, given.rounds or ROUNDS[name], seen)
             except (Failed, SystemExit, subprocess.CalledProcessError) as error:
                 failures.append(str(error))
             print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
