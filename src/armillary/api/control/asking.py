@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from armillary.api.control.call import ControlCall, answer, refuse_unknown
-from armillary.api.core.simple_query import parse_query_body
+from armillary.api.core.query_text import parse_query_body
 from armillary.api.http.messages import Response
 from armillary.encoding.partition_key import coerce
 from armillary.errors import BadInput

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.api.control import (
-    asking,
     events,
     faults,
     metrics,
@@ -58,6 +57,7 @@ from armillary.api.control.schemas import (
     Schema,
 )
 from armillary.api.http.messages import Response
+from armillary.api.later import later
 from armillary.errors import NotFound, UnknownMethod
 
 Handler = Callable[[ControlCall], Response]
@@ -168,7 +168,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "POST",
         f"{COLL}/query",
-        asking.query,
+        later("armillary.api.control.asking", "query"),
         "query",
         "A page of a query over the whole container, with its plan, its charge and its indexes.",
         QUERY_PAGE,

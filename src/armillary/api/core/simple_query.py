@@ -8,12 +8,12 @@ index and no plan: every row goes through the evaluator. Items have their own wa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any
 
+from armillary.api.core.query_text import parse_query_body
 from armillary.budget import Budget
 from armillary.clock import new_random
 from armillary.errors import BadInput, NotSupported
-from armillary.limits import ITEM_DEPTH_MAX
 from armillary.query.expr.evaluate import Frame, Scope, make_expression
 from armillary.query.expr.nested import make_rows
 from armillary.query.expr.output import output
@@ -24,35 +24,9 @@ from armillary.query.sql.binder import bind
 from armillary.query.sql.parser import parse, parse_condition
 from armillary.query.sql.syntax import syntax_of
 from armillary.store.items.preparation import Predicate
-from armillary.values import JSON, UNDEFINED, order_key
+from armillary.values import JSON, order_key
 
 TICKS_PER_MS = 10_000
-
-
-class QueryText(NamedTuple):
-    """The body of a query request."""
-
-    text: str
-    parameters: dict[str, JSON]
-
-
-def parse_query_body(body: JSON) -> QueryText:
-    if not isinstance(body, dict) or not isinstance(body.get("query"), str):
-        raise BadInput("The body of a query must be a JSON object with a string 'query'.")
-    given = body.get("parameters")
-    parameters: dict[str, JSON] = {}
-    if given is not None and not isinstance(given, list):
-        raise BadInput("The 'parameters' of a query must be a list.")
-    for one in given or ():
-        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-            raise BadInput("A parameter of a query must be an object with a 'name' and a 'value'.")
-        parameters[one["name"]] = value = one.get("value", UNDEFINED)
-        if isinstance(value, list | dict) and not is_shallow(value, ITEM_DEPTH_MAX):
-            raise BadInput(
-                f"The parameter '{one['name']}' is nested more than {ITEM_DEPTH_MAX} deep, "
-                "which no item can be."
-            )
-    return QueryText(body["query"], parameters)
 
 
 def run_query(
@@ -119,21 +93,6 @@ def _of_document(
         return value(row)
 
     return of
-
-
-def is_shallow(value: JSON, depth_max: int) -> bool:
-    """Whether no more than `depth_max` arrays and objects are in each other."""
-    level: list[JSON] = [value]
-    for _ in range(depth_max):
-        level = [
-            inner
-            for one in level
-            for inner in (one.values() if isinstance(one, dict) else cast(list[JSON], one))
-            if isinstance(inner, list | dict)
-        ]
-        if not level:
-            return True
-    return False
 
 
 def scope_with(scope: Scope, bound: BoundQuery) -> Scope:

@@ -25,14 +25,14 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from armillary.api.core.activities import new_activity
 from armillary.api.core.fast import BODY_BYTES_MAX, DATE, keep
 from armillary.api.core.gateway import Gateway
-from armillary.api.core.simple_query import parse_query_body
+from armillary.api.core.query_text import parse_query_body
 from armillary.api.http.encoding import BYTES_MARK, INTEGER_MARK, STATUS_LINES, form_of
 from armillary.api.http.messages import Request, Response, Waiting
 from armillary.api.nosql import call as calls
 from armillary.api.nosql import options
 from armillary.api.nosql.items.feeds import DOCUMENTS
+from armillary.api.nosql.items.pages import page_headers
 from armillary.api.nosql.items.placing import STRONG, is_left_to_server, item_headers
-from armillary.api.nosql.items.queries import page_headers
 from armillary.api.nosql.items.sessions import Seen, check_barrier, parse_token
 from armillary.api.nosql.items.single import STATUS, ended, patch_operation, written_headers
 from armillary.clock import MayNotWait
@@ -42,7 +42,6 @@ from armillary.engine.base import SpaceGone
 from armillary.errors import DbError
 from armillary.limits import PAGE_ITEMS_MAX
 from armillary.partition.ranges import Range
-from armillary.query.run.quick import Bounds, quick_of, rows_of
 from armillary.store.catalog.controls import FAULTS
 from armillary.store.catalog.state import ContainerState, Spot
 from armillary.store.items.containers import ContainerStore, Sent
@@ -294,7 +293,7 @@ class Queries(Decoder):
     def ask(self, known: Known, item: bytes, token: bytes, own: tuple[bytes, ...]) -> Asked:
         range_id, size, body = own
         store, state, ranges = known.store, known.state, known.state.table.ranges
-        bounds: Bounds | tuple[()] | None = known.kept.get(body)
+        bounds: tuple[Any, ...] | None = known.kept.get(body)
         if bounds is None and len(body) <= QUERY_BYTES_MAX:
             bounds = keep(known.kept, body, self._bounds(known, body))
         owner = state.table.by_ordinal(int(range_id)) if range_id else ranges[0]
@@ -307,18 +306,20 @@ class Queries(Decoder):
 
         def end() -> Outcome:
             found, at, version, lsn = self.seen(known, owner, token, read)
-            texts, ru = rows_of(store, state, owner, items_max, ticket, *found)
+            texts, ru = self._rows_of(store, state, owner, items_max, ticket, *found)
             page = calls.feed_body(state.record.rid, DOCUMENTS, texts)
             return OK, ru, (len(texts), at, version, lsn, at, lsn), page
 
         return (read if self.waits else None), end, _unanswered
 
-    @staticmethod
-    def _bounds(known: Known, body: bytes) -> Bounds | tuple[()]:
+    def _bounds(self, known: Known, body: bytes) -> tuple[Any, ...]:
         """Empty: the general path."""
+        from armillary.query.run import quick as kind  # the first query of that path imports it
+
+        self._rows_of = kind.rows_of
         text, parameters = parse_query_body(calls.parse_json(body))
         if text not in known.kept:
-            keep(known.kept, text, quick_of(text, known.state))
+            keep(known.kept, text, kind.quick_of(text, known.state))
         quick = known.kept[text]
         return (None if quick is None else quick(parameters)) or ()
 

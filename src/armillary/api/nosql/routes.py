@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.api.http.messages import Begun, Response
+from armillary.api.later import later
 from armillary.api.nosql.call import Call
-from armillary.api.nosql.items import batches, feeds, queries
+from armillary.api.nosql.items import batches, feeds
 from armillary.api.nosql.items import single as items
 from armillary.api.nosql.metadata import containers, databases, offers
 from armillary.api.nosql.metadata.account import read_account
@@ -54,6 +55,7 @@ class Route:
     """The handler without the wait for the writer, for a server whose loop must not wait."""
 
 
+QUERIES: Final = "armillary.api.nosql.items.queries"
 DB: Final = "dbs/*"
 COLL: Final = "dbs/*/colls/*"
 DOCS: Final = f"{COLL}/docs"
@@ -99,8 +101,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", f"{COLL}/pkranges", containers.list_ranges, "list partition key ranges"),
     Route("GET", DOCS, feeds.list_items, "list items"),
     Route("GET", DOCS, feeds.read_changes, "read the change feed", "changes"),
-    Route("POST", DOCS, queries.query_items, "query items", "query"),
-    Route("POST", DOCS, queries.plan_query, "plan a query", "plan"),
+    Route("POST", DOCS, later(QUERIES, "query_items"), "query items", "query"),
+    Route("POST", DOCS, later(QUERIES, "plan_query"), "plan a query", "plan"),
     Route("POST", DOCS, batches.run_batch, "batch and bulk", "batch", writes=True),
     Route(
         "POST",

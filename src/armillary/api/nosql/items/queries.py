@@ -18,10 +18,11 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from armillary.api.core.simple_query import parse_query_body
+from armillary.api.core.query_text import parse_query_body
 from armillary.api.http.messages import Response
-from armillary.api.nosql.call import Call, Headers, feed_body, reply
+from armillary.api.nosql.call import Call, feed_body, reply
 from armillary.api.nosql.items.feeds import DOCUMENTS, check_session, slice_headers
+from armillary.api.nosql.items.pages import CROSS_TEXT, page_headers
 from armillary.api.nosql.items.placing import Slice, at_level, slice_of, store_of
 from armillary.api.nosql.options import CROSS_PARTITION
 from armillary.errors import BadInput, NeedsMerge
@@ -42,13 +43,7 @@ from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON
 
 FEATURES: Final = "x-ms-cosmos-supported-query-features"
-EXECUTION: Final = '{"reverseRidEnabled":false,"reverseIndexScan":false}'
 KEY_INDEX: Final = "/_epk/?"  # what the original names the way to one partition key
-CROSS_TEXT: Final = (
-    "Cross partition query is required but disabled. Please set "
-    "x-ms-documentdb-query-enablecrosspartition to true, specify "
-    "x-ms-documentdb-partitionkey, or revise your query to avoid this exception."
-)
 EXCLUDED_TEXT: Final = "The index path corresponding to the specified order-by item is excluded."
 
 
@@ -75,18 +70,6 @@ def _query_items(call: Call, store: ContainerStore) -> Response:
         _metrics(call, store, asked, page) | slice_headers(call, store, part),
     )
     return reply(call, 200, body, headers, ru=page.metrics.charge_ru())
-
-
-def page_headers(
-    count: int | str, continuation: str | None, more: Headers
-) -> dict[str, str | None]:
-    """Of one page of rows. A text as count: the mark of a form."""
-    return {
-        "x-ms-item-count": f"{count}",
-        "x-ms-continuation": continuation,
-        "x-ms-cosmos-query-execution-info": EXECUTION,
-        **more,
-    }
 
 
 def plan_query(call: Call) -> Response:

@@ -16,7 +16,6 @@ from typing import Final
 
 import orjson
 
-from armillary.api.core.simple_query import condition_of
 from armillary.api.http.messages import Begun, Response
 from armillary.api.nosql.call import TOO_LARGE, Call, Headers, answered, quoted, reply
 from armillary.api.nosql.items.placing import (
@@ -218,7 +217,11 @@ def patch_operation(
     if not all(isinstance(one, dict) for one in body["operations"]):
         raise BadInput("Each operation of a patch must be a JSON object.")
     given = body.get("condition")
-    condition = None if given is None else condition_of(given, now_ms, budget or condition_budget())
+    condition = None
+    if given is not None:
+        from armillary.api.core.simple_query import condition_of  # with the first, see `later.py`
+
+        condition = condition_of(given, now_ms, budget or condition_budget())
     return Operation(
         "patch",
         item_id,

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 import orjson
 
-from armillary.api.core.simple_query import run_query
 from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, feed_body, reply
 from armillary.errors import BadInput
@@ -35,6 +34,8 @@ def sorted_rows(rows: Iterable[Numbered]) -> list[Numbered]:
 
 
 def _query_page(call: Call, rid: str, key: str, documents: list[dict[str, JSON]]) -> Response:
+    from armillary.api.core.simple_query import run_query  # with the first query, see `later.py`
+
     results = run_query(call.document(), documents, call.gateway.engine.now_ms(), call.budget)
     start = _after(call.options.continuation)
     size = call.options.page_size

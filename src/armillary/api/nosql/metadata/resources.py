@@ -15,7 +15,7 @@ from armillary.api.core.tokens import EXPIRY_HEADER, make_token, token_seconds
 from armillary.api.http.messages import Response
 from armillary.api.nosql.authorization import CONTAINER_RID, container_rid
 from armillary.api.nosql.call import Call, reply, resource
-from armillary.api.nosql.items.queries import CROSS_TEXT
+from armillary.api.nosql.items.pages import CROSS_TEXT
 from armillary.api.nosql.metadata.databases import required_id
 from armillary.api.nosql.metadata.listing import list_page
 from armillary.api.nosql.metadata.presenting import (
