@@ -172,5 +172,6 @@ def test_the_editor_has_the_focus_and_a_draft_comes_back(filled: Portal) -> None
     page.reload()
     filled.settle()
     expect(page.locator(".cm-content")).to_have_text("SELECT VALUE 7")
+    expect(page.locator(".cm-content")).to_be_focused()
     page.keyboard.press("Control+Enter")
     expect(filled.see("q-rows")).to_have_text("1")
