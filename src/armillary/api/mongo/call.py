@@ -312,7 +312,7 @@ class Call:
         lsid = self.command.get("lsid")
         if not isinstance(lsid, dict) or not isinstance(lsid.get("id"), bytes):
             return ""
-        return bytes(lsid["id"]).hex()
+        return str(lsid["id"].hex())
 
     @property
     def in_transaction(self) -> bool:

@@ -5,6 +5,7 @@ all."""
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.support.mongo import Wire, make_service
 
 from armillary.api.errors import mongo_code
 from armillary.api.mongo.commands.changes import token_of
+from armillary.api.mongo.fast.inserts import _statements
 from armillary.api.mongo.service import Service
 from armillary.encoding.bson.values import Document
 from armillary.errors import FormatMismatch, TooManyResources
@@ -124,6 +126,7 @@ ARGUMENTS: list[Document] = [
         {"aggregate": "c", "pipeline": [{"$changeStream": {"resumeAfter": one}}], "cursor": {}}
         for one in (
             5,
+            {"_data": Int64(2**62)},
             {"_data": b"[]"},
             {"_data": b'{"Continuation": [{"FeedRange": {"value": {"min": "", "max": "FF"}}, '
                       b'"State": {"value": 5}}]}'},
@@ -193,6 +196,19 @@ def test_a_resume_token_is_no_longer_than_one_that_was_given(wire: Wire) -> None
         {"aggregate": "c", "pipeline": [{"$changeStream": {"resumeAfter": token}}], "cursor": {}}
     )
     assert reply["code"] == 260
+
+
+def test_a_number_is_not_taken_for_so_many_bytes(wire: Wire) -> None:
+    """`bytes(50_000_000)` are that many zeros."""
+    stream = {"$changeStream": {"resumeAfter": {"_data": 50_000_000}}}
+    tracemalloc.start()
+    try:
+        wire.run({"aggregate": "c", "pipeline": [stream], "cursor": {}})
+        with pytest.raises(TypeError):
+            _statements({"lsid": {"id": 50_000_000}, "txnNumber": 1})
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_reply_that_can_not_be_written_is_an_answer(

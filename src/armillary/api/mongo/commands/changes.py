@@ -158,7 +158,8 @@ def token_of(collection: Collection, position: Position) -> Document:
 
 def position_of(collection: Collection, token: Any) -> Position:
     try:
-        body = orjson.loads(bytes(token["_data"]))
+        data = token["_data"]
+        body = orjson.loads(data if isinstance(data, bytes) else b"")
         segments = tuple(
             Segment(
                 bytes.fromhex(one["FeedRange"]["value"]["min"]),

@@ -127,5 +127,8 @@ def _statements(command: Document) -> Statements | None:
     number: Any = command.get("txnNumber")
     if number is None:
         return None
-    session = bytes(command["lsid"]["id"]).hex()
+    session: Any = command["lsid"]["id"]
+    if not isinstance(session, bytes):
+        raise TypeError  # a number would become so many bytes
+    session = session.hex()
     return lambda at: Statement(session, int(number), at)
