@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.mongo import PEER, Wire, make_service, message, run_events
 
+from armillary.api.mongo.fast.finds import TEMPLATES_MAX
 from armillary.api.mongo.fast.templates import template_of
 from armillary.api.mongo.service import Service
 from armillary.api.mongo.wire.frames import Frame
@@ -153,3 +154,14 @@ def test_connections_share_what_they_learn() -> None:
         assert decode(wire.send(data)[21:])["cursor"]["firstBatch"] == [{"_id": number}]
         assert wire.session.at_once(data) is not None
     assert len(made.finds) == 1
+
+
+def test_what_connections_share_is_bounded() -> None:
+    """A client may send finds of any shape."""
+    made = make_service()
+    wire = Wire(made)
+    wire.run({"insert": "c", "documents": [{"_id": 1}]})
+    for number in range(2 * TEMPLATES_MAX):
+        wire.run({"find": "c", "filter": {"_id": 1}, "limit": number + 1})
+        assert len(made.finds) <= TEMPLATES_MAX
+    assert made.finds

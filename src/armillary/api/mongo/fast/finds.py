@@ -55,6 +55,9 @@ PLAIN: Final[dict[str, tuple[type, ...]]] = {
     "singleBatch": (bool,),
 }
 TEMPLATES_OF_CONNECTION_MAX: Final = 4
+#: Of a worker: each has a compiled expression, and what it knows of keys.
+TEMPLATES_MAX: Final = 64
+SPOTS_OF_TEMPLATE_MAX: Final = 1_024
 
 #: The reply up to its document, {cursor: {firstBatch: [, and from there to the time of the session.
 _HEAD: Final = Struct("<iiii5si8si12si3s")
@@ -133,7 +136,7 @@ class Find:
         state = self._state
         assert state is not None
         given = () if self._key is None else self.collection.key_values(self._key(key))
-        return keep(self._spots, key, state.spot(given))
+        return keep(self._spots, key, state.spot(given), SPOTS_OF_TEMPLATE_MAX)
 
     def _reply(self, document: bytes, times: bytes, data: bytes, number: int) -> bytes:
         """What `cursor_reply` says, as bytes: tests compare it with `encode`."""
@@ -209,7 +212,8 @@ class Finds:
         known = shared.get(template.pattern)  # which has the names of database and collection
         if known is not None and known.collection is collection:
             return known
-        return keep(shared, template.pattern, Find(self._service, collection, request, template))
+        made = Find(self._service, collection, request, template)
+        return keep(shared, template.pattern, made, TEMPLATES_MAX)
 
 
 def _request(data: bytes) -> Request:
