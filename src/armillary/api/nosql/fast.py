@@ -98,7 +98,7 @@ class Decoder:
         "authorization": rb"type%3[dD]master%26ver%3[dD]1\.0%26sig%3[dD][A-Za-z0-9+/%]+%3[dD]",
         calls.ACTIVITY: rb"[!-~]{1,64}",
         options.CONTAINER_RID: rb"[!-~]+",
-        "x-ms-session-token": rb"[0-9:#=,-]{1,2000}",
+        "x-ms-session-token": rb"[0-9:#=,-]{1,500}",
     }
     fixed = frozenset({LEVEL})
     ignored = options.UNREAD | {"cache-control", "content-type", "x-ms-version"}
