@@ -224,13 +224,15 @@ def where_child(chain: Chain, args: Args) -> list[Step]:
     first: list[Step] = []
     last: list[Step] = []
     if calls and calls[0].name == "as":
-        first = [StartLabelStep(_label(calls.pop(0)))]
+        first = [StartLabelStep(_label(calls.pop(0), args))]
     if calls and calls[-1].name == "as":
-        last = [EndLabelStep(_label(calls.pop()))]
+        last = [EndLabelStep(_label(calls.pop(), args))]
     return [*first, *args.build.steps(calls), *last]
 
 
-def _label(call: Call) -> str:
+def _label(call: Call, args: Args) -> str:
+    if not call.args:
+        raise args.bad()
     return str(call.args[0])
 
 
