@@ -9,14 +9,14 @@ from pathlib import Path
 
 from tests.support.service import ECHO
 
-from armillary.server import listen
+from armillary.server import binding
 from armillary.server.process.banner import TextBanner
 from armillary.server.process.plan import make_plan
 from armillary.server.process.run import run
 
 if __name__ == "__main__":
     data, workers, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    listen.CAN_BALANCE = sys.argv[4:] != ["inherit"]
+    binding.CAN_BALANCE = sys.argv[4:] != ["inherit"]
     plan = make_plan(
         environ=os.environ,
         data=Path(data),

@@ -21,8 +21,10 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,7 @@ REPLACED_TEXT = (
     "trust the old one, and trust %s in its place (armillary cert says how)"
 )
 log = logging.getLogger("armillary.server")
+_making = threading.Lock()  # one maker at a time: the second finds what the first made
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
 
@@ -96,16 +99,28 @@ def names_for(extra: Iterable[str] = ()) -> list[str]:
 def ensure(data: Path, names: list[str], *, in_child: bool = False) -> Certificate:
     """The certificate of this data folder, made if there is no good one."""
     certificate = certificate_in(data)
-    if certificate.is_good(names, time.time()):
-        return certificate
-    replaced = certificate.is_authority()
-    if in_child:
-        _make_in_child(data, names)
-    else:
-        make(certificate, names, time.time())
+    with _making:
+        if certificate.is_good(names, time.time()):
+            return certificate
+        replaced = certificate.is_authority()
+        if in_child:
+            _make_in_child(data, names)
+        else:
+            make(certificate, names, time.time())
     if replaced:
         log.warning(REPLACED_TEXT, certificate.folder, certificate.cert_pem)
     return certificate
+
+
+def begin(data: Path, names: list[str]) -> None:
+    """Make it in the background where there is none; who needs it calls `ensure`, which waits, or
+    tries again and says what is wrong."""
+
+    def make_early() -> None:
+        with suppress(OSError, MakeFailed):
+            ensure(data, names, in_child=True)
+
+    threading.Thread(target=make_early, name="certificate", daemon=True).start()
 
 
 def _make_in_child(data: Path, names: list[str]) -> None:

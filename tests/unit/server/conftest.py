@@ -12,11 +12,12 @@ import pytest
 from tests.support.service import EchoService
 
 from armillary.server import tls
+from armillary.server.binding import bind
 from armillary.server.bounds import Bounds
 from armillary.server.endpoints import HttpEndpoint
 from armillary.server.http.hosts import HostCheck
 from armillary.server.http.hub import Hub
-from armillary.server.listen import Acceptor, bind
+from armillary.server.listen import Acceptor
 from armillary.server.loops import new_loop
 from armillary.server.pool import Pool
 from armillary.server.portal.door import PortalDoor

@@ -12,7 +12,7 @@ from tests.support.raw_http import Answers, get, post
 from tests.unit.server.conftest import Running, Start
 from tests.unit.server.test_connection import until
 
-from armillary.server.listen import PortBusy, address_of, bind, check_free
+from armillary.server.binding import PortBusy, address_of, bind, check_free
 from armillary.server.tls import certificate_in
 
 

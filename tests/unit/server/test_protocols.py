@@ -18,14 +18,16 @@ from tests.support.raw_http import Answers, get
 from tests.support.service import EchoService
 
 from armillary.config import Settings
+from armillary.server.binding import bind
 from armillary.server.bounds import Bounds
 from armillary.server.http.observing import Observer
-from armillary.server.listen import bind, is_tls
+from armillary.server.listen import is_tls
 from armillary.server.loops import new_loop
 from armillary.server.process.backend import load
+from armillary.server.process.front import Front, Listener
 from armillary.server.process.plan import make_plan
 from armillary.server.process.ports import bind_others
-from armillary.server.process.serving import Front, Listener, serve_until
+from armillary.server.process.serving import serve_until
 from armillary.server.registry import NOSQL, OTHERS, ProtocolSpec
 
 ECHO = ProtocolSpec("echo", "stream", "tests.support.echo_protocol:make_streams", "Echo")

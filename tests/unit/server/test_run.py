@@ -351,6 +351,19 @@ def test_a_server_does_not_import_what_it_does_not_need() -> None:
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+def test_the_writer_is_started_before_the_server_is_imported() -> None:
+    # The writer process takes longest to be there; what a server serves with is read meanwhile.
+    script = (
+        "import sys, armillary.server.command\n"
+        "late = 'asyncio armillary.server.pool armillary.api.core.gateway armillary.store.items'\n"
+        "print([name for name in late.split() if name in sys.modules])\n"
+        "import armillary.store.commands\n"
+        "print('armillary.store.catalog.accounts' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("[]\nFalse\n", "")
+
+
 def test_cert_is_of_a_folder_that_is_there(tmp_path: Path) -> None:
     """One made elsewhere is a certificate that no server uses."""
     done = armillary("cert", "--data", tmp_path / "none")

@@ -25,8 +25,8 @@ from armillary.config import LogSettings
 from armillary.engine.base import Engine
 from armillary.engine.lmdb.writer_process import WriterAddress, WriterProcess
 from armillary.errors import Unavailable
+from armillary.server.process.front import Listener
 from armillary.server.process.plan import Plan
-from armillary.server.process.serving import Listener
 from armillary.server.registry import ProtocolSpec
 
 if TYPE_CHECKING:
@@ -55,6 +55,18 @@ def start_writer(plan: Plan) -> WriterProcess | None:
         packed=load(PACKED_PATH),
         sealed=load(SEALED_PATH),
     )
+
+
+def load_ahead(plan: Plan) -> None:
+    """Everything a `Backend` imports before the server is ready."""
+    main = plan.protocols[0]
+    for path in (plan.opener, main.factory, *main.mounted):
+        load(path)
+    if main.mounted:
+        importlib.import_module("armillary.api.http.mounts")
+    if plan.folder is not None:
+        importlib.import_module("armillary.engine.lmdb.worker")
+        load(HANDLERS_PATH)
 
 
 class Backend:

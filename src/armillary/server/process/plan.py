@@ -20,7 +20,7 @@ from armillary.errors import BadInput
 from armillary.limits import WORKERS_MAX
 from armillary.server.bounds import Bounds
 from armillary.server.http.hosts import is_loopback
-from armillary.server.process.serving import Front
+from armillary.server.process.front import Front
 from armillary.server.registry import NOSQL, OTHERS, ProtocolSpec, port_of
 
 #: Opens the account of a worker: `open_gateway(engine, settings, keys=…, first=…)`, where the first

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from armillary.server.listen import PortBusy, bind, check_free
+from armillary.server.binding import PortBusy, bind, check_free
 from armillary.server.process.plan import Plan
 
 T = TypeVar("T")

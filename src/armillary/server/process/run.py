@@ -26,16 +26,15 @@ from pathlib import Path
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.lmdb.writer_process import WriterProcess
 from armillary.errors import DbError
-from armillary.server.listen import PortBusy, address_of, check_free
+from armillary.server.binding import PortBusy, address_of, check_free
 from armillary.server.portal.keeper import PortalKeeper, key_of
 from armillary.server.process import logs
-from armillary.server.process.backend import Backend, WriterWatch, load, start_writer
+from armillary.server.process.backend import Backend, WriterWatch, load_ahead, start_writer
 from armillary.server.process.banner import Banner, Say, Up
 from armillary.server.process.ending import Ending, kill_writer, stop_writer
 from armillary.server.process.plan import Plan
 from armillary.server.process.ports import bind_first, bind_others, free_others, ports_of
-from armillary.server.process.serving import serve
-from armillary.server.tls import MakeFailed, ensure, names_for
+from armillary.server.tls import MakeFailed, begin, ensure, names_for
 from armillary.server.waiting_room import waiting_room
 from armillary.version import VERSION
 
@@ -79,9 +78,11 @@ def _run_one(plan: Plan, banner: Banner) -> int:
     with ExitStack() as stack:
         stack.callback(keeper.close)
         starting = _begin_writer(plan, stack, failed)
+        begin(plan.data, names_for(plan.front.hosts))
         # The long imports, while the writer process does its own.
-        load(plan.opener)
-        load(plan.protocols[0].factory)
+        from armillary.server.process.serving import serve
+
+        load_ahead(plan)
         writer = starting.result()
         ending = Ending()
         if writer is not None:

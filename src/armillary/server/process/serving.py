@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-import socket
 import ssl
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from armillary.api.http.messages import Service
 from armillary.server import tls
 from armillary.server.bounds import Bounds
-from armillary.server.endpoints import Endpoint, HttpEndpoint, LazyEndpoint, Loader
+from armillary.server.endpoints import Endpoint, HttpEndpoint, LazyEndpoint
 from armillary.server.heaps import share_heaps
 from armillary.server.http.hosts import HostCheck
 from armillary.server.http.hub import Hub
@@ -31,28 +29,13 @@ from armillary.server.http.observing import Observer
 from armillary.server.listen import Acceptor
 from armillary.server.loops import new_loop
 from armillary.server.pool import Pool, log
-from armillary.server.portal.door import PortalDoor
+from armillary.server.process.front import Front, Listener
 
 #: A collection stops every thread. One of the middle generation is over 50,000 objects, a few ms;
 #: over 400,000 it took 33. All of them are gone through as seldom as before, every 20 million.
 GC_THRESHOLDS: Final = 10_000, 5, 400
 FILES_RESERVED = 256  # for everything that is not a connection
 SWITCH_SECONDS = 0.0002  # a thread that computes must not keep the loop from its turn for 5 ms
-
-
-@dataclass(frozen=True, slots=True)
-class Front:
-    """What the outside sees. Plain data: goes to spawned workers."""
-
-    data: Path
-    """Where the certificate is."""
-    hosts: tuple[str, ...] = ()
-    """Names alongside the usual ones, for the Host check and the certificate."""
-    check_hosts: bool = True
-    bounds: Bounds = field(default_factory=Bounds)
-    portal: PortalDoor | None = None
-    leave_s: float = 0.0
-    """How long to serve on after the signal to stop, no longer ready."""
 
 
 ServeLoop: TypeAlias = Callable[[asyncio.AbstractEventLoop | None, Callable[[], int] | None], None]
@@ -66,23 +49,6 @@ def _ignore(loop: object, arrivals: object) -> None:
 def _none() -> str:
     """There is no trouble."""
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """A port of this worker: its sockets, and what is behind them."""
-
-    name: str
-    sockets: list[socket.socket]
-    load: Loader
-    eager: bool = False
-    """Loaded before the server is ready, not for its first client."""
-    shows_certificate: bool = False
-    """Its connection string names the file of the certificate, which has to be there by then."""
-
-    @property
-    def port(self) -> int:
-        return int(self.sockets[0].getsockname()[1])
 
 
 def serve(

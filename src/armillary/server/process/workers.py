@@ -27,8 +27,8 @@ from typing import TypeAlias
 from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.lmdb.writer_process import WriterAddress
 from armillary.errors import DbError, Unavailable
-from armillary.server import listen
-from armillary.server.listen import address_of
+from armillary.server import binding
+from armillary.server.binding import address_of
 from armillary.server.process import logs
 from armillary.server.process.backend import Backend, WriterWatch, start_writer
 from armillary.server.process.ending import Ending, stop_writer
@@ -128,7 +128,7 @@ class Supervisor:
         self._wake_read, self._wake = multiprocessing.Pipe(duplex=False)
         self._stopping = False
         # Held as long as we live, so that no other takes the port while a worker is replaced.
-        balanced = listen.CAN_BALANCE
+        balanced = binding.CAN_BALANCE
         self._held = bind_all(plan, shared=balanced, listen=not balanced)
         self._shared = None if balanced else self._held
         self.address = address_of(self._held[plan.protocols[0].name])

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from armillary.engine.base import CATALOG_SPACE, Command, Engine, Handler, Row, SpaceGone, Writer
 from armillary.limits import LSN_LEAP, RESTORE_PIECE_BYTES, RESTORE_PIECE_ROWS
 from armillary.store.catalog import records as catalog
-from armillary.store.catalog.accounts import AccountStore
 from armillary.store.catalog.controls import CONTROLS, read_controls, save_controls
 from armillary.store.catalog.records import (
     CatalogMeta,
@@ -35,6 +34,9 @@ from armillary.store.moves.records import NEVER_ORPHANED
 from armillary.store.rows import layout
 from armillary.store.rows.meta import Meta, unpack_meta
 from armillary.store.upkeep.leases import LEASE
+
+if TYPE_CHECKING:
+    from armillary.store.catalog.accounts import AccountStore
 
 #: Rows of the catalog that are about now, not about what was copied.
 KEPT: Final = frozenset({layout.META, catalog.SPACE, LEASE, CONTROLS, RESOURCE_COUNT})
