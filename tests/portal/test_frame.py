@@ -6,10 +6,11 @@ import re
 from contextlib import suppress
 
 import pytest
-from playwright.sync_api import TimeoutError, expect
+from playwright.sync_api import Browser, TimeoutError, expect
 from tests.support.portal import Portal
 
 from armillary.portal.pages import PAGES
+from armillary.testing.process import Server
 
 #: Controls that a screen reader would read as nothing.
 NAMELESS = """() => [...document.querySelectorAll(
@@ -82,7 +83,7 @@ def test_a_phone_shows_every_page_without_scrolling_sideways(portal: Portal, pat
     page = portal.open(f"{path}?db=shop&c=orders")
     expect(page.get_by_role("heading").first).to_be_visible()
     with suppress(TimeoutError):
-        page.wait_for_function(f"() => ({TOO_WIDE})().length === 0", timeout=5_000)
+        page.wait_for_function(f"() => ({TOO_WIDE})().length === 0", timeout=60_000)
     assert page.evaluate(TOO_WIDE) == []
 
 
@@ -93,6 +94,16 @@ def test_the_keyboard_focus_is_seen_wherever_it_goes(portal: Portal) -> None:
     for _ in range(25):
         page.keyboard.press("Tab")
         assert page.evaluate(UNSEEN) == ""
+
+
+def test_nothing_moves_for_who_does_not_want_it(server: Server, browser: Browser) -> None:
+    taken = []
+    for wish in ("reduce", "no-preference"):
+        portal = Portal(server, browser, reduced_motion=wish)
+        button = portal.open().get_by_role("button", name="Theme: as the system")
+        taken.append(button.evaluate("one => getComputedStyle(one).transitionDuration"))
+        portal.close()
+    assert taken[0] == "0s" != taken[1]
 
 
 def test_one_partition_is_not_told_in_the_plural(portal: Portal) -> None:

@@ -70,14 +70,14 @@ def endpoint(
 
 def submit(client: Client, text: str, bindings: Mapping[str, Any] | None = None) -> list[Any]:
     """All results."""
-    found: list[Any] = client.submit(text, dict(bindings or {})).all().result(30)
+    found: list[Any] = client.submit(text, dict(bindings or {})).all().result(120)
     return found
 
 
 def attributes(client: Client, text: str) -> dict[str, Any]:
     """Status attributes of the last message."""
     results = client.submit(text)
-    results.all().result(30)
+    results.all().result(120)
     return dict(results.status_attributes)
 
 

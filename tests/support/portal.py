@@ -41,6 +41,8 @@ class Portal:
         self.problems: list[str] = []
         self.api = SignedClient(self.port)
         viewport = {"width": size[0], "height": size[1]}
+        # A click on what still moves goes to where it was.
+        options = {"reduced_motion": "reduce"} | options
         self._window = browser.new_context(viewport=viewport, **options)  # type: ignore[arg-type]
         self._window.set_default_timeout(WAIT_MS)
         self.page: Page = self._window.new_page()

@@ -19,6 +19,7 @@ import pytest
 
 from armillary.engine.base import Handlers
 from armillary.engine.postgres.engine import PostgresEngine
+from armillary.errors import Unavailable
 
 OWN_SERVER = "ARMILLARY_TEST_POSTGRES_URL"
 CITUS_SERVER = "ARMILLARY_TEST_CITUS_URL"
@@ -58,3 +59,15 @@ def fresh_url(base: str | None = None) -> str:
 def open_postgres(handlers: Handlers, url: str | None = None) -> PostgresEngine:
     """An engine on a schema of its own, or on that of `url`."""
     return PostgresEngine(fresh_url() if url is None else url, handlers)
+
+
+def refusal_of(url: str, handlers: Handlers) -> str:
+    """Why an engine can't be had there. A slow machine may not know it after the first wait."""
+    told = ""
+    for start_s in (1.0, 4.0, 16.0, 64.0):
+        with pytest.raises(Unavailable) as caught:
+            PostgresEngine(url, handlers, start_s=start_s)
+        told = str(caught.value)
+        if "not reached yet" not in told:
+            break
+    return told

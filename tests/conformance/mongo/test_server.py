@@ -20,6 +20,7 @@ from bson import Binary, Int64
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 from tests.support.mongo import message
+from tests.support.pg_cluster import free_port
 from tests.support.server_process import ServerProcess
 from tests.support.waiting import until
 
@@ -163,11 +164,6 @@ class Load:
 def all_pushed(loads: Sequence[Load], before: Sequence[int], more: int) -> bool:
     """Whether each has pushed more than `more` since."""
     return all(len(one.pushed) > was + more for one, was in zip(loads, before, strict=True))
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
 
 
 def test_kills_under_bulk_load_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from tests.support.counting import COUNTING
 from tests.support.pg_cluster import USER, PgServer, free_port, servers
-from tests.support.postgres import fresh_url
+from tests.support.postgres import fresh_url, refusal_of
 from tests.support.waiting import until
 
 from armillary.engine.base import META_KEY, Command
@@ -60,8 +60,8 @@ def strict(server: PgServer) -> Iterator[PgServer]:
 def _refuses(server: PgServer) -> bool:
     try:
         PostgresEngine(_url(server, "app"), COUNTING, start_s=0.5).close()
-    except Unavailable:
-        return True
+    except Unavailable as error:
+        return "password" in str(error)
     return False
 
 
@@ -91,14 +91,13 @@ def test_a_password_may_come_from_a_file_or_the_environment(
 
 
 def test_a_wrong_password_is_said_and_not_shown(strict: PgServer) -> None:
-    with pytest.raises(Unavailable, match="password") as caught:
-        PostgresEngine(_url(strict, "app:wr0ng"), COUNTING, start_s=2.0)
-    assert "wr0ng" not in str(caught.value)
+    told = refusal_of(_url(strict, "app:wr0ng"), COUNTING)
+    assert "password" in told
+    assert "wr0ng" not in told
 
 
 def test_a_server_without_tls_is_refused_where_the_address_asks_for_it(server: PgServer) -> None:
-    with pytest.raises(Unavailable, match="SSL"):
-        PostgresEngine(_url(server, "postgres", "?sslmode=require"), COUNTING, start_s=2.0)
+    assert "SSL" in refusal_of(_url(server, "postgres", "?sslmode=require"), COUNTING)
 
 
 @dataclass(frozen=True)
@@ -207,15 +206,13 @@ def test_a_certificate_of_another_authority_is_refused(
 ) -> None:
     server, ours = encrypted
     more = f"?sslmode=verify-full&sslrootcert={ours}/other.crt"
-    with pytest.raises(Unavailable, match="certificate"):
-        PostgresEngine(_url(server, "postgres", more), COUNTING, start_s=2.0)
+    assert "certificate" in refusal_of(_url(server, "postgres", more), COUNTING)
 
 
 def test_a_client_may_be_known_by_its_certificate(encrypted: tuple[PgServer, Path]) -> None:
     server, ours = encrypted
     more = f"?sslmode=verify-full&sslrootcert={ours}/root.crt"
-    with pytest.raises(Unavailable, match="certificate"):
-        PostgresEngine(_url(server, "app", more), COUNTING, start_s=2.0)
+    assert "certificate" in refusal_of(_url(server, "app", more), COUNTING)
     more += f"&sslcert={ours}/app.crt&sslkey={ours}/app.key"
     PostgresEngine(_url(server, "app", more), COUNTING).close()
 

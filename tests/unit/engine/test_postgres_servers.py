@@ -167,7 +167,7 @@ def test_waiting_for_a_fence_ends_at_the_statement_timeout(
     """Without it, one stopped server would stop all others for ever."""
     opened().create_space(1, [(META_KEY, b"0")])
     # Short enough to wait for, long enough for what is no wait on a slow machine.
-    impatient = opened(COUNTING, f"{url}&options={quote('-c statement_timeout=1500')}")
+    impatient = opened(COUNTING, f"{url}&options={quote('-c statement_timeout=5000')}")
     slow, let_go = _held(url, opened)
     with pytest.raises(Unavailable) as caught:
         impatient.run(1, Command("add", b"never"))

@@ -137,4 +137,8 @@ a:focus-visible, .q-btn:focus-visible, .q-tab:focus-visible, [tabindex]:focus-vi
   .a-main .q-field { min-width: 0 !important; max-width: 100% !important; }
   .a-side { width: 100%; max-height: 40vh; }
 }
+@media (prefers-reduced-motion: reduce) {
+  *, *::before, *::after { transition-duration: 0s !important; animation-duration: 0s !important;
+                           animation-iteration-count: 1 !important; }
+}
 """

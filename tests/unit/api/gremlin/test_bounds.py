@@ -4,13 +4,16 @@ memory of the server for as long as it likes."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.support.gremlin import Endpoint, endpoint, failure, submit
 
+from armillary.api.gremlin.service import GremlinStreams
 from armillary.config import GremlinSettings
 from armillary.limits import MB
+from armillary.testing.streams import serving
 
 SIZE = 9  # every vertex has an edge to each
 #: Each would take minutes.
@@ -49,14 +52,19 @@ LARGE = {
 
 
 def filled(**settings: Any) -> Iterator[Endpoint]:
-    with endpoint(GremlinSettings(**settings)) as made:
+    """The bounds are not those of filling it, which takes what it takes."""
+    with endpoint() as made:
         client = made.client()
         for at in range(SIZE):
             submit(client, f"g.addV('p').property('pk', 'a').property('id', 'v{at}')")
         for one in range(SIZE):
             for other in range(SIZE):
                 submit(client, f"g.V(['a', 'v{one}']).addE('k').to(g.V(['a', 'v{other}']))")
-        yield made
+        with serving(GremlinStreams(made.gateway, GremlinSettings(**settings))) as port:
+            bounded = replace(made, port=port, clients=[])
+            yield bounded
+            for one_client in bounded.clients:
+                one_client.close()
 
 
 @pytest.fixture(scope="module")
