@@ -19,6 +19,14 @@ CAUSES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
             "the SDK drops repeated values itself, and its continuation forgets the last one when "
             "a page ends inside what it has buffered",
         ),
+        (
+            "fuzzy SELECT * query with random continuation",
+            "the SDK's token forgets ranges that were read to their end "
+            "(BaseContinuationTokenManager.removeExhaustedRangesFromRanges), and who goes on with "
+            "it asks each range behind the last one named from its beginning "
+            "(ParallelQueryRangeStrategy.filterPartitionRanges): items come twice when the first "
+            "range is the last to end, in 3 of 100 runs of the test's random page sizes",
+        ),
     ),
     "go": (),
     "python": (
