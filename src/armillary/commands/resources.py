@@ -40,8 +40,18 @@ YES = typer.Option(False, "--yes", "-y", help="Do not ask.")
 THROUGHPUT = typer.Option(None, "--throughput", min=400, help="RU/s of its own.")
 AUTO = typer.Option(None, "--autoscale", min=1000, help="The maximum of autoscale in RU/s.")
 KEY = typer.Option((), "--key", "--partition-key", "-k", help="A path; repeat it for levels.")
-DATABASE = typer.Argument(help="The database.")
-CONTAINER = typer.Argument(help="The container.")
+
+
+def _name(text: str | None) -> str | None:
+    """`query` and `partitions` take an address first, so people write one here too."""
+    if text is not None and is_remote(text):
+        raise typer.BadParameter("this is a name; an address goes with --data")
+    return text
+
+
+DATABASE = typer.Argument(help="The database.", callback=_name)
+CONTAINER = typer.Argument(help="The container.", callback=_name)
+ANY_DATABASE = typer.Argument(None, help="The database; without it, of all.", callback=_name)
 
 
 class _Folder:
@@ -219,7 +229,7 @@ def create_container(
 
 
 def list_containers(
-    database: str = typer.Argument(None, help="The database; without it, of all."),
+    database: str = ANY_DATABASE,
     data: str = DATA,
     json: bool = JSON,
 ) -> None:

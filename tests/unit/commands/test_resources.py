@@ -104,6 +104,15 @@ def test_what_is_wrong_is_one_line_without_noise(data: str) -> None:
     assert "Aborted" in call("containers", "delete", "shop", "x", *to, code=1)
 
 
+def test_an_address_in_the_place_of_a_name_is_told_where_it_goes() -> None:
+    """Other commands take it first."""
+    for given in (["containers", "list"], ["databases", "show"]):
+        told = call(*given, "http://localhost:1", code=2)
+        assert "an address goes with --data" in " ".join(told.split())
+    told = call("containers", "show", "shop", "AccountEndpoint=http://localhost:1/;", code=2)
+    assert "an address goes with --data" in " ".join(told.split())
+
+
 def test_the_key_of_the_environment_is_used_and_a_wrong_one_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
