@@ -100,8 +100,8 @@ def test_nothing_moves_for_who_does_not_want_it(server: Server, browser: Browser
     taken = []
     for wish in ("reduce", "no-preference"):
         portal = Portal(server, browser, reduced_motion=wish)
-        button = portal.open().get_by_role("button", name="Theme: as the system")
-        taken.append(button.evaluate("one => getComputedStyle(one).transitionDuration"))
+        moving = portal.open().locator(".q-focus-helper").first  # inside of every button
+        taken.append(moving.evaluate("one => getComputedStyle(one).transitionDuration"))
         portal.close()
     assert taken[0] == "0s" != taken[1]
 

@@ -285,7 +285,8 @@ def import_(
             shown_lines = [f"  item {one.number}: {one.why}" for one in done.refusals]
             more = done.refused - len(shown_lines)
             tail = [f"  and {more:,} more"] * (more > 0)
-            lines = [f"{done.refused:,} were refused:", *shown_lines, *tail]
+            verb = "was" if done.refused == 1 else "were"
+            lines = [f"{plural(done.refused, 'item')} {verb} refused:", *shown_lines, *tail]
             raise CommandError("\n".join(lines), EXIT_PARTIAL)
 
 

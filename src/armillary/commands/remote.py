@@ -80,6 +80,11 @@ def connection_of(text: str) -> tuple[str, str]:
     return endpoint.rstrip("/"), key
 
 
+def _is_from_environment(text: str) -> bool:
+    """The key, where an address has none."""
+    return bool(os.environ.get(KEY_VARIABLE)) and text.lower().startswith(("http://", "https://"))
+
+
 def path_of(*names: str) -> str:
     return "/".join(quote(name, safe="") for name in names)
 
@@ -95,7 +100,8 @@ class Remote:
         try:
             self._signer = Signer(self._key)
         except ValueError as error:
-            raise BadInput("The account key is not valid base64.") from error
+            whose = f"{KEY_VARIABLE} has a key that" if _is_from_environment(text) else "The key"
+            raise BadInput(f"{whose} is not valid base64.") from error
         self._http: http.client.HTTPConnection | None = None
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
@@ -165,7 +171,11 @@ class Remote:
         return self._http
 
     def _unreachable(self, error: Exception) -> Unavailable:
-        return Unavailable(f"{self.endpoint} does not answer: {error}.")
+        if isinstance(error, ConnectionRefusedError):
+            why = "nothing listens there. Start a server with: armillary serve"
+        else:
+            why = str(getattr(error, "strerror", None) or error)
+        return Unavailable(f"{self.endpoint} does not answer: {why}.")
 
 
 def read_reply(status: int, headers: Mapping[str, str | None], data: bytes) -> Reply:
@@ -195,6 +205,7 @@ def _json_of(data: bytes) -> Any:
 def plain(text: str) -> str:
     """A message of the service without what is only for its operators."""
     first = re.split(r"\s*(?:\r\n|\n|, )?ActivityId: ", str(text))[0].strip()
+    first = re.sub(r" Please contact https://azure\S+ [^.]*\.", "", first)
     found = re.fullmatch(r'Message: \{"Errors":\[(".*")\]\}\s*(.*)', first, re.DOTALL)
     if not found:
         return first

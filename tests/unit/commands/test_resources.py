@@ -135,3 +135,21 @@ def test_messages_without_what_is_for_operators() -> None:
     assert (
         plain("Owner resource does not exist\r\nActivityId: 1") == "Owner resource does not exist"
     )
+    offer = "Please specify a value between 400 and 1000000 in increments of 100."
+    support = "Please contact https://azure.microsoft.com/support to request limit increases"
+    assert plain(f"{offer} {support} beyond 1000000 RU/s.") == offer
+
+
+def test_a_server_that_is_not_there_and_a_key_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    to = ("--data", "http://127.0.0.1:1")
+    told = call("containers", "list", *to, code=1)
+    assert told == (
+        "http://127.0.0.1:1 does not answer: nothing listens there. "
+        "Start a server with: armillary serve.\n"
+    )
+    monkeypatch.setenv("ARMILLARY_KEY", "no key!")
+    told = call("containers", "list", *to, code=2)
+    assert told == "ARMILLARY_KEY has a key that is not valid base64.\n"
+    named = "AccountEndpoint=http://127.0.0.1:1/;AccountKey=no key!;"
+    told = call("containers", "list", "--data", named, code=2)
+    assert told == "The key is not valid base64.\n"
