@@ -87,6 +87,31 @@ def test_a_phone_shows_every_page_without_scrolling_sideways(portal: Portal, pat
     assert page.evaluate(TOO_WIDE) == []
 
 
+#: What a phone has no room for: cards beside each other, and navigation that leaves its header.
+NARROW = """() => [...document.querySelectorAll('.a-main .a-card, .a-main .row > .q-field')]
+  .filter(one => one.offsetParent !== null && !one.matches('.a-faint'))
+  .filter(one => one.getBoundingClientRect().width < 300).map(one => one.outerHTML.slice(0, 120))
+  .concat(document.querySelector('[role=navigation]').getBoundingClientRect().bottom >
+          document.querySelector('header').getBoundingClientRect().bottom ? ['navigation'] : [])
+  .concat(document.scrollingElement.scrollWidth > innerWidth ? ['the page'] : [])"""
+
+
+@pytest.mark.parametrize("path", ["/", "/query", "/partitions"])
+def test_a_phone_shows_one_thing_below_the_other(portal: Portal, path: str) -> None:
+    portal.make_container("shop", "orders")
+    item = {"id": "1", "pk": "ada", "note": "long " * 30}
+    assert portal.api.create("dbs/shop/colls/orders", item).status == 201
+    portal.page.set_viewport_size({"width": 390, "height": 800})
+    page = portal.open(f"{path}?db=shop&c=orders")
+    if path == "/":
+        page.get_by_role("link", name="1", exact=True).click()
+        expect(portal.see("etag")).to_contain_text("etag")
+    for wrong in (TOO_WIDE, NARROW):
+        with suppress(TimeoutError):
+            page.wait_for_function(f"() => ({wrong})().length === 0", timeout=60_000)
+        assert page.evaluate(wrong) == []
+
+
 def test_the_keyboard_focus_is_seen_wherever_it_goes(portal: Portal) -> None:
     portal.make_container("shop", "orders")
     page = portal.open("/?db=shop&c=orders")

@@ -33,6 +33,10 @@ CSS = """
 .body--dark .r-meter .full { background: #ff8fb8; }
 .r-news { font-family: var(--mono); font-size: 12.5px; white-space: pre-wrap; line-height: 1.6;
           max-height: 190px; overflow: auto; width: 100%; }
+@media (max-width: 640px) { /* its words can be read, and the rest is a swipe away */
+  .r-picture[data-testid=ring] { overflow-x: auto; }
+  .r-picture[data-testid=ring] svg { min-width: 560px; }
+}
 """
 
 

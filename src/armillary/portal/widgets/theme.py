@@ -58,7 +58,7 @@ body { background: var(--page) !important; color: var(--ink);
 .nicegui-content { padding: 0; }
 .a-header { background: #111827 !important; color: #eef2f8; height: 52px; padding: 0 20px; }
 .a-header a { color: #b9c4d6; text-decoration: none; padding: 6px 12px; border-radius: 6px;
-              font-weight: 500; }
+              font-weight: 500; white-space: nowrap; }
 .a-header a:hover { color: #fff; background: #1f2a3d; }
 .a-header a.here { color: #fff; background: #27354d; }
 a:focus-visible, .q-btn:focus-visible, .q-tab:focus-visible, [tabindex]:focus-visible {
@@ -75,7 +75,8 @@ a:focus-visible, .q-btn:focus-visible, .q-tab:focus-visible, [tabindex]:focus-vi
 .a-number { font-variant-numeric: tabular-nums; }
 .a-stat .a-value { font-size: 20px; font-weight: 600; font-variant-numeric: tabular-nums;
                    line-height: 1.2; }
-.a-cut { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
+.a-cut { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0;
+         max-width: 100%; }
 .a-pre { font-family: var(--mono); font-size: 13px; white-space: pre; overflow: auto;
          background: var(--code); border-radius: 8px; padding: 12px; margin: 0; line-height: 1.5; }
 .a-side { width: 280px; flex: none; max-height: calc(100vh - 92px); overflow: auto; }
@@ -129,11 +130,13 @@ a:focus-visible, .q-btn:focus-visible, .q-tab:focus-visible, [tabindex]:focus-vi
            border-radius: 6px; padding: 10px 14px; width: 100%; }
 @media (max-width: 640px) {
   .a-main { padding: 10px; }
-  .a-header { flex-wrap: wrap !important; gap: 4px 12px !important; }
+  .a-header { flex-wrap: wrap !important; gap: 4px 12px !important; height: auto;
+              padding: 8px 12px; }
   .a-header [role=navigation] { order: 9; width: 100%; overflow-x: auto; }
   .a-header [data-testid=endpoint] { display: none; }
   .a-main .row:not(.a-strip) { flex-wrap: wrap !important; }
-  .a-main .row > .column { flex: 1 1 100% !important; }
+  .a-main .row > .nicegui-column:not(.a-stat), .a-main .row > .q-field:not(.a-faint) {
+    flex: 1 1 100% !important; }
   .a-main .q-field { min-width: 0 !important; max-width: 100% !important; }
   .a-side { width: 100%; max-height: 40vh; }
 }
