@@ -10,11 +10,13 @@ import socket
 import struct
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from tests.support.server_process import ServerProcess, children_of
 from tests.support.signed_http import SignedClient
+from tests.support.waiting import until
 
 from armillary.server.process.ending import EXIT_FAILED, Ending
 
@@ -23,14 +25,24 @@ KEY = {"paths": ["/pk"], "kind": "Hash", "version": 2}
 
 
 def ask_and_leave(port: int) -> None:
-    """A create whose client resets its connection: the command is on its way all the same."""
-    client = SignedClient(port, timeout_s=1)
-    with pytest.raises(TimeoutError):
-        client.create("dbs/d/colls/c", {"id": "1", "pk": "a"})
-    sock = client._connection.sock
-    assert sock is not None
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    client.close()
+    """Creates whose clients reset their connections: the commands are on their way all the same.
+    The server commits one that is alone without its writer, so several come at once."""
+
+    def waits(name: str) -> bool:
+        client = SignedClient(port, timeout_s=1)
+        try:
+            client.create("dbs/d/colls/c", {"id": name, "pk": "a"})
+        except TimeoutError:
+            sock = client._connection.sock
+            assert sock is not None
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return True
+        finally:
+            client.close()
+        return False
+
+    with ThreadPoolExecutor(8) as pool:
+        until(lambda: any(pool.map(waits, "abcdefgh")))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc, needs SIGSTOP")

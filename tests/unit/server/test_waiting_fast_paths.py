@@ -4,6 +4,7 @@ the general path does. Without these, a client could get the answer to another r
 import logging
 import socket
 import struct
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -11,7 +12,15 @@ from tests.support.raw_http import Answers, get, post
 from tests.unit.server.conftest import Running, Start
 from tests.unit.server.test_connection import until as until_soon
 
+from armillary.server.http.connection import Connection
+
 until = partial(until_soon, seconds=30.0)
+
+
+def all_are(server: Running, look: Callable[[Connection], object]) -> bool:
+    """A client that has only just come is a handshake, and no connection yet."""
+    peers = list(server.hub.pool.peers)
+    return bool(peers) and all(isinstance(one, Connection) and look(one) for one in peers)
 
 
 def with_template(server: Running, client: socket.socket) -> Answers:
@@ -50,7 +59,7 @@ def test_what_comes_meanwhile_is_answered_behind_it(start: Start) -> None:
         answers = with_template(server, client)
         begin(server, client, "a")
         client.sendall(get("/quick/b") + post("/later/c", b"3"))
-        until(True, lambda: all(len(one._pipeline) == 3 for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
+        until(True, lambda: all_are(server, lambda one: len(one._pipeline) == 3))
         assert len(server.service.requests) == 1  # a GET after a POST sees what the POST did
         end(server, "a")
         assert answers.get().json() == "short a 1"
@@ -105,7 +114,7 @@ def test_a_client_that_says_it_is_done_still_gets_its_answer(start: Start) -> No
         answers = with_template(server, client)
         begin(server, client, "a")
         client.shutdown(socket.SHUT_WR)
-        until(True, lambda: all(one._hanging_up for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
+        until(True, lambda: all_are(server, lambda one: one._hanging_up))
         end(server, "a")
         assert answers.get().json() == "short a 1"
         until(0, server.peers)
@@ -142,7 +151,7 @@ def in_pieces(server: Running, client: socket.socket, data: bytes) -> None:
     """Head and body as most HTTP libraries send them: one after the other."""
     head, end_of_head, body = data.partition(b"\r\n\r\n")
     client.sendall(head + end_of_head)
-    until(True, lambda: all(one._reader.in_body for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
+    until(True, lambda: all_are(server, lambda one: one._reader.in_body))
     client.sendall(body)
 
 
@@ -168,7 +177,7 @@ def test_a_body_in_three_pieces_takes_the_general_path(start: Start) -> None:
     with server.connect() as client:
         answers = with_template(server, client)
         in_pieces(server, client, post("/later/a", b"123")[:-2])
-        until(True, lambda: all(one._reader.body_bytes for one in list(server.hub.pool.peers)))  # type: ignore[attr-defined]
+        until(True, lambda: all_are(server, lambda one: one._reader.body_bytes))
         client.sendall(b"23")
         assert answers.get().json() == ["POST", "/later/a", "123", False]
         begin(server, client, "b")
