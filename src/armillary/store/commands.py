@@ -12,6 +12,7 @@ from armillary.store.items.requests import Context, Done, Failed, Key, Op, Refus
 from armillary.store.migration import records as rekey_records
 from armillary.store.moves import handlers as moving
 from armillary.store.moves import records as move_records
+from armillary.store.snapshots import holds
 from armillary.store.throughput import bills, offers
 from armillary.store.upkeep import leases as leasing
 from armillary.store.upkeep import pieces as upkeep
@@ -23,6 +24,7 @@ HANDLERS: dict[str, Handler] = {
     **bills.HANDLERS,
     **operations.HANDLERS,
     **atomic.HANDLERS,
+    **holds.HANDLERS,
     **inserts.HANDLERS,
     **loads.HANDLERS,
     **upkeep.HANDLERS,

@@ -251,6 +251,42 @@ def test_every_transaction_of_a_collection_with_a_unique_index_is_kept(client: C
     assert [one["_id"] for one in seats.find().sort("_id", 1)] == [0, 1, 2]
 
 
+def test_a_transaction_refuses_what_its_snapshot_can_not_answer(client: Client) -> None:
+    late, seats = client.shop.late, client.shop.unique_seats
+    with client.start_session() as session:
+        session.start_transaction()
+        assert late.find_one({}, session=session) is None  # there is no such collection
+        late.insert_one({"_id": 1})
+        with pytest.raises(OperationFailure) as made:
+            late.find_one({}, session=session)
+        assert made.value.code == 112
+        assert made.value.has_error_label("TransientTransactionError")
+        session.abort_transaction()
+
+        session.start_transaction()
+        assert late.find_one({}, session=session) == {"_id": 1}
+        late.drop()
+        late.insert_one({"_id": 2})
+        with pytest.raises(OperationFailure) as dropped:
+            late.find_one({}, session=session)
+        assert dropped.value.code == 112
+        session.abort_transaction()
+
+        seats.create_index("seat", unique=True)
+        seats.insert_one({"_id": 1, "seat": 7})
+        session.start_transaction()
+        seats.insert_one({"_id": 2, "seat": 7}, session=session)
+        with pytest.raises(OperationFailure) as twice:
+            session.commit_transaction()
+        assert twice.value.code == 11000, "with 112 a driver would try for ever"
+        assert not twice.value.has_error_label("TransientTransactionError")
+
+        for stage in ({"$out": "copy"}, {"$merge": "copy"}, {"$unionWith": "late"}):
+            with pytest.raises(OperationFailure) as other, session.start_transaction():
+                list(seats.aggregate([stage], session=session))
+            assert other.value.code == 263
+
+
 def test_a_change_stream_goes_on_over_a_split(service: Service, client: Client) -> None:
     client.shop.command(
         {

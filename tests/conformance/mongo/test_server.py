@@ -76,6 +76,35 @@ def opened(uri: str) -> MongoClient[dict[str, Any]]:
     return MongoClient(uri, serverSelectionTimeoutMS=60_000)
 
 
+def snapshot_over(raws: Sequence[Raw], items: Any) -> None:
+    """A transaction over all of these connections reads what there was at its first statement."""
+    items.insert_many([{"_id": f"s{n}", "s": n} for n in range(9)])
+    transaction: dict[str, Any] = {
+        "lsid": {"id": Binary(os.urandom(16), 4)},
+        "txnNumber": Int64(1),
+        "autocommit": False,
+    }
+    find = {"find": "items", "filter": {"s": {"$gte": 0}}, "sort": {"s": 1}, **transaction}
+    before = raws[0].run({**find, "startTransaction": True})["cursor"]["firstBatch"]
+    assert [one["s"] for one in before] == list(range(9))
+    items.delete_one({"_id": "s1"})
+    items.update_one({"_id": "s2"}, {"$set": {"s": -1}})
+    items.replace_one({"_id": "s3"}, {"s": 30})
+    items.insert_one({"_id": "s9", "s": 9})
+    items.delete_many({"s": {"$gte": 7}})
+    count = [{"$match": {"s": {"$gte": 0}}}, {"$count": "n"}]
+    for raw in raws:
+        assert raw.run(find)["cursor"]["firstBatch"] == before
+        piped = raw.run({"aggregate": "items", "pipeline": count, "cursor": {}, **transaction})
+        assert piped["cursor"]["firstBatch"] == [{"n": 9}]
+        values = raw.run({"distinct": "items", "key": "s", **transaction})["values"]
+        assert values == list(range(9))
+        one = raw.run({"find": "items", "filter": {"_id": "s1"}, **transaction})["cursor"]
+        assert one["firstBatch"] == [{"_id": "s1", "s": 1}]
+    raws[-1].run({"commitTransaction": 1, **transaction}, "admin")
+    assert sorted(items.distinct("s")) == [-1, 0, 4, 5, 6]
+
+
 def test_cursors_and_transactions_go_on_over_any_connection(tmp_path: Path) -> None:
     with started(tmp_path / "data", "--workers", "2") as (_, uri):
         clients = [opened(uri) for _ in range(6)]
@@ -106,9 +135,10 @@ def test_cursors_and_transactions_go_on_over_any_connection(tmp_path: Path) -> N
             assert clients[4].shop.items.count_documents({"_id": "t0"}) == 0
             for raw in raws[1:3]:  # a commit may be sent twice
                 raw.run({"commitTransaction": 1, **transaction}, "admin")
+            assert first.items.count_documents({}) == 64
+            snapshot_over(raws, first.items)
             for raw in raws:
                 raw.close()
-            assert first.items.count_documents({}) == 64
 
             watching = {"aggregate": "items", "cursor": {}, "pipeline": [{"$changeStream": {}}]}
             stream = first.command(watching)["cursor"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bson import Binary, Int64
 from pymongo.errors import OperationFailure
-from tests.conformance.mongo.test_server import Raw, opened, plain, started
+from tests.conformance.mongo.test_server import Raw, opened, plain, snapshot_over, started
 from tests.support.postgres import fresh_url
 
 
@@ -54,6 +54,8 @@ def test_what_one_server_began_another_goes_on_with(tmp_path: Path) -> None:
         for raw in raws:
             raw.run({"commitTransaction": 1, **transaction}, "admin")
         assert one.items.count_documents({"_id": {"$in": ["t0", "t1"]}}) == 2
+
+        snapshot_over(raws, other.items)
 
         # a write that is sent again, to the other server
         update = {"q": {"_id": "t0"}, "u": {"$inc": {"n": 1}}}

@@ -265,7 +265,11 @@ class Call:
         return (self.database, value) if is_text(value) else None
 
     def collection(self) -> Collection | None:
-        return self.service.collections.find(self.database, self.collection_name())
+        name = self.collection_name()
+        found = self.service.collections.find(self.database, name)
+        if found is None and self.transaction is not None:
+            self.transaction.looked_for(self, f"{self.database}.{name}")
+        return found
 
     def hinted_collection(self, hint: Any = None) -> Collection | None:
         """The same; a hint, of a statement or of the command, has to name an index of it."""

@@ -19,8 +19,8 @@ GAPS: Final = (
     "Views, time series, validators, capped collections as such, text indexes, `$where`, `$text` "
     "and `$jsonSchema` are refused.",
     "Change streams show the latest version of each document; deletes do not appear.",
-    "A transaction ends with 112 when it reads a document that was changed since it began: old "
-    "versions are not kept.",
+    "A transaction reads the snapshot of its first statement. Of two that write one document the "
+    "second gets 112 when it writes after the first has committed, else when it commits.",
     "A `hint` has to name an index, which the plan is free to use; `min` and `max` choose by the "
     "keys of it.",
     "Sorts and groups hold 100 MB at most; past it the command fails with 146.",

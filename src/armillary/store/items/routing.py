@@ -75,6 +75,7 @@ class RoutedStore:
         self._contexts: tuple[ContainerState | None, int, dict[int, Context]] = None, 0, {}
         """By space, of one second: commands that follow each other have the same one."""
         self._wait = wait
+        self._now_s: int | None = None
         self.known_state: ContainerState | None = None
         """What was last read from the catalog; `state` reads it when there is nothing."""
         self.functions: Callable[[Sequence[str]], Any] | None = None
@@ -102,6 +103,13 @@ class RoutedStore:
             found._elsewhere, found._wait = {}, _do_not_wait
             found._note_write = lambda database, container: None
             self._elsewhere[id(engine)] = found
+        return found
+
+    def as_of(self, now_s: int) -> Self:
+        """The same container for reads by another clock: what has expired since that moment is
+        there."""
+        found = copy(self)
+        found._now_s = now_s
         return found
 
     # --- state ----------------------------------------------------------------------------------
@@ -152,7 +160,7 @@ class RoutedStore:
         self._wait(seconds)
 
     def now_s(self) -> int:
-        return self.engine.now_ms() // 1000
+        return self.engine.now_ms() // 1000 if self._now_s is None else self._now_s
 
     def context(self, state: ContainerState, owner: Range) -> Context:
         """What a write of a user needs to know."""

@@ -50,7 +50,7 @@ from armillary.store.items.expiry import is_expired
 from armillary.store.items.requests import Context, Key, Op
 from armillary.store.rows import layout, shapes
 from armillary.store.rows.fence import open_meta
-from armillary.store.rows.meta import Meta
+from armillary.store.rows.meta import KEEP_CHANGES, KEEP_UNDO, Meta
 from armillary.store.rows.secondary import (
     LogicalPartition,
     expiry_key,
@@ -62,6 +62,7 @@ from armillary.store.rows.secondary import (
     pack_replaced,
     unpack_logical,
 )
+from armillary.store.rows.undo import pack_undo, read_hold, undo_key
 from armillary.units import bytes_text
 
 
@@ -107,6 +108,8 @@ class Work:
         self.tx = tx
         self.context = context
         self.meta = open_meta(tx, context.fence)
+        if self.meta.keep_log & KEEP_UNDO and read_hold(tx)[0] <= context.now_s:
+            self.meta.keep_log &= ~KEEP_UNDO
         self.lsn = self.meta.lsn + 1
         # Never backwards within a range, so that LSN order is also _ts order.
         self.ts = max(context.now_s, self.meta.ts)
@@ -369,6 +372,8 @@ class Work:
             else:
                 changes[log_key(header.lsn, rid)] = None
             changes[log_key(lsn, rid)] = pack_replaced(previous, ts, epk_key)
+            if meta.keep_log & KEEP_UNDO:
+                changes[undo_key(lsn, rid)] = pack_undo(ts, header, old.text)
         self.tx.change_many(changes)
         if not op.etag:
             meta.etags += 1
@@ -451,6 +456,8 @@ class Work:
             )
         )
         self._move_index_rows(was, NOTHING_INDEXED, {})
+        if self.meta.keep_log & KEEP_UNDO and old.header.lsn != self.lsn:
+            tx.put(undo_key(self.lsn, old.rid), pack_undo(self.ts, old.header, old.text))
         log_remove(
             tx,
             self._keeps_versions,
@@ -546,7 +553,7 @@ class Work:
 
     @property
     def _keeps_versions(self) -> bool:
-        return bool(self.context.retention_s or self.meta.keep_log)
+        return bool(self.context.retention_s or self.meta.keep_log & KEEP_CHANGES)
 
     def _move_index_rows(self, was: Indexed, now: Indexed, rows: dict[bytes, bytes]) -> None:
         """`rows`, which the item has besides, are put with them."""

@@ -25,7 +25,7 @@ from armillary.store.items.transaction import Found, Work
 from armillary.store.moves.floors import Floor, all_floors, put_floors
 from armillary.store.rows import layout
 from armillary.store.rows.fence import open_meta
-from armillary.store.rows.meta import Meta, State, unpack_meta
+from armillary.store.rows.meta import KEEP_CHANGES, Meta, State, unpack_meta
 from armillary.store.rows.secondary import SHAPE_OVERFLOW, id_part, pack_shape, split_log_key
 from armillary.store.upkeep.pieces import Settings, adopt_settings
 
@@ -85,7 +85,8 @@ def claim(tx: Writer, data: tuple[bytes, int, int, int, int]) -> tuple[int, int,
     # The space may not have the newest settings yet.
     adopt_settings(tx, Settings(container, ordinal, meta.epoch, settings, policy))
     meta = _parent(tx, container, ordinal)
-    meta.move, meta.keep_log, meta.state = epoch, 1, State.OPEN
+    meta.move, meta.state = epoch, State.OPEN
+    meta.keep_log |= KEEP_CHANGES
     tx.put(layout.META, meta.pack())
     return meta.lsn, meta.settings, meta.policy
 
@@ -108,7 +109,8 @@ def release(tx: Writer, data: tuple[bytes, int, int]) -> bool:
     meta = _parent(tx, container, ordinal)
     if meta.move > epoch:
         return False
-    meta.state, meta.keep_log, meta.move = State.OPEN, 0, epoch
+    meta.state, meta.move = State.OPEN, epoch
+    meta.keep_log &= ~KEEP_CHANGES
     tx.put(layout.META, meta.pack())
     return True
 

@@ -1,9 +1,12 @@
 """Keys inside a space: one kind per byte, so that a scan of one kind is a scan of one prefix.
 
-The high nibble names the kind, the low nibble its version. A released code is never reused; a
+The high nibble names the kind, the low nibble its version; those of nibble 0 are each a kind of
+their own. A released code is never reused; a
 change of a key's form takes the next version. docs/formats.md shows every form byte for byte.
 
     meta  ·                     → fence, LSN, counters, totals            (store/rows/meta.py)
+    hold  ·                     → until when `undo` is written, and from which LSN it is whole
+    undo  lsn, rid              → the item as it was before that change   (store/rows/undo.py)
     doc   rid                   → header + JSON as it goes out            (store/documents)
     id    epk, id               → rid
     lr    epk, rid              → ""         one logical partition in rid order
@@ -26,6 +29,8 @@ from armillary.engine.base import META_KEY
 from armillary.engine.base import after as after
 
 META = META_KEY
+HOLD = b"\x01"
+UNDO = b"\x02"
 DOC = b"\x11"
 ID = b"\x21"
 LR = b"\x31"

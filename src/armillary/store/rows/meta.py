@@ -24,6 +24,10 @@ ORDINAL_BITS = 24
 COUNTER_BITS = 36  # rids: 24 + 36 = 60 bits, so that the type nibble of a resource id stays 0
 
 
+KEEP_CHANGES = 1  # a split or merge needs every change in the log, tombstones too
+KEEP_UNDO = 2  # snapshots may be read: an item that changes is kept as it was (undo.py)
+
+
 class State(IntEnum):
     OPEN = 1
     FROZEN = 2
@@ -56,7 +60,7 @@ class Meta(msgspec.Struct):
     policy: int = 1
     shapes: int = 0
     keep_log: int = 0
-    """1 while something (a split) needs every change, tombstones too."""
+    """KEEP_CHANGES and KEEP_UNDO."""
     log_start: int = 0
     """Changes up to this LSN may be missing from the all-versions feed."""
     swept: int = 0

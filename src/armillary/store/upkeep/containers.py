@@ -20,6 +20,7 @@ from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.requests import Key
 from armillary.store.rows import layout
+from armillary.store.snapshots.holds import TRIM, next_trim_s
 from armillary.store.upkeep import pieces
 from armillary.store.upkeep.pieces import Progress, is_reindex_due, is_sweep_due, is_trim_due
 
@@ -77,6 +78,16 @@ def trim_log(store: ContainerStore, may: Callable[[], bool] = _always) -> int:
     return _everywhere(store, "items.trim_log", is_due, may)
 
 
+def trim_undo(store: ContainerStore, may: Callable[[], bool] = _always) -> int:
+    """Forget what items were before changes that no snapshot is older than."""
+
+    def is_due(state: ContainerState, reader: Reader) -> bool:
+        moment_s = next_trim_s(reader)
+        return moment_s is not None and moment_s <= store.now_s()
+
+    return _everywhere(store, TRIM, is_due, may)
+
+
 def reindex(store: ContainerStore, may: Callable[[], bool] = _always) -> int:
     """Build index entries again where the policy has changed. May be cut short and resumed."""
     return _everywhere(store, "items.reindex", lambda state, reader: is_reindex_due(reader), may)
@@ -87,7 +98,9 @@ def next_due_s(store: ContainerStore) -> int | None:
 
     def moment(state: ContainerState, owner: Range, reader: Reader) -> int | None:
         definition = state.definition
-        return pieces.next_due_s(reader, definition.default_ttl, definition.retention_s)
+        due_s = pieces.next_due_s(reader, definition.default_ttl, definition.retention_s)
+        moments = [one for one in (due_s, next_trim_s(reader)) if one is not None]
+        return min(moments, default=None)
 
     found = [store.look(owner.start, moment) for owner in store.refresh().table.ranges]
     return min((one for one in found if one is not None), default=None)

@@ -35,7 +35,7 @@ from armillary.store.throughput.provisioned import (
     run_scaling,
     stored_bytes,
 )
-from armillary.store.upkeep.containers import next_due_s, reindex, sweep, trim_log
+from armillary.store.upkeep.containers import next_due_s, reindex, sweep, trim_log, trim_undo
 from armillary.store.upkeep.leases import Round
 from armillary.store.upkeep.watch import Watch
 
@@ -194,6 +194,7 @@ def keep_container(account: AccountStore, store: ContainerStore, leases: Round) 
         partial(split_full, account, store, leases),
         partial(sweep, store, leases.gate("expiry")),
         partial(trim_log, store, leases.gate("log")),
+        partial(trim_undo, store, leases.gate("log")),
         partial(reindex, store, leases.gate("index")),
         partial(bill_container, store, leases),
     )

@@ -16,7 +16,7 @@ from armillary.store.items.requests import Context, Key
 from armillary.store.items.transaction import Work
 from armillary.store.moves.floors import passed_floors
 from armillary.store.rows import layout
-from armillary.store.rows.meta import unpack_meta
+from armillary.store.rows.meta import KEEP_CHANGES, unpack_meta
 from armillary.store.rows.secondary import U64, split_log_key, unpack_log
 
 
@@ -72,7 +72,7 @@ def next_due_s(reader: Reader, default_ttl: int, retention_s: int) -> int | None
         found += [U64.unpack_from(key, 1)[0] for key, _ in rows]
     if default_ttl > 0 and (oldest := _oldest(reader, meta.swept)) is not None:
         found.append(oldest + default_ttl)
-    if not meta.keep_log and (oldest := _oldest(reader, meta.log_start)) is not None:
+    if not meta.keep_log & KEEP_CHANGES and (oldest := _oldest(reader, meta.log_start)) is not None:
         found.append(oldest + retention_s)
     return min(found, default=None)
 
@@ -141,7 +141,7 @@ def trim_log(tx: Writer, data: tuple[Context, bytes, int]) -> Progress:
     """Forget old versions and deletes that are past their retention."""
     context, _, limit = data
     work = Work(tx, context)
-    if work.meta.keep_log:
+    if work.meta.keep_log & KEEP_CHANGES:
         return Progress(0, False)
     log_start = work.meta.log_start
     gone: list[bytes] = []

@@ -95,6 +95,10 @@ def aggregate(call: Call) -> Document:
         raise MongoError(
             72, f"{stages[-1][0]} cannot be used with a 'linearizable' read concern level"
         )
+    if call.transaction is not None:
+        for stage in (stages[0][0], stages[-1][0]) if stages else ():
+            if stage in ("$out", "$merge", "$changeStream"):
+                raise MongoError(263, f"Stage not supported inside of a transaction: {stage}")
     if writes and call.client.may_write is False:
         raise MongoError(13, f"not authorized on {call.database} to execute command aggregate")
     if stages and stages[0][0] == "$changeStream":

@@ -2,21 +2,25 @@
 
 The state is a note of the catalog, so that statements may come over any connection to any worker:
 
-    {state, ns, lsn, deadline, writes: {item id: {op, document, etag}}}
+    {state, ns, snapshot, deadline, writes: {item id: {op, document, etag}}}
 
-Reads see the documents as of the first statement, with the transaction's own writes over them. The
-store keeps no old versions, so a document that another client changed since then ends the
-transaction with a write conflict, as a changed document does at the commit.
+Reads see the documents as of the first statement (store/snapshots/), with the transaction's own
+writes over them:
+
+    found now, no newer than the snapshot  +  changed since, as it was  +  own writes
+
+A write to a document that another client has changed since is a write conflict at once; one that
+is changed later is found at the commit, by its etag.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from armillary.api.mongo.data.collections import Collection
-from armillary.api.mongo.data.reads import Row, rows_of
+from armillary.api.mongo.data.reads import Row, is_record, row_of, rows_of, target_of
 from armillary.api.mongo.data.writes import (
     Statement,
     duplicate,
@@ -28,12 +32,13 @@ from armillary.api.mongo.data.writes import (
 from armillary.api.mongo.errors import TRANSIENT, MongoError, bad_value
 from armillary.encoding.bson.stored import item_id
 from armillary.encoding.bson.values import Document, decode, encode
-from armillary.errors import Conflict, NotFound, PreconditionFailed
+from armillary.errors import Conflict, NotFound, PreconditionFailed, UniqueKeyConflict
 from armillary.limits import MONGO_TRANSACTION_OPERATIONS_MAX, MONGO_TRANSACTION_SECONDS
 from armillary.store.catalog.notes import put_notes, read_note, remove_notes
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Failed, from_refusal
 from armillary.store.items.sent_batches import run_batch
+from armillary.store.snapshots.reading import Snapshot, before, begin
 
 if TYPE_CHECKING:
     from armillary.api.mongo.call import Call
@@ -68,73 +73,109 @@ class Transaction:
     state: str
     deadline_ms: int
     namespace: str = ""
-    lsn: int = 0
+    snapshot: Snapshot | None = None
+    """None: the collection was not there, or nothing was asked yet."""
     writes: dict[str, Document] = field(default_factory=dict)
+    stale: set[str] = field(default_factory=set)
+    """Documents that this statement has seen as they were, and that are different now."""
 
     # --- reading ---
 
     def rows(self, call: Call, collection: Collection, query: Document) -> Iterator[Row]:
-        self._enter(call, collection)
-        seen: set[str] = set()
-        for row in rows_of(collection, {} if self.writes else query, call.charge):
+        snapshot = self._enter(call, collection)
+        store = collection.store.as_of(snapshot.now_s)
+        view = replace(collection, store=store)
+        one = target_of(collection, query).item
+        seen = set(self.writes)
+        for row in rows_of(view, query, call.charge):
             call.budget.spend()
-            name = item_id(row.document["_id"])
-            own = self.writes.get(name)
-            if own is not None:
-                seen.add(name)
-                if own["op"] != "delete":
-                    yield Row(own["document"], own["etag"], row.lsn)
-            elif row.lsn > self.lsn:
+            if store.state.container != snapshot.container:
                 raise conflict()
-            else:
+            name = item_id(row.document["_id"])
+            if row.lsn <= snapshot.lsn and name not in seen:
+                seen.add(name)
                 yield row
-        for name, own in self.writes.items():
-            if name not in seen and own["op"] == "create":
-                yield Row(own["document"], "")
+        if one is None or one not in seen:
+            for name, row in self._before(call, collection, snapshot):
+                if name not in seen:
+                    self.stale.add(name)
+                    yield row
+        for own in list(self.writes.values()):
+            if own["op"] != "delete":
+                yield Row(own["document"], own["etag"])
+
+    def _before(
+        self, call: Call, collection: Collection, snapshot: Snapshot
+    ) -> Iterator[tuple[str, Row]]:
+        """What has changed since the snapshot, as it was."""
+        found = before(collection.store, snapshot)
+        if found is None:
+            raise conflict()
+        for one in found:
+            call.budget.spend()
+            if not is_record(one):
+                row = row_of(one)
+                yield item_id(row.document["_id"]), row
 
     # --- writing ---
 
     def insert(
         self, call: Call, collection: Collection, documents: list[Document]
     ) -> tuple[int, list[tuple[int, MongoError]]]:
-        self._enter(call, collection)
-        count = 0
-        for at, document in enumerate(documents):
-            item = item_of(collection, document)
-            name = str(item["id"])
+        snapshot = self._enter(call, collection)
+        names = [str(item_of(collection, one)["id"]) for one in documents]
+        others = [
+            (name, collection.key_of(one))
+            for name, one in zip(names, documents, strict=True)
+            if name not in self.writes
+        ]
+        store = collection.store.as_of(snapshot.now_s)
+        found = store.read_many(others)
+        if store.state.container != snapshot.container:
+            raise conflict()
+        lsns = {
+            name: one.lsn for (name, _), one in zip(others, found, strict=True) if one is not None
+        }
+        older = {name for name, _ in self._before(call, collection, snapshot)}
+        for at, (name, document) in enumerate(zip(names, documents, strict=True)):
             own = self.writes.get(name)
-            exists = own is not None and own["op"] != "delete"
-            if own is None:
-                try:
-                    collection.store.read(name, collection.key_of(document))
-                    exists = True
-                except NotFound:
-                    exists = False
+            if own is not None:
+                exists = own["op"] != "delete"
+            else:
+                exists = name in older or lsns.get(name, snapshot.lsn + 1) <= snapshot.lsn
+                if not exists and name in lsns:
+                    raise conflict()  # another client made it since
             if exists:
-                return count, [(at, duplicate(collection, document, Conflict()))]
+                abort(call)  # as any error of a statement
+                return at, [(at, duplicate(collection, document, Conflict()))]
             if own is not None:  # deleted before in this transaction
                 self._put(name, "replace", document, own["etag"])
             else:
                 self._put(name, "create", document, "")
-            count += 1
         self.save(call)
-        return count, []
+        return len(documents), []
 
     def replace(self, call: Call, collection: Collection, row: Row, new: Document) -> None:
         name = item_id(row.document["_id"])
-        own = self.writes.get(name)
+        own = self._own(name)
         operation = "create" if own is not None and own["op"] == "create" else "replace"
         self._put(name, operation, new, own["etag"] if own else row.etag)
         self.save(call)
 
     def delete(self, call: Call, collection: Collection, row: Row) -> None:
         name = item_id(row.document["_id"])
-        own = self.writes.get(name)
+        own = self._own(name)
         if own is not None and own["op"] == "create":
             del self.writes[name]
         else:
             self._put(name, "delete", row.document, own["etag"] if own else row.etag)
         self.save(call)
+
+    def _own(self, name: str) -> Document | None:
+        """What the transaction has written of a document that it is about to write."""
+        if name in self.stale:
+            raise conflict()
+        return self.writes.get(name)
 
     def _put(self, name: str, operation: str, document: Document, etag: str) -> None:
         if len(self.writes) >= MONGO_TRANSACTION_OPERATIONS_MAX and name not in self.writes:
@@ -143,17 +184,26 @@ class Transaction:
             )
         self.writes[name] = {"op": operation, "document": document, "etag": etag}
 
-    def _enter(self, call: Call, collection: Collection) -> None:
+    def looked_for(self, call: Call, namespace: str) -> None:
+        """A collection that is not there. Should it be made later, its documents are not seen."""
+        if not self.namespace:
+            self.namespace = namespace
+            self.save(call)
+
+    def _enter(self, call: Call, collection: Collection) -> Snapshot:
         if collection.shard is not None:
             raise MongoError(
                 263, "Transactions are only supported in collections that are not sharded."
             )
-        if not self.namespace:
-            self.namespace = collection.namespace
-            self.lsn = _lsn(collection)
-            self.save(call)
-        elif self.namespace != collection.namespace:
+        if self.namespace and self.namespace != collection.namespace:
             raise MongoError(263, "A transaction is about one collection only.")
+        if self.snapshot is None:
+            snapshot = begin(collection.store)
+            if self.namespace and snapshot.items:
+                raise conflict()  # another client made the collection that was not there
+            self.namespace, self.snapshot = collection.namespace, snapshot
+            self.save(call)
+        return self.snapshot
 
     # --- state ---
 
@@ -163,24 +213,11 @@ class Transaction:
                 "state": self.state,
                 "deadline": self.deadline_ms,
                 "ns": self.namespace,
-                "lsn": self.lsn,
+                "snapshot": None if self.snapshot is None else list(self.snapshot),
                 "writes": [{"id": name, **one} for name, one in self.writes.items()],
             }
         )
         put_notes(call.service.engine, [(self.key, data)], seconds)
-
-
-def _lsn(collection: Collection) -> int:
-    """How far the collection is: it has one range for ever."""
-    from armillary.engine.base import Reader
-    from armillary.partition.ranges import EPK_MIN, Range
-    from armillary.store.catalog.state import ContainerState
-    from armillary.store.rows.meta import unpack_meta
-
-    def read(state: ContainerState, owner: Range, reader: Reader) -> int:
-        return unpack_meta(reader.meta).lsn
-
-    return collection.store.look(EPK_MIN, read)
 
 
 def _number(call: Call) -> int:
@@ -200,8 +237,10 @@ def _load(call: Call) -> Transaction | None:
         one["id"]: {"op": one["op"], "document": one["document"], "etag": one["etag"]}
         for one in found["writes"]
     }
+    noted = found.get("snapshot")
+    snapshot = None if noted is None else Snapshot(bytes(noted[0]), *map(int, noted[1:]))
     return Transaction(
-        key, number, found["state"], int(found["deadline"]), found["ns"], int(found["lsn"]), writes
+        key, number, found["state"], int(found["deadline"]), found["ns"], snapshot, writes
     )
 
 
@@ -279,8 +318,10 @@ def commit_transaction(call: Call) -> Document:
 def _commit(call: Call, known: Transaction) -> None:
     database, _, name = known.namespace.partition(".")
     collection = call.service.collections.find(database, name)
-    if collection is None:
+    if collection is None or known.snapshot is None:
         raise conflict()
+    if collection.store.state.container != known.snapshot.container:
+        raise conflict()  # dropped and made again
     session, _, number = known.key[len(PREFIX) :].decode().partition(".")
     statement = Statement(session, int(number), "c")
     operations = [recording(collection, {}, statement, {"ok": 1})]
@@ -296,6 +337,9 @@ def _commit(call: Call, known: Transaction) -> None:
         refusal = from_refusal(outcome.refusal)
         if outcome.position == 0 and type(refusal) is Conflict:
             return  # committed before; only the note of it was lost
+        if isinstance(refusal, UniqueKeyConflict):
+            at = list(known.writes.values())[outcome.position - 1]
+            raise duplicate(collection, at["document"], refusal)  # again, however often it is tried
         if isinstance(refusal, Conflict | PreconditionFailed | NotFound):
             raise conflict()
         raise refusal
