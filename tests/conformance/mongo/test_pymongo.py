@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Iterator
 from itertools import islice
 from random import Random
@@ -12,12 +13,13 @@ import bson
 import orjson
 import pymongo
 import pytest
-from bson import CodecOptions, ObjectId
+from bson import CodecOptions, Int64, ObjectId
 from bson.raw_bson import RawBSONDocument
 from pymongo import AsyncMongoClient, DeleteOne, InsertOne, MongoClient, ReturnDocument, UpdateOne
 from pymongo.collation import Collation
+from pymongo.cursor import CursorType
 from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
-from tests.support.mongo import connected, make_service, serving, uri
+from tests.support.mongo import Wire, connected, make_service, message, serving, uri
 from tests.unit.encoding.test_bson_stored import EVERY
 
 from armillary.api.core.gateway import Gateway
@@ -285,6 +287,74 @@ def test_a_transaction_refuses_what_its_snapshot_can_not_answer(client: Client) 
             with pytest.raises(OperationFailure) as other, session.start_transaction():
                 list(seats.aggregate([stage], session=session))
             assert other.value.code == 263
+
+
+def test_an_exhaust_cursor_is_sent_without_being_asked(client: Client) -> None:
+    many = client.shop.exhausted
+    many.insert_many([{"_id": n} for n in range(500)])
+    for size in (0, 1, 7, 250, 500, 501):
+        found = many.find(cursor_type=CursorType.EXHAUST, batch_size=size)
+        assert [one["_id"] for one in found] == list(range(500))
+    left = many.find(cursor_type=CursorType.EXHAUST, batch_size=2)
+    assert [next(left)["_id"] for _ in range(5)] == list(range(5))
+    left.close()
+    assert many.count_documents({}) == 500
+
+
+def test_each_reply_of_an_exhaust_cursor_answers_the_one_before(service: Service) -> None:
+    wire = Wire(service)
+    wire.run({"insert": "streamed", "documents": [{"_id": n} for n in range(7)]})
+    cursor = wire.run({"find": "streamed", "batchSize": 2})["cursor"]["id"]
+    more = {"getMore": cursor, "collection": "streamed", "batchSize": 2, "$db": "db"}
+    data = wire.send(message(more, 77, 1 << 16))
+    asked, batches, flags = 77, [], []
+    while data:
+        size, number, answered, _, flag = struct.unpack_from("<iiiii", data)
+        assert answered == asked
+        asked = number
+        flags.append(flag)
+        batches.append([one["_id"] for one in bson.decode(data[21:size])["cursor"]["nextBatch"]])
+        data = data[size:]
+    assert batches == [[2, 3], [4, 5], [6]]
+    assert flags == [2, 2, 0]
+
+
+def test_a_full_batch_is_not_the_last_unless_it_must_be(client: Client) -> None:
+    client.shop.batches.insert_many([{"_id": n} for n in range(4)])
+
+    def sizes(**find: Any) -> list[int]:
+        reply = client.shop.command({"find": "batches", **find})["cursor"]
+        found = [len(reply["firstBatch"])]
+        while reply["id"]:
+            more = {"getMore": Int64(reply["id"]), "collection": "batches", "batchSize": 2}
+            reply = client.shop.command(more)["cursor"]
+            found.append(len(reply["nextBatch"]))
+        return found
+
+    assert sizes(batchSize=2) == [2, 2, 0]
+    assert sizes(batchSize=2, limit=4) == [2, 2]
+    assert sizes(batchSize=3) == [3, 1]
+    assert sizes(batchSize=1, filter={"_id": 1}) == [1]
+
+
+def test_a_hint_gives_the_order(client: Client) -> None:
+    hinted = client.shop.hinted
+    hinted.create_index([("n", -1)], name="down")
+    hinted.create_index([("a", 1), ("n", -1)])
+    hinted.insert_many([{"_id": k, "n": k * 7 % 900, "a": k % 3} for k in range(900)])
+    down = [one["n"] for one in hinted.find().hint("down").batch_size(100)]
+    assert down == sorted(range(900), reverse=True)
+    some = hinted.find({"a": 1, "n": {"$gt": 3}}).hint([("n", -1)]).skip(2).limit(5)
+    expected = sorted((k * 7 % 900 for k in range(900) if k % 3 == 1), reverse=True)[2:7]
+    assert [one["n"] for one in some] == expected
+    pairs = [(one["a"], -one["n"]) for one in hinted.find().hint([("a", 1), ("n", -1)])]
+    assert pairs == sorted(pairs)
+    hinted.insert_many([{"_id": -1}, {"_id": -2, "n": [1, 5000]}])  # no value, several values
+    ids = [one["_id"] for one in hinted.find({}, {"_id": 1}).hint("down")]
+    assert (len(ids), ids[0], ids[-1]) == (902, -2, -1)
+    with client.start_session() as session, session.start_transaction():
+        first = hinted.find({"n": {"$lt": 10}}, session=session).hint("down").limit(2)
+        assert [one["_id"] for one in first] == [-2, 387]
 
 
 def test_a_change_stream_goes_on_over_a_split(service: Service, client: Client) -> None:

@@ -21,8 +21,8 @@ GAPS: Final = (
     "Change streams show the latest version of each document; deletes do not appear.",
     "A transaction reads the snapshot of its first statement. Of two that write one document the "
     "second gets 112 when it writes after the first has committed, else when it commits.",
-    "A `hint` has to name an index, which the plan is free to use; `min` and `max` choose by the "
-    "keys of it.",
+    "A `hint` has to name an index and gives the order of a find without a sort; the plan chooses "
+    "its indexes by itself. `min` and `max` choose by the keys of the hinted index.",
     "Sorts and groups hold 100 MB at most; past it the command fails with 146.",
 )
 

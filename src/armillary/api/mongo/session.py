@@ -13,6 +13,7 @@ from armillary.api.core.streams import (
     ClientGone,
     Event,
     Hangup,
+    Later,
     Peer,
     Quick,
     Send,
@@ -29,6 +30,7 @@ from armillary.api.mongo.wire.frames import Frame, FrameReader, ProtocolError, p
 from armillary.api.mongo.wire.messages import Request, is_large, parse, reply_bytes
 from armillary.budget import Budget
 from armillary.encoding.bson.pieces import decode_in_pieces
+from armillary.encoding.bson.values import Document
 from armillary.errors import Abandoned, BadInput
 from armillary.limits import MONGO_LOGIN_BYTES_MAX, MONGO_MESSAGE_BYTES_MAX
 
@@ -36,6 +38,15 @@ if TYPE_CHECKING:
     from armillary.api.mongo.service import Service
 
 LARGE_LANE: Final = "large commands"
+
+
+def goes_on(request: Request, reply: Document) -> bool:
+    """Whether a getMore of an exhaust cursor is followed by the next by itself. One that found
+    nothing yet, of a change stream, is not: the client may wait no longer."""
+    if request.name != "getMore" or reply.get("ok") != 1.0:
+        return False
+    cursor = reply["cursor"]
+    return bool(cursor["id"] and cursor["nextBatch"])
 
 
 class MongoSession:
@@ -154,16 +165,25 @@ class MongoSession:
         self._budgets.add(attempt.budget)
         if self._client.gone:
             raise ClientGone
-        data = self._reply(request, attempt)
+        reply = self._service.run(self._client, request, attempt)
+        number = next(self._replies)
+        more = request.exhaust and goes_on(request, reply)
+        data = self._bytes(request, reply, number, more)
         self._budgets.discard(attempt.budget)
         if request.wants_reply:
             send(data)
+        if more:  # the next batch, as the answer to this one; others have their turn before
+            request.request_id, attempt.began = number, None
+            raise Later(0.0)
 
     def _reply(self, request: Request, attempt: Attempt) -> bytes:
         reply = self._service.run(self._client, request, attempt)
-        number = next(self._replies)
+        return self._bytes(request, reply, next(self._replies))
+
+    @staticmethod
+    def _bytes(request: Request, reply: Document, number: int, more: bool = False) -> bytes:
         try:
-            return reply_bytes(request, reply, number)
+            return reply_bytes(request, reply, number, more)
         except RecursionError:
             too_deep = MongoError(15, "The reply would be nested too deeply.").reply()
             return reply_bytes(request, too_deep, number)

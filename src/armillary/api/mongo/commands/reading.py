@@ -17,8 +17,14 @@ from armillary.api.mongo.data import cursors
 from armillary.api.mongo.data.collections import Collection, check_collection_name
 from armillary.api.mongo.data.cursors import CursorState
 from armillary.api.mongo.data.entries import counted, values_of
-from armillary.api.mongo.data.hints import bounds_of
-from armillary.api.mongo.data.reads import PAGE_ITEMS, Target, read_page, target_of
+from armillary.api.mongo.data.hints import bounds_of, hinted_order
+from armillary.api.mongo.data.reads import (
+    PAGE_ITEMS,
+    Target,
+    ordered_target,
+    read_page,
+    target_of,
+)
 from armillary.api.mongo.errors import MongoError, bad_value, wrong_type
 from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.api.mongo.match.compiled import compile_filter
@@ -56,14 +62,22 @@ class Finding:
 
 
 def finding(
-    collection: Collection, query: Document, projection: Document, language: Language
+    collection: Collection,
+    query: Document,
+    projection: Document,
+    language: Language,
+    order: Document | None = None,
 ) -> Finding:
+    """`order`: in which documents are read."""
+    test, asked = compile_filter(query, language), askable(query, language.fold)
     return Finding(
         collection,
         query,
-        compile_filter(query, language),
+        test,
         compile_projection(projection, language, query=query) if projection else None,
-        target_of(collection, askable(query, language.fold)),
+        ordered_target(collection, asked, test, parse_sort(order))
+        if order
+        else target_of(collection, asked),
     )
 
 
@@ -88,7 +102,8 @@ def find(call: Call) -> Document:
         if projection:
             compile_projection(projection, language, query=query)
         return cursor_reply(namespace, 0, [])
-    made = finding(collection, query, projection, language)
+    hint = {} if sort else hinted_order(collection, call.command.get("hint"))
+    made = finding(collection, query, projection, language, hint)
     bounds = bounds_of(
         collection, call.command.get("hint"), call.document("min"), call.document("max")
     )
@@ -115,6 +130,8 @@ def find(call: Call) -> Document:
             ordered = sorted(matched, key=near.distance)
         elif bounds is not None:
             ordered = sorted(matched, key=bounds.sort_key)
+        elif hint:
+            ordered = sort_stage(hint, language, end)(matched)
         else:
             ordered = list(matched)[::-1] if backwards else matched
         chosen = islice(ordered, skip, end)
@@ -129,11 +146,11 @@ def find(call: Call) -> Document:
         "limit": Int64(limit or UNLIMITED),
         "position": None,
         "done": False,
+        "order": hint,
     }
     cursor = CursorState("scan", namespace, call.session, state, [])
     batch = scan_batch(call, made, cursor, size)
-    finished = single or (state["done"] and not cursor.buffer)
-    if finished:
+    if single or is_finished(made, cursor, batch, size):
         return cursor_reply(namespace, 0, batch)
     number = cursors.new_id()
     cursors.save(call.service.engine, number, cursor)
@@ -194,6 +211,15 @@ def scan_batch(call: Call, made: Finding, cursor: CursorState, size: int) -> lis
     return batch
 
 
+def is_finished(made: Finding, cursor: CursorState, batch: list[bytes], size: int) -> bool:
+    """A full batch is not the last, unless the limit ends with it or there can be but one document:
+    the reference server does not look ahead, and clients count its batches."""
+    state = cursor.state
+    if cursor.buffer or not state["done"]:
+        return False
+    return len(batch) < size or not state["limit"] or made.target.item is not None
+
+
 def cursor_reply(
     namespace: str, number: int, batch: list[bytes], key: str = "firstBatch"
 ) -> Document:
@@ -248,9 +274,11 @@ def get_more(call: Call) -> Document:
             cursors.remove(engine, [number])
             raise MongoError(43, f"cursor id {number} not found")
         language = call.service.language(cursor.state["let"], call.budget)
-        made = finding(collection, cursor.state["filter"], cursor.state["projection"], language)
+        state = cursor.state
+        order = state.get("order")  # not in cursors of an earlier version
+        made = finding(collection, state["filter"], state["projection"], language, order)
         batch = scan_batch(call, made, cursor, size)
-        finished = cursor.state["done"] and not cursor.buffer
+        finished = is_finished(made, cursor, batch, size)
     else:
         while len(cursor.buffer) < size and sum(map(len, cursor.buffer)) < MONGO_REPLY_BYTES_MAX:
             key = cursors.next_piece(engine, number, cursor)

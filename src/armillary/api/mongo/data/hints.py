@@ -1,7 +1,7 @@
 """`hint`, `min` and `max`: an index that the client names, and bounds of its keys.
 
-The plan chooses indexes by itself, so a hint only has to exist. `min` (included) and `max` (not
-included) choose documents by their keys in that index, in its order.
+The plan chooses indexes by itself; of a hint it takes the order, where no sort asks for another.
+`min` (included) and `max` (not included) choose documents by their keys in that index.
 """
 
 from __future__ import annotations
@@ -33,6 +33,15 @@ def hinted(collection: Collection, hint: Any) -> Document | None:
         "error processing query: planner returned error :: caused by :: hint provided does not "
         "correspond to an existing index"
     )
+
+
+def hinted_order(collection: Collection, hint: Any) -> Document:
+    """The order of the documents of a find without a sort; empty: that in which they were made."""
+    index = None if hint is None else hinted(collection, hint)
+    key: Document = {} if index is None else index["key"]
+    if "$**" in "".join(key) or any(is_text(one) for one in key.values()):
+        return {}  # wildcards, places: such an index has no one order
+    return {path: 1 if number_of(one) > 0 else -1 for path, one in key.items()}
 
 
 class Bounds:

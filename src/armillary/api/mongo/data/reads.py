@@ -183,12 +183,7 @@ def first_rows(
 ) -> list[Row]:
     """The first `count` documents that match, in the order of a sort."""
     target = target_of(collection, query)
-    plan = simple_plan(
-        _where(collection, query, test),
-        stored=True,
-        order=tuple(SortKey(_sort_value(*one), one[1]) for one in spec),
-        limit=count,
-    )
+    plan = _ordered_plan(collection, query, test, spec, count)
     rows: list[Row] = []
     position: str | None = None
     while True:
@@ -205,6 +200,25 @@ def first_rows(
         position = found.continuation
         if position is None or len(rows) >= count:
             return rows[:count]
+
+
+def ordered_target(collection: Collection, query: Document, test: Filter, spec: Spec) -> Target:
+    """The documents that match in an order, page by page."""
+    found = target_of(collection, query)
+    if found.item is not None:
+        return found
+    return Target(found.key, None, _ordered_plan(collection, query, test, spec, None))
+
+
+def _ordered_plan(
+    collection: Collection, query: Document, test: Filter, spec: Spec, count: int | None
+) -> Plan:
+    return simple_plan(
+        _where(collection, query, test),
+        stored=True,
+        order=tuple(SortKey(_sort_value(*one), one[1]) for one in spec),
+        limit=count,
+    )
 
 
 def _where(collection: Collection, query: Document, test: Filter) -> nodes.Expr:

@@ -64,6 +64,8 @@ class Request:
     legacy: bool = False
     """It came as OP_QUERY and is answered by OP_REPLY."""
     compressor: int | None = None
+    exhaust: bool = False
+    """The client takes further replies without asking for each."""
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -221,7 +223,8 @@ def _parse_msg(frame: Frame, decode: Callable[[bytes], Document]) -> Request:
         # It is taken apart before anybody knows what it is.
         raise ProtocolError(f"a command of {len(command)} bytes")
     wants_reply = not flags & MORE_TO_COME
-    return Request(frame.request_id, decode(command), command, arrays, wants_reply)
+    exhaust = bool(flags & EXHAUST_ALLOWED) and wants_reply
+    return Request(frame.request_id, decode(command), command, arrays, wants_reply, exhaust=exhaust)
 
 
 def _size(body: bytes, at: int, end: int) -> int:
@@ -271,17 +274,19 @@ def _parse_query(frame: Frame, decode: Callable[[bytes], Document]) -> Request:
 # --- replies --------------------------------------------------------------------------------------
 
 _NO_FLAGS: Final = b"\x00\x00\x00\x00\x00"
+_MORE_TO_COME: Final = _UINT32.pack(MORE_TO_COME) + b"\x00"
 
 
-def reply_bytes(request: Request, reply: Document, reply_id: int) -> bytes:
-    return raw_reply(request, encode(reply), reply_id)
+def reply_bytes(request: Request, reply: Document, reply_id: int, more: bool = False) -> bytes:
+    """`more`: another reply to the same request follows."""
+    return raw_reply(request, encode(reply), reply_id, more)
 
 
-def raw_reply(request: Request, document: bytes, reply_id: int) -> bytes:
+def raw_reply(request: Request, document: bytes, reply_id: int, more: bool = False) -> bytes:
     if request.legacy:
         body = _REPLY_HEAD.pack(8, 0, 0, 1) + document
         return pack(reply_id, request.request_id, OP_REPLY, body)
-    body = _NO_FLAGS + document
+    body = (_MORE_TO_COME if more else _NO_FLAGS) + document
     if request.compressor is None or request.name in UNPACKED:
         return pack(reply_id, request.request_id, OP_MSG, body)
     head = _COMPRESSED.pack(OP_MSG, len(body), request.compressor)
