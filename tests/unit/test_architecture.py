@@ -91,6 +91,60 @@ def test_the_fast_paths_do_not_grow() -> None:
     assert lines <= FAST_LINES_MAX
 
 
+# --- kinds of index -------------------------------------------------------------------------------
+
+KIND_FOLDERS = ("store/index/kinds", "query/access/kinds")
+#: Modules of these folders that are not about one kind.
+OF_ALL_KINDS = frozenset({"__init__", "base", "forms", "registry"})
+
+
+def single_kinds(root: Path) -> list[str]:
+    """Imports of one kind of index, from where all of them should be alike."""
+    kinds = {
+        f"armillary.{folder.replace('/', '.')}.{path.stem}"
+        for folder in KIND_FOLDERS
+        for path in (root / folder).glob("*.py")
+        if path.stem not in OF_ALL_KINDS
+    }
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        own = path.relative_to(root)
+        if own.parent.as_posix() in KIND_FOLDERS and (path.stem not in OF_ALL_KINDS - {"registry"}):
+            continue  # the registry, and the two halves of a kind
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or "", *(f"{node.module}.{one.name}" for one in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [one.name for one in node.names]
+            found += [f"{own}: {name}" for name in names if name in kinds]
+    return found
+
+
+def test_only_registries_know_single_kinds_of_index() -> None:
+    """A new kind is a module in each folder and a line in each registry; where another module
+    imports one kind by name, the next kind has to be added there as well."""
+    assert single_kinds(SOURCE) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from armillary.store.index.kinds.spatial import is_geometry",
+        "from armillary.store.index.kinds import registry, spatial",
+        "import armillary.store.index.kinds.spatial",
+    ],
+)
+def test_an_import_of_one_kind_is_found(tmp_path: Path, line: str) -> None:
+    for folder in KIND_FOLDERS:
+        (tmp_path / folder).mkdir(parents=True)
+        for name in ("spatial", "registry"):
+            (tmp_path / folder / f"{name}.py").write_text(line)
+    (tmp_path / "query" / "plan.py").write_text(line)
+    (found,) = single_kinds(tmp_path)
+    assert found.startswith("query/plan.py: armillary.store.index.kinds.spatial")
+
+
 SAME_LINES = 6
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from armillary.query.access.filters import Access, Lookup, accesses, path_at
-from armillary.query.access.special import Near
+from armillary.query.access.filters import accesses
+from armillary.query.access.lookups import Access, Lookup, Unplaced, path_at
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
 from armillary.query.plan.nodes import Plan
@@ -58,7 +58,7 @@ def _paths(found: Sequence[Access]) -> Iterator[Path]:
         if isinstance(access, Lookup):
             if access.kind == layout.IX:
                 yield access.path
-        elif not isinstance(access, Near):
+        elif not isinstance(access, Unplaced):
             yield from _paths(access.parts)
 
 

@@ -6,7 +6,7 @@
     COUNT(c.a)                  the items that have the path
     MIN(c.a), MAX(c.a)          the first and the last entry
     MAX(c.a) WHERE c.a < 3      the last entry that the filter finds, when it is exact
-    words and holders of terms  `text_statistics.py`
+    words and holders of terms  `kinds/full_text.py`
 
 `shortcut` says for a plan whether it is one of these; `answer` fills the states from one view, or
 says that this view can't (an expired item, a path that is not indexed, a string that was cut).
@@ -28,9 +28,11 @@ from armillary.query.access.choice import (
     names_of,
     nothing_expired,
 )
-from armillary.query.access.filters import Access, Lookup, exact_filter, path_at
+from armillary.query.access.filters import exact_filter
+from armillary.query.access.kinds.base import Measure
+from armillary.query.access.kinds.registry import measure_of
+from armillary.query.access.lookups import Access, Lookup, path_at
 from armillary.query.access.term_ranges import ANYTHING, Range, Ranges
-from armillary.query.access.text_statistics import TextPart, measured, text_part
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.plan.nodes import Plan
@@ -39,7 +41,7 @@ from armillary.store.index.paths import ARRAY, Path, path_text
 from armillary.store.rows import layout
 from armillary.values import UNDEFINED
 
-Part: TypeAlias = tuple[str, Path] | TextPart
+Part: TypeAlias = tuple[str, Path] | Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def _part(call: nodes.Call, plan: Plan, access: Access | None, scope: Scope) -> 
         if access is None or (_is_of(access, path) and access.kind == layout.IX):
             return call.function, path
         return None
-    return text_part(call, alias, scope) if access is None else None
+    return measure_of(call, alias, scope) if access is None else None
 
 
 def _is_of(access: Access, path: Path) -> TypeGuard[Lookup]:
@@ -107,7 +109,7 @@ def answer(view: StoreView, found: Shortcut, states: list[Any]) -> bool:
             return False
         values.append(value)
     for part, state, value in zip(found.parts, states, values, strict=True):
-        if isinstance(part, TextPart):
+        if not isinstance(part, tuple):
             path: Path = part.path
             state.count += value[1]
             if part.is_total:
@@ -127,8 +129,8 @@ def answer(view: StoreView, found: Shortcut, states: list[Any]) -> bool:
 
 
 def _value(view: StoreView, found: Shortcut, part: Part) -> Any:
-    if isinstance(part, TextPart):
-        return measured(view, part)
+    if not isinstance(part, tuple):
+        return part.measured(view)
     name, path = part
     return _count(view, found, path) if name == "COUNT" else _edge(view, found, name, path)
 

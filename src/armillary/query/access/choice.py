@@ -5,8 +5,7 @@ bound, because nothing else is as right. Others that are not much larger are rea
 items that all of them find are loaded: an entry costs a fraction of an item. With too many entries
 everywhere a scan of the items is as good.
 
-An index is used for a path only while every item has its entries there: no item is indexed under
-an older policy, or that policy covers the path as well.
+`coverage.py` says which indexes may be used.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from armillary.encoding.geo.cells import ranges_around
 from armillary.query.access.composite import CompositeLookup, composite_lookups, single_lookups
-from armillary.query.access.filters import Access, Both, Either, Lookup
+from armillary.query.access.coverage import covers, other_index
+from armillary.query.access.kinds.registry import placed
+from armillary.query.access.lookups import Access, Both, Either, Lookup, Unplaced
 from armillary.query.access.rids import (
     FEWEST,
     MANY,
@@ -30,13 +30,8 @@ from armillary.query.access.rids import (
     found_by_all,
     is_stream,
 )
-from armillary.query.access.special import Near
-from armillary.query.access.term_ranges import union
-from armillary.store.index.kinds.base import OtherIndex
-from armillary.store.index.kinds.spatial import SpatialIndex
 from armillary.store.index.paths import ARRAY, Path, path_text
 from armillary.store.index.plan import path_hash
-from armillary.store.index.plan_cache import plan_from
 from armillary.store.rows import layout
 from armillary.store.rows.secondary import logical_key, unpack_logical
 from armillary.store.rows.shapes import items_with_path
@@ -68,7 +63,7 @@ class Choice:
 def names_of(way: Way) -> Iterator[str]:
     if isinstance(way, CompositeLookup):
         yield way.name
-    elif isinstance(way, Lookup | Near):
+    elif isinstance(way, Lookup | Unplaced):
         yield f"{path_text(way.path)}/?"
     else:
         for part in way.parts:
@@ -78,35 +73,10 @@ def names_of(way: Way) -> Iterator[str]:
 # --- what may be used -----------------------------------------------------------------------------
 
 
-def covers(view: StoreView, path: Path) -> bool:
-    state = view.state
-    if (path and path[0] in view.computed) or not state.plan.covers(path):
-        return False
-    if not view.meta.stale_items:
-        return True
-    return all(plan_from(policy).covers(path) for _, policy in state.policies)
-
-
-def other_index(view: StoreView, kind: bytes, path: Path) -> OtherIndex | None:
-    """The spatial, full-text or vector index in which every item has its entries of a path."""
-    state = view.state
-    found = state.plan.other(kind, path)
-    if found is None or path[0] in view.computed:
-        return None
-    if view.meta.stale_items:
-        others = (plan_from(policy).other(kind, path) for _, policy in state.policies)
-        return found if all(other == found for other in others) else None
-    return found
-
-
 def usable(view: StoreView, access: Access) -> Access | None:
     """The access without the parts whose paths are not indexed."""
-    if isinstance(access, Near):
-        index = other_index(view, layout.SX, access.path)
-        if not isinstance(index, SpatialIndex):
-            return None
-        cells = [each for box in access.boxes for each in ranges_around(box, index.domain)]
-        return Lookup(access.path, union([(tuple(cells), False)])[0], False, layout.SX)
+    if isinstance(access, Unplaced):
+        return placed(view, access)
     if isinstance(access, Lookup) and access.kind != layout.IX:
         return access if other_index(view, access.kind, access.path) is not None else None
     if isinstance(access, Lookup):
@@ -214,7 +184,7 @@ def _seeks(access: Access) -> int:
             return len(parts)
         case Both(parts):
             return min(map(_seeks, parts))
-        case Near():
+        case Unplaced():
             return 0
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import descending
-from armillary.query.access.filters import Access, Lookup
+from armillary.query.access.lookups import Access, Lookup
 from armillary.query.access.term_ranges import Range, Ranges
 from armillary.store.index.composite import Column, Composite
 from armillary.store.index.paths import ARRAY, Path, path_text

@@ -11,84 +11,23 @@ counting its entries is counting the items. Nothing here reads an index; `index_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.query.access import term_ranges as ranges
-from armillary.query.access.special import (
-    SPATIAL_TESTS,
-    TEXT_TESTS,
-    Near,
-    Words,
-    every,
-    near,
-)
+from armillary.query.access.kinds.registry import BELOW, CALLS
+from armillary.query.access.lookups import Access, Both, Either, Lookup, Places, path_at
 from armillary.query.access.term_ranges import Ranges, Terms
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.expr.queries import BoundQuery
 from armillary.query.plan.nodes import Plan, conjuncts
-from armillary.store.index.kinds.full_text import TOKEN
 from armillary.store.index.paths import ARRAY, Path
 from armillary.store.rows import layout
-from armillary.store.rows.layout import after
 from armillary.values import JSON, UNDEFINED
-
-#: Names of expressions → the paths they stand for: c → (), t IN c.tags → (tags, ARRAY).
-Places: TypeAlias = Mapping[str, Path]
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """Entries of one path."""
-
-    path: Path
-    ranges: Ranges
-    exact: bool
-    kind: bytes = layout.IX
-    model: ValueModel = JSON_MODEL
-
-    @property
-    def counts_items(self) -> bool:
-        """Whether no item has two entries in it."""
-        is_single = self.kind == layout.IX and ARRAY not in self.path
-        return is_single or (len(self.ranges) == 1 and self.is_points)
-
-    @property
-    def is_points(self) -> bool:
-        """Whether each range is one term, whose entries are in the order of rids."""
-        if self.kind == layout.SX:
-            return False
-        at = len(TOKEN) if self.kind == layout.FX else 0
-        is_term = self.model.is_term
-        return all(is_term(start[at:]) and end == after(start) for start, end in self.ranges)
-
-
-@dataclass(frozen=True, slots=True)
-class Both:
-    """Items that every part finds; any one part will do. When it is exact, all parts together find
-    no others.
-    """
-
-    parts: tuple[Access, ...]
-    exact: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    """Items that some part finds; all parts are needed."""
-
-    parts: tuple[Access, ...]
-
-    @property
-    def exact(self) -> bool:
-        return all(part.exact for part in self.parts)
-
-
-Access: TypeAlias = Lookup | Near | Both | Either
 
 
 def accesses(plan: Plan, scope: Scope) -> list[Access]:
@@ -174,21 +113,6 @@ def _places(bound: BoundQuery) -> dict[str, Path]:
     return places
 
 
-def path_at(expr: nodes.Expr, places: Places) -> Path | None:
-    """The indexed path that an expression speaks of, if it is one."""
-    names: list[str] = []
-    while isinstance(expr, nodes.Member):
-        names.append(expr.name)
-        expr = expr.base
-    if not isinstance(expr, nodes.Identifier) or expr.name not in places:
-        return None
-    return (*places[expr.name], *reversed(names))
-
-
-def _names(path: Path) -> tuple[str, ...]:
-    return tuple(each for each in path if isinstance(each, str))
-
-
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _NEGATED: Final = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "=": "!=", "!=": "="}
 
@@ -229,7 +153,7 @@ class _Reading:
             case nodes.Logical("AND", terms):
                 return self._both(terms, places)
             case nodes.Logical("OR", terms):
-                return self._either([self.access(term, places) for term in terms])
+                return self.either([self.access(term, places) for term in terms])
             case nodes.Binary(operator, left, right) if operator in _FLIPPED:
                 return self._comparison(operator, left, right, places)
             case nodes.Unary("NOT", nodes.Binary(operator, left, right)) if operator in _NEGATED:
@@ -237,14 +161,14 @@ class _Reading:
             case nodes.Unary("NOT", operand):
                 return self._flag(operand, False, places)
             case nodes.In(operand, items, negated):
-                values = self._constants(items)
+                values = self.constants(items)
                 if values is None:
                     return None
                 listed = ranges.none_of if negated else ranges.one_of
                 found = listed(values, self.model)
                 return self._terms(operand, found, places)
             case nodes.Between(operand, low, high, False):
-                bounds = self._constants((low, high))
+                bounds = self.constants((low, high))
                 if bounds is None:
                     return None
                 return self._terms(
@@ -295,16 +219,15 @@ class _Reading:
             return found[0]
         return Both(found, is_whole and all(part.exact for part in found))
 
-    def _either(self, parts: Sequence[Access | None]) -> Access | None:
+    def either(self, parts: Sequence[Access | None]) -> Access | None:
         found = [part for part in parts if part is not None]
         if len(found) < len(parts):
             return None
         lookups = [part for part in found if isinstance(part, Lookup)]
         places = {(lookup.kind, lookup.path) for lookup in lookups}
         if len(lookups) == len(found) and len(places) == 1:
-            ((kind, path),) = places
-            united = ranges.union((part.ranges, part.exact) for part in lookups)
-            return Lookup(path, *united, kind, lookups[0].model)
+            united, exact = ranges.union((part.ranges, part.exact) for part in lookups)
+            return replace(lookups[0], ranges=united, exact=exact)
         return Either(tuple(found))
 
     # --- one path against constants ---
@@ -326,12 +249,12 @@ class _Reading:
         self, operator: str, left: nodes.Expr, right: nodes.Expr, places: Places
     ) -> Access | None:
         for one, other, sign in both_ways(operator, left, right):
-            values = self._constants((other,))
+            values = self.constants((other,))
             if values is None:
                 continue
             (value,) = values
-            if isinstance(one, nodes.Call) and one.function == "STDISTANCE" and sign in ("<", "<="):
-                return self._near(one, value, places)
+            if isinstance(one, nodes.Call) and one.function in BELOW and sign in ("<", "<="):
+                return BELOW[one.function](self, one, value, places)
             if path_at(one, places) is None:
                 continue
             return self._terms(one, comparison_terms(sign, value, self.model), places)
@@ -340,7 +263,7 @@ class _Reading:
     def _like(
         self, operand: nodes.Expr, pattern: nodes.Expr, escape: str, negated: bool, places: Places
     ) -> Access | None:
-        values = self._constants((pattern,))
+        values = self.constants((pattern,))
         if values is None or len(escape) > 1 or self.model is not JSON_MODEL:
             return None
         (text,) = values
@@ -354,7 +277,7 @@ class _Reading:
         found, exact = ranges.beginning_with(beginning)
         return self._terms(operand, (found, exact and rest == "anything"), places)
 
-    def _constants(self, exprs: Sequence[nodes.Expr]) -> list[JSON] | None:
+    def constants(self, exprs: Sequence[nodes.Expr]) -> list[JSON] | None:
         values: list[JSON] = []
         for expr in exprs:
             if isinstance(expr, nodes.Literal | nodes.Parameter):
@@ -381,7 +304,7 @@ class _Reading:
         return None if reader is None else reader(self, call, places)
 
     def _starts_with(self, call: nodes.Call, places: Places) -> Access | None:
-        values = self._constants(call.args[1:])
+        values = self.constants(call.args[1:])
         if values is None:
             return None
         prefix, *flags = values
@@ -392,7 +315,7 @@ class _Reading:
         return self._terms(call.args[0], ranges.beginning_with(prefix), places)
 
     def _string_equals(self, call: nodes.Call, places: Places) -> Access | None:
-        values = self._constants(call.args[1:])
+        values = self.constants(call.args[1:])
         if values is None or len(values) != 1 or not isinstance(values[0], str):
             return None
         return self._terms(call.args[0], ranges.equal_to(values[0]), places)
@@ -400,45 +323,13 @@ class _Reading:
     def _any_string(self, call: nodes.Call, places: Places) -> Access | None:
         return self._terms(call.args[0], ((ranges.STRINGS,), False), places)
 
-    def _touches(self, call: nodes.Call, places: Places) -> Access | None:
-        return self._near(call, 0, places)
-
-    def _near(self, call: nodes.Call, distance: JSON, places: Places) -> Access | None:
-        """One argument is a path, the other a shape."""
-        if type(distance) not in (int, float) or len(call.args) != 2:
-            return None
-        for one, other in (call.args, call.args[::-1]):
-            path, values = path_at(one, places), self._constants((other,))
-            if path and values is not None:
-                return near(path, values[0], distance, self.scope.context.geography)
-        return None
-
-    def _contains_words(self, call: nodes.Call, places: Places) -> Access | None:
-        path, values = path_at(call.args[0], places), self._constants(call.args[1:])
-        if not path or ARRAY in path or values is None:
-            return None
-        found = every(values, self.scope.context.at(_names(path)).language)
-        if found is None:
-            return None
-        parts = [self._words(path, each) for each in found]
-        if len(parts) == 1 or call.function == "FULLTEXTCONTAINSANY":
-            return self._either(parts)
-        return Both(tuple(part for part in parts if part is not None))
-
-    def _words(self, path: Path, found: Words) -> Access:
-        """A phrase needs all of its words; a term without any is never there."""
-        lookups = [Lookup(path, (each,), found.exact, layout.FX) for each in found.ranges]
-        if not lookups:
-            return Lookup(path, (), True, layout.FX)
-        return lookups[0] if len(lookups) == 1 else Both(tuple(lookups))
-
     def _array_contains(self, call: nodes.Call, places: Places) -> Access | None:
-        listed = self._constants(call.args[:1])
+        listed = self.constants(call.args[:1])
         if listed is not None and len(call.args) == 2:
             if not isinstance(listed[0], list) or not path_at(call.args[1], places):
                 return None
             return self._terms(call.args[1], self._one_of(listed[0]), places)
-        values = self._constants(call.args[1:])
+        values = self.constants(call.args[1:])
         if values is None or (type(values[-1]) is not bool and len(values) > 1):
             return None
         value, *flags = values
@@ -450,7 +341,7 @@ class _Reading:
         return self._element(call.args[0], ranges.equal_to(value, self.model), places)
 
     def _array_contains_any(self, call: nodes.Call, places: Places) -> Access | None:
-        values = self._constants(call.args[1:])
+        values = self.constants(call.args[1:])
         if values is None or not path_at(call.args[0], places):
             return None
         return self._element(call.args[0], self._one_of(values), places)
@@ -467,7 +358,7 @@ class _Reading:
         return ranges.one_of(counted(), self.model)
 
     def _array_contains_all(self, call: nodes.Call, places: Places) -> Access | None:
-        values = self._constants(call.args[1:])
+        values = self.constants(call.args[1:])
         if values is None:
             return None
         terms = [ranges.equal_to(value, self.model) for value in values]
@@ -540,8 +431,7 @@ _CALLS: Final[dict[str, Callable[[Any, nodes.Call, Places], Access | None]]] = {
     "CONTAINS": _Reading._any_string,
     "ENDSWITH": _Reading._any_string,
     "REGEXMATCH": _Reading._any_string,
-    **dict.fromkeys(SPATIAL_TESTS, _Reading._touches),
-    **dict.fromkeys(TEXT_TESTS, _Reading._contains_words),
+    **CALLS,
     "ARRAYCONTAINS": _Reading._array_contains,
     "ARRAYCONTAINSANY": _Reading._array_contains_any,
     "ARRAYCONTAINSALL": _Reading._array_contains_all,

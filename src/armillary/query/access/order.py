@@ -16,14 +16,15 @@ from dataclasses import dataclass
 
 from armillary.encoding.models import ValueModel
 from armillary.limits import TERM_CUT_BYTES
-from armillary.query.access.choice import covers, edge_entry
+from armillary.query.access.choice import edge_entry
 from armillary.query.access.composite import (
     column_range,
     composite_name,
     points,
     single_lookups,
 )
-from armillary.query.access.filters import Access, Lookup, path_at
+from armillary.query.access.coverage import covers
+from armillary.query.access.lookups import Access, Lookup, path_at
 from armillary.query.expr import nodes
 from armillary.query.plan.nodes import Plan
 from armillary.query.run.items import StoreView

@@ -27,10 +27,10 @@ from armillary.encoding.terms import DIGEST_BYTES as CUT_DIGEST_BYTES
 from armillary.encoding.terms import Partial, descending
 from armillary.query.access.choice import Choice, choose
 from armillary.query.access.composite import single_lookups
-from armillary.query.access.filters import Access
+from armillary.query.access.kinds import registry
+from armillary.query.access.lookups import Access
 from armillary.query.access.order import OrderIndex, order_index, some_lack
 from armillary.query.access.rids import RID_BYTES
-from armillary.query.access.vectors import nearest
 from armillary.query.run.consume import Clock, OrderedRow, first_rows, ordered_rows, take_ordered
 from armillary.query.run.items import StoreView, View
 from armillary.query.run.order import Place, Sorter
@@ -77,7 +77,7 @@ def fetch_ordered(
             found += islice(rows, extra)
         return Fetched(found)
     if few is None and not rid:
-        close = nearest(view, program, sorter, after, most)
+        close = registry.first_rows(view, program, sorter, after, most, rows_of=ordered_rows)
         if close is not None:
             return Fetched(close)
     return Fetched(*scan_ordered(view, program, sorter, last, most, rid, clock))

@@ -14,8 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from armillary.query.access.composite import CompositeLookup
-from armillary.query.access.filters import Access, Both, Either, Lookup
-from armillary.query.access.special import Near
+from armillary.query.access.lookups import Access, Both, Either, Lookup, Unplaced
 from armillary.store.index.plan import path_hash
 from armillary.store.rows import layout
 
@@ -47,8 +46,8 @@ def count(view: StoreView, access: Way, bound: int) -> int:
             return total
         case Both(parts):
             return min(count(view, part, bound) for part in parts)
-        case Near():
-            raise AssertionError("boxes become cells in `usable`")
+        case Unplaced():
+            raise AssertionError("what is wanted becomes ranges in `usable`")
 
 
 class Gathering:
@@ -135,7 +134,7 @@ def count_exactly(view: StoreView, access: Access, most: int) -> int | None:
 
 
 def _exactly(view: StoreView, access: Access, most: int) -> set[bytes] | None:
-    if isinstance(access, Lookup | Near):
+    if isinstance(access, Lookup | Unplaced):
         return _collect(view, access) if count(view, access, most) < most else None
     found: set[bytes] | None = None
     for part in access.parts:
@@ -230,8 +229,8 @@ def _collect(view: StoreView, access: Way) -> set[bytes]:
             return set().union(*(_collect(view, part) for part in parts))
         case Both(parts):
             return _smallest_of(view, parts)
-        case Near():
-            raise AssertionError("boxes become cells in `usable`")
+        case Unplaced():
+            raise AssertionError("what is wanted becomes ranges in `usable`")
 
 
 def _smallest_of(view: StoreView, parts: Sequence[Access]) -> set[bytes]:

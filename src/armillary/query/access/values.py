@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.terms import DOUBLE, NUMBER_CODE, Partial, decode_term
-from armillary.query.access.choice import covers, nothing_expired
-from armillary.query.access.filters import path_at
+from armillary.query.access.choice import nothing_expired
+from armillary.query.access.coverage import covers
+from armillary.query.access.lookups import path_at
 from armillary.query.access.rids import RID_BYTES
 from armillary.query.expr import nodes
 from armillary.query.functions import FUNCTIONS

@@ -15,12 +15,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from armillary.query.access.vector_order import is_ascending
 from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.expr.queries import BoundQuery
 from armillary.query.expr.text import print_expression
 from armillary.query.gateway.documents import HybridInfo, QueryInfo
 from armillary.query.plan.policies import metrics_of
+from armillary.query.plan.vector_order import is_ascending
 from armillary.query.plan.weights import fusion_weights
 from armillary.query.sql import ast
 from armillary.query.sql.printer import print_query

@@ -22,7 +22,6 @@ from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition
 from armillary.limits import QUERY_COUNT_MAX
-from armillary.query.access.vector_order import is_ascending
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.expr.queries import BoundQuery
 from armillary.query.expr.text import print_expression
@@ -43,6 +42,7 @@ from armillary.query.gateway.features import (
 from armillary.query.gateway.hybrid import hybrid_info
 from armillary.query.plan.key_ranges import is_point, key_range, key_ranges
 from armillary.query.plan.policies import metrics_of
+from armillary.query.plan.vector_order import is_ascending
 from armillary.query.sql import ast
 from armillary.query.sql.aggregates import is_aggregate
 from armillary.query.sql.planning import count_of

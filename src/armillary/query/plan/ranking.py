@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from armillary.query.access.vector_order import is_ascending
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Frame, Scope, constant
 from armillary.query.functions import Context
 from armillary.query.functions.full_text import fuse
 from armillary.query.plan.nodes import Fold, Plan, SortKey
+from armillary.query.plan.vector_order import is_ascending
 from armillary.query.plan.weights import fusion_weights
 from armillary.values import JSON, UNDEFINED
 

@@ -17,8 +17,10 @@ from typing import Final, NamedTuple, TypeVar
 from armillary.budget import Budget
 from armillary.encoding.models import Whole
 from armillary.encoding.partition_key import KeyValues
-from armillary.query.access.choice import count_items, covers, nothing_expired
-from armillary.query.access.filters import Access, Either, Lookup, exact_filter
+from armillary.query.access.choice import count_items, nothing_expired
+from armillary.query.access.coverage import covers
+from armillary.query.access.filters import exact_filter
+from armillary.query.access.lookups import Access, Either, Lookup
 from armillary.query.access.rids import RID_BYTES
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Frame, Scope

@@ -28,7 +28,6 @@ from armillary.limits import (
     QUERY_SNAPSHOT_SECONDS,
 )
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
-from armillary.query.access.vector_order import directed
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
 from armillary.query.functions.user import UserFunctions
@@ -37,6 +36,7 @@ from armillary.query.plan.nodes import Piece, Plan
 from armillary.query.plan.optimize import narrow, pieces_of_key
 from armillary.query.plan.policies import context_of
 from armillary.query.plan.ranking import Asking, ranked
+from armillary.query.plan.vector_order import directed
 from armillary.query.run import continuation as tokens
 from armillary.query.run.consume import Clock, Room, group_value, ordered_rows
 from armillary.query.run.items import (

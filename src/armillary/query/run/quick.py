@@ -23,7 +23,8 @@ from armillary.limits import PAGE_BYTES_MAX
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import query_ru
 from armillary.query.access.choice import FEW
-from armillary.query.access.filters import both_ways, comparison_terms, path_at
+from armillary.query.access.filters import both_ways, comparison_terms
+from armillary.query.access.lookups import path_at
 from armillary.query.access.term_ranges import can_compare
 from armillary.query.expr import nodes
 from armillary.query.gateway.rewriting import needs_plan

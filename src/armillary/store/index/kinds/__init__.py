@@ -9,6 +9,7 @@
     in    an indexing policy and the container's other policies; an item
     out   errors of policies; rows (keys without the rid at the end, values without the EPK)
 
-`registry.KINDS` is all that the store knows of them: a new kind is a module here with a `Kind`, a
-line in the registry, a prefix in `store/rows/layout.py`, and its reading in `query/access/`.
+`registry.KINDS` is all that the rest of the program knows of them: a new kind is a module here with
+a `Kind`, a line in the registry, a prefix in `store/rows/layout.py`, and its reading in
+`query/access/kinds/`, which has a registry of its own. tests/unit/test_architecture.py holds that.
 """

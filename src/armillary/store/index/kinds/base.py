@@ -45,6 +45,9 @@ class Kind:
     """What its rows depend on alongside the indexing policy, of a container's definition."""
     compile: Callable[[Mapping[str, Any], Mapping[str, Any]], OtherIndex | None]
     """An entry of the list, and what `describe` said; None where it makes no rows."""
+    told: Callable[[Mapping[str, Any]], dict[str, Any]]
+    """What functions of queries are told, of a container's definition: by the names of fields of
+    `query/functions/base.py:Context`."""
     check_policies: Callable[[Mapping[str, Any]], None] = _nothing
     """Its policies of a definition, and its entries against them; raises BadInput. Asked when a
     container is created or replaced, never when one is loaded."""

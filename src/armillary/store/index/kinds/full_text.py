@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from armillary.encoding.paths import extract
+from armillary.encoding.paths import extract, parse_path
 from armillary.encoding.terms import string_term
 from armillary.encoding.text_tokens import ANALYSIS, tokens
 from armillary.errors import BadInput
@@ -85,6 +85,16 @@ def _describe(document: Mapping[str, Any]) -> dict[str, JSON]:
     return {"language": default, "languages": by_path, "analysis": ANALYSIS}
 
 
+def _told(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Policies speak of paths, functions get values: which language a call has is decided by the
+    path that its argument is."""
+    default, by_path = languages(document)
+    return {
+        "language": default,
+        "languages": {parse_path(path): each for path, each in by_path.items()},
+    }
+
+
 def _compile(entry: Mapping[str, Any], known: Mapping[str, Any]) -> TextIndex:
     language = known["languages"].get(entry["path"], known["language"])
     return TextIndex(names(entry["path"]), language, known.get("analysis", 1))
@@ -135,5 +145,6 @@ KIND: Final = Kind(
     check_entry=check_property,
     describe=_describe,
     compile=_compile,
+    told=_told,
     check_policies=_check_policies,
 )

@@ -20,6 +20,11 @@ def described(document: Mapping[str, Any]) -> dict[str, JSON] | None:
     return {name: value for kind in KINDS for name, value in kind.describe(document).items()}
 
 
+def told(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What functions of queries are told of a container's policies."""
+    return {name: value for kind in KINDS for name, value in kind.told(document).items()}
+
+
 def compile_others(policy: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[OtherIndex, ...]:
     """The indexes of a policy document, by what `described` says of the container."""
     found = (kind.compile(entry, known) for kind in KINDS for entry in policy.get(kind.name) or ())

@@ -83,6 +83,10 @@ def _describe(document: Mapping[str, Any]) -> dict[str, JSON]:
     return {"geometry": is_geometry(document)}
 
 
+def _told(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {"geography": not is_geometry(document)}
+
+
 def _compile(entry: Mapping[str, Any], known: Mapping[str, Any]) -> SpatialIndex:
     geometry = known["geometry"]
     return SpatialIndex(parse_index_path(entry["path"]), geometry, _domain(entry, geometry))
@@ -155,5 +159,6 @@ KIND: Final = Kind(
     check_entry=_check_spatial,
     describe=_describe,
     compile=_compile,
+    told=_told,
     check_policies=_check_policies,
 )

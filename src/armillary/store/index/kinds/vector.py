@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from armillary.encoding.paths import extract
+from armillary.encoding.paths import extract, parse_path
 from armillary.errors import BadInput
 from armillary.limits import (
     FLAT_VECTOR_DIMENSIONS_MAX,
@@ -75,6 +75,18 @@ def _fits(number: float) -> bool:
 def _describe(document: Mapping[str, Any]) -> dict[str, JSON]:
     embeddings = (document.get("vectorEmbeddingPolicy") or {}).get("vectorEmbeddings") or ()
     return {"dimensions": {each["path"]: each["dimensions"] for each in embeddings}}
+
+
+def _told(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Paths by what their vectors are compared by."""
+    policy = document.get("vectorEmbeddingPolicy")
+    embeddings = policy.get("vectorEmbeddings") if isinstance(policy, dict) else None
+    return {
+        "metrics": {
+            parse_path(each["path"]): str(each.get("distanceFunction", "cosine")).lower()
+            for each in embeddings or ()
+        }
+    }
 
 
 def _compile(entry: Mapping[str, Any], known: Mapping[str, Any]) -> VectorIndex | None:
@@ -214,6 +226,7 @@ KIND: Final = Kind(
     check_entry=check_property,
     describe=_describe,
     compile=_compile,
+    told=_told,
     check_policies=_check_policies,
     check_replacement=_check_replacement,
 )

@@ -16,27 +16,30 @@ index is left alone unless it knows that there are none).
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from armillary.query.access.choice import other_index
-from armillary.query.access.filters import path_at
+from armillary.query.access.coverage import other_index
+from armillary.query.access.kinds.base import AccessKind
+from armillary.query.access.lookups import path_at
 from armillary.query.access.rids import RID_BYTES
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.functions.vectors import is_vector, metric_of
-from armillary.query.run.consume import OrderedRow, ordered_rows
-from armillary.query.run.order import Place, Sorter
-from armillary.query.run.program import Program
 from armillary.store.index.kinds.vector import NO_VECTOR, VectorIndex
 from armillary.store.index.paths import Path, path_hash, path_text
 from armillary.store.rows import layout
 from armillary.values import UNDEFINED
 
 if TYPE_CHECKING:
+    from armillary.query.run.consume import OrderedRow
     from armillary.query.run.items import StoreView
+    from armillary.query.run.order import Place, Sorter
+    from armillary.query.run.program import Program
 
+RowsOf: TypeAlias = "Callable[..., Iterable[OrderedRow]]"
 ROWS_AT_ONCE = 1024  # of the index, in one batch
 CHUNK_MAX = 1024  # items loaded before the next look at the bounds
 FLOAT32_ERROR = 1.2e-7  # twice what rounding a number to float32 can change, relatively
@@ -64,9 +67,16 @@ class Candidates:
 
 
 def nearest(
-    view: StoreView, program: Program, sorter: Sorter, after: Place | None, need: int
+    view: StoreView,
+    program: Program,
+    sorter: Sorter,
+    after: Place | None,
+    need: int,
+    *,
+    rows_of: RowsOf,
 ) -> list[OrderedRow] | None:
-    """The first rows after a place, or None when the index can't say."""
+    """The first rows after a place, or None when the index can't say. `rows_of`: what a query makes
+    of items, `run/consume.py:ordered_rows`."""
     wanted = _wanted(program)
     if wanted is None or (after is not None and type(after.keys[0]) not in (int, float)):
         return None
@@ -79,7 +89,7 @@ def nearest(
     is_complete = view.is_whole and found.entries == view.meta.items
     if not is_complete and not sorter.ties_descend:
         return None
-    rows = _best(view, program, sorter, after, need, found, sign)
+    rows = _best(view, program, sorter, after, need, found, sign, rows_of)
     if not is_complete and (len(rows) < need or _has_no_key(rows[-1])):
         return None  # items that the index does not know have no distance either
     view.metrics.index_used[path_text(wanted.path)] = None
@@ -178,13 +188,14 @@ def _best(
     need: int,
     found: Candidates,
     sign: int,
+    rows_of: RowsOf,
 ) -> list[OrderedRow]:
     last = None if after is None else sorter.of(after)
     best: list[OrderedRow] = []
 
     def take(rids: list[bytes]) -> None:
         nonlocal best
-        rows = ordered_rows(view.items(program, view.load(rids)), program, sorter, last)
+        rows = rows_of(view.items(program, view.load(rids)), program, sorter, last)
         best = heapq.nsmallest(need, [*best, *rows], key=lambda row: row.sortable)
 
     take(found.unknown)
@@ -208,3 +219,6 @@ def _key(row: OrderedRow, sign: int) -> float:
     if _has_no_key(row):
         return float("inf") if sign < 0 else float("-inf")
     return float(sign * value)
+
+
+KIND: Final = AccessKind(prefix=layout.VX, first_rows=nearest)
