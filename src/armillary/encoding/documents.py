@@ -423,6 +423,17 @@ def finish_json(text: bytes, rid: str, self_link: str, etag: str, ts: int) -> by
 _ETAG_BEFORE: Final = b'"_etag":"\\"'
 _ETAG_END: Final = -len(b'\\"","_attachments":"attachments/","_ts":1700000000}')
 _ETAG_START: Final = _ETAG_END - 36
+_ETAG_BEGINS: Final = _ETAG_START - len(_ETAG_BEFORE)
+_LSN_OF: Final = LSN.unpack_from
+
+
+# HOT: once per point read.
+def shown(value: bytes) -> tuple[bytes, int, bytes]:
+    """What an answer shows of a stored document: etag, LSN, JSON."""
+    text = value[EPK_AT + value[EPK_LENGTH_AT] :]
+    if text.startswith(_ETAG_BEFORE, _ETAG_BEGINS):
+        return text[_ETAG_START:_ETAG_END], _LSN_OF(value)[0], text
+    return stored_etag(value), _LSN_OF(value)[0], text
 
 
 # HOT: once per point read.

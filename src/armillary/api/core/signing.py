@@ -141,7 +141,8 @@ class Keyring:
         `check_date` does. HOT: once per request that is answered from bytes to bytes."""
         if b"%" in given:
             given = given.replace(b"%2B", b"+").replace(b"%2F", b"/")
-            given = given.replace(b"%2b", b"+").replace(b"%2f", b"/")
+            if b"%" in given:
+                given = given.replace(b"%2b", b"+").replace(b"%2f", b"/")
         made = self._full[0].sign(asked + link + b"\n" + self.check_date(date, now_s) + b"\n\n")
         return hmac.compare_digest(binascii.b2a_base64(made, newline=False)[:-1], given)
 

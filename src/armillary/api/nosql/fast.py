@@ -36,7 +36,7 @@ from armillary.api.nosql.items.placing import STRONG, is_left_to_server, item_he
 from armillary.api.nosql.items.sessions import Seen, check_barrier, parse_token
 from armillary.api.nosql.items.single import STATUS, ended, patch_operation, written_headers
 from armillary.clock import MayNotWait
-from armillary.encoding.documents import LSN, json_offset, stored_etag
+from armillary.encoding.documents import shown
 from armillary.encoding.partition_key import KeyValues, parse_key_header
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError
@@ -215,8 +215,8 @@ class PointReads(Decoder):
         def end() -> Outcome:
             found, at, version, lsn = self.seen(known, owner, token, read)
             value, _, _, ru = store.read_at(spot, item, final=False, begun=(ticket, found))
-            own_lsn, text = LSN.unpack_from(value)[0], value[json_offset(value) :]
-            return OK, ru, (stored_etag(value), own_lsn, at, version, lsn, at, lsn), text
+            etag, own_lsn, text = shown(value)
+            return OK, ru, (etag, own_lsn, at, version, lsn, at, lsn), text
 
         return (read if self.waits else None), end, _unanswered
 
