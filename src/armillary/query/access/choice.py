@@ -11,8 +11,9 @@ everywhere a scan of the items is as good.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from armillary.query.access.composite import CompositeLookup, composite_lookups, single_lookups
 from armillary.query.access.coverage import covers, other_index
@@ -45,8 +46,7 @@ SOME: Final = 2_000
 KEPT_MAX: Final = 100_000  # rids that are kept to count what several indexes have in common
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """How items are found: by every one of the ways, the first of which has the fewest entries."""
 
     ways: tuple[Way, ...]

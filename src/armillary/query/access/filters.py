@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
+
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.query.access import term_ranges as ranges
@@ -408,7 +410,7 @@ class _Reading:
             # Only a condition on the element itself: one on another name says nothing about it.
             own = first.path[: len(path) + 1] == (*path, ARRAY)
             exact = first.exact and certain and own and first.path.count(ARRAY) == 1
-            return replace(first, exact=exact)
+            return msgspec.structs.replace(first, exact=exact)
         return Both(tuple(found))
 
     def _inner(self, reading: _Reading, term: nodes.Expr, places: Places) -> Access | None:

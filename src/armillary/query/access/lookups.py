@@ -7,8 +7,9 @@ counting its entries is counting the items.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
@@ -22,8 +23,7 @@ from armillary.store.rows.layout import after
 Places: TypeAlias = Mapping[str, Path]
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(msgspec.Struct, frozen=True):
     """Entries of one path."""
 
     path: Path
@@ -49,8 +49,7 @@ class Lookup:
         return all(is_term(start[at:]) and end == after(start) for start, end in self.ranges)
 
 
-@dataclass(frozen=True, slots=True)
-class Unplaced:
+class Unplaced(msgspec.Struct, frozen=True):
     """What is wanted at a path, where only its index can say which ranges that are: the kind's
     `lookup` makes one of it."""
 
@@ -60,8 +59,7 @@ class Unplaced:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(msgspec.Struct, frozen=True):
     """Items that every part finds; any one part will do. When it is exact, all parts together find
     no others.
     """
@@ -70,8 +68,7 @@ class Both:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(msgspec.Struct, frozen=True):
     """Items that some part finds; all parts are needed."""
 
     parts: tuple[Access, ...]

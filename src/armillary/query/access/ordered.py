@@ -18,8 +18,9 @@ few kept: memory is that of a page, time that of a scan.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
+
+import msgspec
 
 from armillary.budget import Budget
 from armillary.encoding.models import ValueModel
@@ -42,8 +43,7 @@ from armillary.values import UNDEFINED
 FEW_TO_SORT = 1_000  # items left by a filter: sorting them beats following an order
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(msgspec.Struct, frozen=True):
     rows: list[OrderedRow]
     stopped_at: bytes | None = None
     """The rid after which a sort has to go on in another snapshot."""

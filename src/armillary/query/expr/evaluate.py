@@ -13,8 +13,11 @@ nothing of stores or plans. Queries inside expressions are in `nested.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from armillary.budget import Budget, unbounded
 from armillary.encoding.json_model import JSON_MODEL
@@ -89,20 +92,19 @@ class Computed:
     expr: nodes.Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """What names mean at one place of a query."""
 
     frame: Frame
     parameters: Mapping[str, JSON]
     context: Context
-    names: Mapping[str, int] = field(default_factory=dict)
+    names: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Name → slot."""
     bound: BoundQuery | None = None
     """The query around the place: it knows the queries inside its expressions."""
-    aggregates: Mapping[nodes.Call, int] = field(default_factory=dict)
+    aggregates: Mapping[nodes.Call, int] = msgspec.field(default_factory=dict)
     """Aggregate → the slot that holds its result, once rows have been folded."""
-    computed: Mapping[str, Computed] = field(default_factory=dict)
+    computed: Mapping[str, Computed] = msgspec.field(default_factory=dict)
     items: frozenset[int] = frozenset()
     """The slots that hold the item itself: computed properties are properties of it alone."""
     model: ValueModel = JSON_MODEL

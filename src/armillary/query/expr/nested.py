@@ -7,9 +7,11 @@ the outermost query uses for its own FROM steps: an item goes in, combinations c
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from armillary.errors import BadInput
 from armillary.query.expr import nodes
@@ -250,7 +252,7 @@ def _all(bound: BoundQuery, scope: Scope) -> Expression:
     """No row for which the filter is false; rows for which it is undefined don't count."""
     if bound.where is None:
         return lambda row: True
-    violated = replace(bound, where=nodes.Unary("NOT", bound.where))
+    violated = dataclasses.replace(bound, where=nodes.Unary("NOT", bound.where))
     exists = _exists(make_rows(violated, scope))
     return lambda row: not exists(row)
 

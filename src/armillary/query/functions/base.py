@@ -6,8 +6,11 @@ sensible bound, which end in `BadInput`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
 
 from armillary.errors import BadInput
 from armillary.limits import QUERY_ARRAY_ITEMS_MAX, QUERY_STRING_CHARACTERS_MAX
@@ -22,8 +25,7 @@ Kind: TypeAlias = Literal["scalar", "aggregate", "rank"]
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What a function may know besides arguments. One per query, so one query sees one time."""
 
     now_ticks: int  # 100 ns since 1970, UTC
@@ -31,8 +33,8 @@ class Context:
     geography: bool = True  # the container's geospatialConfig; False means planar geometry
     language: str = "en-US"  # of the text at hand, by the container's full-text policy
     metric: str = "cosine"  # of the vectors at hand, by the container's vector policy
-    languages: Mapping[tuple[str, ...], str] = field(default_factory=dict)  # of paths
-    metrics: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    languages: Mapping[tuple[str, ...], str] = msgspec.field(default_factory=dict)  # of paths
+    metrics: Mapping[tuple[str, ...], str] = msgspec.field(default_factory=dict)
     functions: "UserFunctions | None" = None  # user-defined ones, where a query has them
 
     def at(self, path: tuple[str, ...]) -> "Context":

@@ -18,6 +18,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.encoding.partition_key import KeyValues, PartitionKeyDefinition
@@ -74,7 +76,7 @@ def query_plan(
 
     `vector_policy` is the container's `vectorEmbeddingPolicy`: it says which way vectors sort.
     """
-    scope = replace(plan_scope(parameters), model=model)
+    scope = msgspec.structs.replace(plan_scope(parameters), model=model)
     if features is not None:
         check_features(bound, features)
     ranges = key_ranges(bound, scope, definition) if key is None else [key_range(key, definition)]

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import msgspec
+
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Computed
@@ -25,8 +27,7 @@ from armillary.store.items.requests import Key
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """A part of the hash space to be read; of one logical partition when `key` is given."""
 
     start: bytes = EPK_MIN

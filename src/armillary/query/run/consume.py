@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import msgspec
+
 from armillary.budget import Budget
 from armillary.errors import BadInput
 from armillary.limits import PAGE_BYTES_MAX, QUERY_GROUPS_MAX, QUERY_SNAPSHOT_SECONDS
@@ -36,8 +38,7 @@ GROUP_BYTES = 600  # of a group alongside its keys
 GROUPS_SPARE = 1_000  # kept beyond a page before the last are thrown out
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """What still fits into a page, and until when."""
 
     items: int
@@ -135,8 +136,7 @@ class Slice:
 # --- ordered --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedRow:
+class OrderedRow(msgspec.Struct, frozen=True):
     sortable: Sortable
     place: Place
     value: JSON

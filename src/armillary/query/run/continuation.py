@@ -19,11 +19,11 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from armillary.errors import BadInput
 from armillary.limits import KB
@@ -42,8 +42,7 @@ COMPRESSED: Final = b"z"  # no packed token begins so
 REFUSED: Final = "Invalid Continuation Token"
 
 
-@dataclass(frozen=True, slots=True)
-class Begun:
+class Begun(msgspec.Struct, frozen=True):
     """A part of the hash space that has been read up to an item. `given` rows of that item have
     been given; 0 means all of them.
     """
@@ -54,8 +53,7 @@ class Begun:
     given: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Continuation:
+class Continuation(msgspec.Struct, frozen=True):
     kind: Kind
     container: bytes
     skip: int = 0

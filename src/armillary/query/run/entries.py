@@ -10,9 +10,10 @@ swept yet, a term that several values share. Each physical partition is seen at 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import groupby, islice
 from typing import Final, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from armillary.budget import Budget
 from armillary.encoding.models import Whole

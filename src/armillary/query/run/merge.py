@@ -13,8 +13,10 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from armillary.errors import BadInput
 from armillary.limits import QUERY_SNAPSHOT_SECONDS

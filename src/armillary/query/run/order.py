@@ -15,6 +15,8 @@ from functools import total_ordering
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
+import msgspec
+
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.values import JSON, UNDEFINED, order_key
@@ -25,8 +27,7 @@ Sortable: TypeAlias = tuple[Any, ...]
 DIGEST_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     keys: tuple[JSON, ...]
     tie: bytes
     number: int = 0

@@ -11,11 +11,12 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+import msgspec
 import orjson
+from msgspec.structs import replace
 
 from armillary.budget import Budget, unbounded
 from armillary.encoding.json_model import JSON_MODEL
@@ -66,8 +67,7 @@ from armillary.values import JSON, UNDEFINED
 NO_PARAMETERS: Mapping[str, JSON] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPage:
+class QueryPage(msgspec.Struct, frozen=True):
     rows: list[Any]
     """Values, or `bytes` of JSON where texts were asked for."""
     continuation: str | None
@@ -240,8 +240,7 @@ def _within(pieces: list[Piece], allowed: list[Piece]) -> list[Piece]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(msgspec.Struct, frozen=True):
     """One page in the making."""
 
     store: ContainerStore

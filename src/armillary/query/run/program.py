@@ -7,11 +7,11 @@ items, ask it for rows. It reads nothing from anywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from armillary.budget import Budget, unbounded
 from armillary.encoding.json_model import JSON_MODEL

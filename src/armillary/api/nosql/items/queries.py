@@ -12,11 +12,11 @@ rewriting for clients is `query/gateway/rewriting.py`'s.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
 import orjson
+from msgspec.structs import replace
 
 from armillary.api.core.query_text import parse_query_body
 from armillary.api.http.messages import Response
