@@ -197,7 +197,12 @@ def segments_of(packed: bytes, start: bytes, end: bytes) -> Iterator[tuple[bytes
 
 
 def _unsealed(rows: list[Row], sealed: bytes) -> list[Row]:
-    return [(key, unseal(value, key) if key[0] in sealed else value) for key, value in rows]
+    if rows[0][0][0] != rows[-1][0][0]:
+        return [(key, unseal(value, key) if key[0] in sealed else value) for key, value in rows]
+    if rows[0][0][0] not in sealed:
+        return rows
+    keys = [key for key, _ in rows]
+    return list(zip(keys, unseal_many([value for _, value in rows], keys), strict=True))  # type: ignore[arg-type]
 
 
 _directories: dict[bytes | None, tuple[int, Directory, list[Part]]] = {}

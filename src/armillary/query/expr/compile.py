@@ -35,6 +35,8 @@ Compiler: TypeAlias = Callable[[nodes.Expr, Scope], Expression]
 
 #: Rows that closures evaluate before it pays to compile.
 ROWS_FIRST: Final = 500
+#: The same where the text was compiled before and is only written again.
+ROWS_AGAIN: Final = 100
 #: Compiled texts that are kept.
 TEXTS_MAX: Final = 256
 #: Larger expressions are not compiled. Compiling costs some 15 µs per node.

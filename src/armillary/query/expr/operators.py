@@ -154,11 +154,14 @@ def divide(left: JSON, right: JSON) -> JSON:
 
 def remainder(left: JSON, right: JSON) -> JSON:
     """C's fmod: the sign of the dividend."""
-    if not _numbers(left, right):
+    # HOT: a scan that takes every n-th item; the other two looks cost as much as the sum itself.
+    kind, other = type(left), type(right)
+    if not ((kind is int or kind is float) and (other is int or other is float)):
         return UNDEFINED
-    if right == 0 or not math.isfinite(left):
+    try:
+        return math.fmod(left, right)
+    except ValueError:  # by 0, or of an infinity
         return math.nan
-    return math.fmod(left, right)
 
 
 def negate(value: JSON) -> JSON:

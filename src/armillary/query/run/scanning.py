@@ -69,7 +69,11 @@ def scan_rows(
 def _is_worth_it(program: Program, batch: list[Stored]) -> bool:
     """Whether so many rows have been seen that it pays to compile."""
     program.rows_seen += len(batch)
-    return program.rows_seen > compile.ROWS_FIRST
+    known = program.plan.known
+    if program.rows_seen <= min(known.get("rows first", compile.ROWS_FIRST), compile.ROWS_FIRST):
+        return False
+    known["rows first"] = compile.ROWS_AGAIN  # of later pages and of the same query again
+    return True
 
 
 def _feed(view: StoreView, program: Program, batch: list[Stored]) -> Feed:
