@@ -22,12 +22,12 @@ from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.terms import ARRAY_TERM, Partial, decode_term
 from armillary.query.access.choice import (
     count_items,
-    covers,
     edge_entry,
     has_no_items,
     names_of,
     nothing_expired,
 )
+from armillary.query.access.coverage import covers
 from armillary.query.access.filters import exact_filter
 from armillary.query.access.kinds.base import Measure
 from armillary.query.access.kinds.registry import measure_of

@@ -229,7 +229,7 @@ class _Reading:
         places = {(lookup.kind, lookup.path) for lookup in lookups}
         if len(lookups) == len(found) and len(places) == 1:
             united, exact = ranges.union((part.ranges, part.exact) for part in lookups)
-            return replace(lookups[0], ranges=united, exact=exact)
+            return msgspec.structs.replace(lookups[0], ranges=united, exact=exact)
         return Either(tuple(found))
 
     # --- one path against constants ---
