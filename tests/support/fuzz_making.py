@@ -9,7 +9,7 @@ import base64
 import json
 from collections.abc import Sequence
 from random import Random
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from tests.support import fuzz_mutations as damage
@@ -23,6 +23,7 @@ from tests.support.fuzz_templates import (
     NAMES,
     PATCH,
     VARIANTS,
+    golden_calls,
     golden_queries,
 )
 from tests.support.nosql import pk
@@ -34,6 +35,53 @@ from armillary.api.nosql import routes as nosql
 
 #: What the reader of requests lets through to nobody (test_fuzz_frames.py sends it that).
 NO_CONTROLS: Final = dict.fromkeys((*range(32), 127))
+#: A call of a function where an expression may stand.
+PLACES: Final = (
+    "SELECT VALUE {} FROM c",
+    "SELECT VALUE {} FROM c",
+    "SELECT * FROM c WHERE {}",
+    "SELECT * FROM c WHERE c.n > 3 AND {} = {}",
+    "SELECT COUNT(1) AS n, {} AS k FROM c GROUP BY {}",
+    "SELECT VALUE SUM({}) FROM c",
+    "SELECT DISTINCT VALUE {} FROM c ORDER BY c.n",
+    "SELECT * FROM c ORDER BY {}",
+    "SELECT VALUE x FROM c JOIN x IN (SELECT VALUE {})",
+    "SELECT TOP 2 c.id, ARRAY(SELECT VALUE {} FROM y IN c.t) AS a FROM c",
+    "SELECT * FROM c WHERE EXISTS(SELECT VALUE 1 FROM y IN c.t WHERE {})",
+)
+OPERANDS: Final = (
+    *("c", "c.n", "c.pk", "c.t", "c['where'].point", "c.text", "c.v", "c.missing.x", "c.t[0]"),
+    *("@p", "@p", "@q", "null", "undefined", "true", "-1", "0", "1.5", "1e308", "-1e308", "9e999"),
+    *(
+        "9223372036854775807",
+        "18446744073709551616",
+        "9" * 60,
+        "''",
+        "'a'",
+        "'\\ud800'",
+        "'\\u0000'",
+    ),
+    *(
+        "[]",
+        "{}",
+        "[null]",
+        "{'a': 1}",
+        "{'': undefined}",
+        "[[1, 2], [3]]",
+        "'(a+)+$'",
+        "'['",
+        "'%_'",
+    ),
+    *("'2024-01-02T03:04:05.1234567Z'", "'9999-12-31T23:59:59Z'", "'0001-01-01'", "'year'", "'ms'"),
+    *("{'type': 'Point', 'coordinates': [1, 2]}", "{'type': 'Polygon', 'coordinates': [[[0, 0]]]}"),
+    *(
+        "{'type': 'Point', 'coordinates': [1e400, 'x']}",
+        "SQRT(-1)",
+        "1/0",
+        "-(-9223372036854775808)",
+    ),
+    *("(SELECT VALUE 1)", "ARRAY(SELECT VALUE 1)", "c.n ?? 1", "c.n ? 1 : 'x'", "c.n || 'x'", "*"),
+)
 #: Where most of the code is.
 ITEM_ROUTES: Final = [one for one in nosql.ROUTES if one.pattern.startswith(nosql.DOCS)]
 
@@ -56,6 +104,7 @@ class RequestMaker:
     ) -> None:
         self.random = random
         self.queries = golden_queries()
+        self.calls = golden_calls()
         self._controls = controls
 
     def make(self, world: Target) -> tuple[Route, Request]:
@@ -110,7 +159,9 @@ class RequestMaker:
             return b"" if random.random() < 0.95 else damage.body(random, ITEM)
         if route.variant in ("query", "plan"):
             asked = dict(random.choice(self.queries))
-            if random.random() < 0.6:
+            if random.random() < 0.3:
+                asked = self._calling()
+            elif random.random() < 0.6:
                 asked["query"] = self._query(asked["query"])
             if random.random() < 0.7:
                 return json.dumps(asked).encode()
@@ -124,6 +175,33 @@ class RequestMaker:
         if route.method == "POST" and random.random() < 0.6:
             whole = whole | {"id": str(random.randrange(100_000))}
         return damage.body(random, whole)
+
+    def _calling(self) -> dict[str, Any]:
+        """A function whose arguments are its own, those of another, or anything."""
+        random = self.random
+        place = random.choice(PLACES)
+        text = place.format(*(self._call() for _ in range(place.count("{}"))))
+        named = {"@p": damage.value(random), "@q": damage.value(random)}
+        parameters = [{"name": name, "value": one} for name, one in named.items()]
+        return {"query": text, "parameters": parameters}
+
+    def _call(self, depth: int = 2) -> str:
+        random = self.random
+        name, own = random.choice(self.calls)
+        given = list(own)
+        for at in range(len(given)):
+            chance = random.random()
+            if chance < 0.3:
+                given[at] = random.choice(OPERANDS)
+            elif chance < 0.4:
+                given[at] = random.choice(random.choice(self.calls)[1] or ["1"])
+            elif chance < 0.45 and depth:
+                given[at] = self._call(depth - 1)
+        if random.random() < 0.05:
+            given.append(random.choice(OPERANDS))
+        if random.random() < 0.05:
+            del given[random.randrange(len(given) + 1) :]
+        return f"{name}({', '.join(given)})"
 
     def _query(self, text: str) -> str:
         """Characters changed, or words of another query put in the place of its own."""
@@ -151,6 +229,9 @@ class RequestMaker:
         if headers and random.random() < 0.3:
             name = random.choice(list(headers))
             headers[name] = damage.cut_text(random, headers[name])
+        if random.random() < 0.1:
+            odd = damage.text(random).encode("utf-8", "replace").decode("latin-1")
+            headers[random.choice(tuple(HEADERS))] = odd
         if random.random() < 0.02:
             method = random.choice(("HEAD", "OPTIONS", "MERGE", "PUT", "POST", "PATCH", "TRACE"))
         escaped = "/".join(quote(one, safe="=+", errors="surrogatepass") for one in segments)

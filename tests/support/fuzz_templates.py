@@ -200,3 +200,32 @@ def golden_queries() -> list[dict[str, Any]]:
                 found.append({"query": query, "parameters": parameters})
     assert len(found) > 300
     return found
+
+
+def golden_calls() -> list[tuple[str, list[str]]]:
+    """Every function with arguments that tests know: its name, and the text of each argument."""
+    found = []
+    for line in (GOLDEN / "functions.txt").read_text("utf-8").splitlines():
+        call = line.partition(" -> ")[0]
+        name, opened, rest = call.partition("(")
+        if opened and call.endswith(")") and name.replace("_", "").isalnum():
+            found.append((name, _pieces(rest[:-1])))
+    assert len(found) > 500
+    return found
+
+
+def _pieces(text: str) -> list[str]:
+    """What commas divide outside of brackets and strings."""
+    found, depth, quote = [""], 0, ""
+    for one in text:
+        if quote:
+            quote = "" if one == quote else quote
+        elif one in "'\"":
+            quote = one
+        else:
+            depth += (one in "([{") - (one in ")]}")
+        if one == "," and not depth and not quote:
+            found.append("")
+        else:
+            found[-1] += one
+    return [one.strip() for one in found if one.strip()]

@@ -13,6 +13,7 @@ from tests.support import fuzz_mutations as damage
 
 from armillary.api.mongo.aggregate import documents, joins, stages
 from armillary.api.mongo.aggregate.accumulators import ACCUMULATORS
+from armillary.api.mongo.call import GENERIC
 from armillary.api.mongo.commands.table import COMMANDS
 from armillary.api.mongo.expressions.compiled import OPERATORS as EXPRESSIONS
 from armillary.api.mongo.match.operators import OPERATORS as CONDITIONS
@@ -43,6 +44,7 @@ distanceField maxDistance key query by units bounds step range $each $slice $pos
 $geometry type coordinates
 """
 ARGUMENTS: Final = tuple(WORDS.split())
+GENERICS: Final = tuple(sorted(GENERIC))
 ITEM: Final[Document] = {
     "_id": 1,
     "a": [1, {"b": 2}],
@@ -182,6 +184,134 @@ OTHERS: Final[tuple[Document, ...]] = (
     *({one: "c"} for one in COMMANDS if one != "dropDatabase"),
 )
 STAGES: Final = (*stages.STAGES, *documents.STAGES, *joins.STAGES)
+#: Expressions as they are meant, most with a form of arguments of their own.
+FORMS: Final[tuple[Document, ...]] = (
+    *({one: ["$n", 2]} for one in ("$add", "$subtract", "$multiply", "$divide", "$mod", "$pow")),
+    *({one: ["$n", 1]} for one in ("$log", "$round", "$trunc", "$atan2", "$bitAnd", "$bitXor")),
+    *({one: ["$n", "$s"]} for one in ("$cmp", "$eq", "$gt", "$and", "$or", "$ifNull", "$concat")),
+    *({one: ["$a", [1, 2]]} for one in ("$setUnion", "$setDifference", "$setIsSubset", "$in")),
+    *({one: ["$a", "$a"]} for one in ("$concatArrays", "$setEquals", "$setIntersection")),
+    *({one: ["$s", "o", 0, 9]} for one in ("$indexOfBytes", "$indexOfCP")),
+    *({one: ["$s", 1, 2]} for one in ("$substr", "$substrBytes", "$substrCP")),
+    *({one: {"input": "$s", "chars": "f"}} for one in ("$trim", "$ltrim", "$rtrim")),
+    *(
+        {one: {"input": "$s", "regex": "o", "options": "i"}}
+        for one in ("$regexFind", "$regexMatch")
+    ),
+    *({one: {"input": "$s", "find": "o", "replacement": "0"}} for one in ("$replaceOne",)),
+    *({one: {"n": 2, "input": "$a"}} for one in ("$firstN", "$lastN", "$minN", "$maxN")),
+    *({one: {"date": "$d", "timezone": "+02:00"}} for one in ("$year", "$isoWeek", "$hour")),
+    *(
+        {one: "$a"}
+        for one in ("$size", "$first", "$last", "$reverseArray", "$arrayToObject", "$max")
+    ),
+    *(
+        {one: "$n"}
+        for one in ("$toString", "$toDate", "$toObjectId", "$toDecimal", "$type", "$abs")
+    ),
+    {"$regexFindAll": {"input": "$s", "regex": Regex("(o)|(x)", "i")}},
+    {"$split": ["$s", "o"]},
+    {"$arrayElemAt": ["$a", -1]},
+    {"$indexOfArray": ["$a", 1, 0, 5]},
+    {"$slice": ["$a", 1, 2]},
+    {"$range": [0, 10, 3]},
+    {"$filter": {"input": "$a", "as": "x", "cond": {"$gt": ["$$x", 1]}, "limit": 1}},
+    {"$map": {"input": "$a", "as": "x", "in": {"$toString": "$$x.b"}}},
+    {
+        "$reduce": {
+            "input": "$a",
+            "initialValue": [],
+            "in": {"$concatArrays": ["$$value", ["$$this"]]},
+        }
+    },
+    {"$sortArray": {"input": "$a", "sortBy": {"b": -1}}},
+    {"$zip": {"inputs": ["$a", [1]], "useLongestLength": True, "defaults": [0, 1]}},
+    {"$mergeObjects": ["$$ROOT", {"z": 1}]},
+    {"$objectToArray": "$$ROOT"},
+    {"$dateToString": {"date": "$d", "format": "%Y-%m-%dT%H:%M:%S.%L%z", "onNull": 1}},
+    {"$dateFromString": {"dateString": "2024-01-02", "format": "%Y-%m-%d", "onError": 0}},
+    {"$dateFromParts": {"year": 2024, "month": 13, "day": -5, "hour": 25, "timezone": "UTC"}},
+    {"$dateFromParts": {"isoWeekYear": 2024, "isoWeek": 54, "isoDayOfWeek": 8}},
+    {"$dateToParts": {"date": "$d", "timezone": "America/New_York", "iso8601": True}},
+    {"$dateAdd": {"startDate": "$d", "unit": "month", "amount": 3, "timezone": "UTC"}},
+    {"$dateSubtract": {"startDate": "$d", "unit": "week", "amount": 3}},
+    {"$dateDiff": {"startDate": "$d", "endDate": "$d", "unit": "week", "startOfWeek": "mon"}},
+    {"$dateTrunc": {"date": "$d", "unit": "quarter", "binSize": 2, "startOfWeek": "sun"}},
+    {"$convert": {"input": "$s", "to": "int", "onError": 0, "onNull": 1}},
+    {"$cond": {"if": "$n", "then": 1, "else": 2}},
+    {"$switch": {"branches": [{"case": {"$gt": ["$n", 3]}, "then": 1}], "default": 0}},
+    {"$let": {"vars": {"x": "$n"}, "in": {"$add": ["$$x", 1]}}},
+    {"$getField": {"field": "n", "input": "$$ROOT"}},
+    {"$setField": {"field": "n", "input": "$$ROOT", "value": 1}},
+    {"$unsetField": {"field": "n", "input": "$$ROOT"}},
+)
+FILTERS: Final[tuple[Document, ...]] = (
+    {"a": {"$elemMatch": {"b": {"$gt": 1}}, "$all": [1, {"$elemMatch": {"b": 2}}]}},
+    {"s": {"$regex": "^f", "$options": "imsx", "$not": {"$regex": "z"}}},
+    {"$nor": [{"n": 1}, {"$and": [{"s": "x"}, {"$or": [{"n": {"$not": {"$gt": 3}}}]}]}]},
+    {"$expr": {"$eq": ["$n", "$$v"]}, "$comment": "x"},
+    {"n": {"$bitsAllSet": [0, 2], "$mod": [2, 1], "$type": ["int", 16], "$exists": True}},
+    {"$jsonSchema": {"required": ["n"], "properties": {"n": {"bsonType": "int", "minimum": 1}}}},
+    {"g": {"$near": {"$geometry": {"type": "Point", "coordinates": [1, 2]}, "$maxDistance": 5}}},
+    {"g": {"$geoWithin": {"$centerSphere": [[1, 2], 0.5]}}},
+    {"g": {"$geoIntersects": {"$geometry": {"type": "Polygon", "coordinates": [[[0, 0]]]}}}},
+    {"$text": {"$search": "fox", "$language": "en", "$caseSensitive": False}},
+    {"$where": "this.n > 1"},
+    {"d": {"$gte": DatetimeMS(0), "$lt": MaxKey(), "$in": [Regex("x"), None], "$nin": []}},
+    {"a.0": {"$size": 2, "$ne": None}, "a.b.c": {"$eq": {"x": 1}}},
+)
+UPDATED: Final[tuple[Any, ...]] = (
+    {"$push": {"a": {"$each": [1, 2], "$slice": -3, "$sort": {"b": 1}, "$position": 0}}},
+    {"$pull": {"a": {"$gt": 1}}, "$unset": {"x": ""}, "$rename": {"s": "t"}},
+    {"$pullAll": {"a": [1]}, "$mul": {"n": 1.5}, "$min": {"m": 1}, "$max": {"d": DatetimeMS(1)}},
+    {"$bit": {"n": {"xor": 5}}, "$currentDate": {"d": {"$type": "timestamp"}}, "$setOnInsert": {}},
+    {"$addToSet": {"a": {"$each": [1, {"b": 2}]}}, "$pop": {"q": -1}, "$inc": {"o.p.0": Int64(1)}},
+    {"$set": {"a.$[].b": 1, "a.$[x]": 2, "a.$": 3, "p.0.q": {"$x": 1}}},
+    [{"$set": {"n": {"$add": ["$n", "$$v"]}}}, {"$unset": ["s"]}, {"$replaceWith": "$$ROOT"}],
+    {"s": "whole", "a": {"": [1]}},
+)
+SPECIFIC: Final[tuple[Document, ...]] = (
+    {"$lookup": {"from": "c", "localField": "n", "foreignField": "n", "as": "x"}},
+    {"$lookup": {"from": "c", "let": {"v": "$n"}, "pipeline": [{"$match": FILTERS[3]}], "as": "x"}},
+    {
+        "$bucket": {
+            "groupBy": "$n",
+            "boundaries": [0, 9],
+            "default": 1,
+            "output": {"c": {"$sum": 1}},
+        }
+    },
+    {"$bucketAuto": {"groupBy": "$n", "buckets": 3, "granularity": "R5", "output": {}}},
+    {"$facet": {"x": [{"$count": "n"}], "y": [{"$sortByCount": "$s"}, {"$skip": 1}]}},
+    {"$unwind": {"path": "$a", "includeArrayIndex": "i", "preserveNullAndEmptyArrays": True}},
+    {"$graphLookup": {"from": "c", "startWith": "$n", "connectFromField": "n", "as": "x"}},
+    {"$unionWith": {"coll": "c", "pipeline": [{"$limit": 1}]}},
+    {"$redact": {"$cond": [{"$eq": ["$n", 1]}, "$$KEEP", "$$PRUNE"]}},
+    {"$geoNear": {"near": {"type": "Point", "coordinates": [1, 2]}, "distanceField": "z"}},
+    {"$replaceRoot": {"newRoot": {"$mergeObjects": ["$$ROOT", {"x": "$a"}]}}},
+    {"$sample": {"size": 2}},
+    {"$project": {"a": {"$slice": ["$a", 1]}, "_id": 0, "x.y": 1, "z": {"w": "$n"}}},
+    {"$setWindowFields": {"sortBy": {"n": 1}, "output": {"r": {"$rank": {}}}}},
+    {"$fill": {"output": {"n": {"value": 1}}}},
+    {"$densify": {"field": "n", "range": {"step": 1, "bounds": "full"}}},
+)
+PROJECTIONS: Final[tuple[Document, ...]] = (
+    {"a": {"$elemMatch": {"b": 1}}, "s": 1},
+    {"a": {"$slice": [1, 2]}, "n": 0},
+    {"a.$": 1, "x": {"$add": ["$n", 1]}, "y": "$s", "z": {"$meta": "textScore"}},
+)
+COLLATION: Final[Document] = {
+    "locale": "en",
+    "caseLevel": False,
+    "caseFirst": "off",
+    "strength": 2,
+    "numericOrdering": True,
+    "alternate": "shifted",
+    "maxVariable": "punct",
+    "backwards": False,
+    "normalization": False,
+}
+WITH_ALL: Final[Document] = {"let": {"v": 1}, "collation": COLLATION, "hint": {"_id": 1}}
 
 
 class Damaged:
@@ -195,13 +325,57 @@ class Damaged:
         chance = random.random()
         if chance < 0.35:
             command = random.choice(VALID)
-        elif chance < 0.6:
+        elif chance < 0.5:
             command = random.choice(OTHERS)
-        else:
+        elif chance < 0.65:
             command = self._operator()
+        elif chance < 0.8:
+            command = self._confused()
+        else:
+            command = self._meant()
         for _ in range(random.choice((0, 1, 1, 1, 2, 3))):
             command = self._changed(command, top=True)
         return command if "$db" in command else command | {"$db": "d_mongo"}
+
+    def _confused(self) -> Document:
+        """Any command, with some of its arguments and of those that all have, of any type."""
+        random = self._random
+        name = random.choice([one for one in COMMANDS if one != "dropDatabase"])
+        own = COMMANDS[name].fields.split()
+        own = list(ARGUMENTS) if own == ["*"] else own
+        names = random.sample(own, min(len(own), random.randint(0, 3)))
+        names += random.sample(GENERICS, random.choice((0, 0, 1)))
+        whole: Document = {name: "c" if random.random() < 0.8 else self._value()}
+        return whole | {one: self._value() for one in names}
+
+    def _meant(self) -> Document:
+        """The language as it is meant, with every option there is."""
+        random = self._random
+        given = {one: WITH_ALL[one] for one in WITH_ALL if random.random() < 0.3}
+        filtered: Document = random.choice((*FILTERS, {}, {"_id": 1}))
+        match random.randrange(6):
+            case 0:
+                command = {"find": "c", "filter": filtered, "sort": {"n": 1, "a.b": -1}, "limit": 2}
+                return command | {"projection": random.choice(PROJECTIONS)} | given
+            case 1:
+                change = {"q": filtered, "u": random.choice(UPDATED), "arrayFilters": [{"x": 1}]}
+                change |= {"multi": random.random() < 0.3, "upsert": random.random() < 0.5}
+                return {"update": "c", "updates": [change | given], "let": {"v": 1}}
+            case 2:
+                deleted = {"q": filtered, "limit": random.choice((0, 1))} | given
+                return {"delete": "c", "deletes": [deleted], "let": {"v": 1}}
+            case 3:
+                changed = {"query": filtered, "update": random.choice(UPDATED), "upsert": True}
+                wanted = {"fields": random.choice(PROJECTIONS), "sort": {"n": -1}, "new": True}
+                return {"findAndModify": "c"} | changed | wanted | given
+            case 4:
+                stages = random.sample(SPECIFIC, random.randint(1, 2))
+                return {"aggregate": "c", "pipeline": stages, "cursor": {}} | given
+            case _:
+                formed = {"$set": {"x": random.choice(FORMS)}}
+                if random.random() < 0.3:
+                    formed = {"$group": {"_id": random.choice(FORMS), "x": {"$push": "$$ROOT"}}}
+                return {"aggregate": "c", "pipeline": [formed], "cursor": {}} | given
 
     def _operator(self) -> Document:
         """One of the language, with an argument that may be anything."""

@@ -78,6 +78,23 @@ RETRIED: list[Document] = [
     {"stmtId": "x"},
     {"autocommit": False, "txnNumber": {"$in": []}},
 ]
+POINT: Document = {"type": "Point", "coordinates": [1, 2]}
+AREAS: list[Document] = [
+    *(
+        {"$centerSphere": one}
+        for one in ([0.5], [[1, 2], "$n"], [[1, 2], {}], 5, [[1], 1], [{}, 1])
+    ),
+    *({"$center": one} for one in ([[1, "x"], 1], [POINT | {"coordinates": 5}, 1], {}, None)),
+    *({"$box": one} for one in (5, [], [[1, 2]], [[1, 2], [3]], [[1, 2], "x"], [POINT, {}])),
+    *({"$polygon": one} for one in (5, [], [1, 2, 3], [[1, 2], [3, 4]], [[1, 2], [3, 4], [5]])),
+]
+NEARNESS: list[Document] = [
+    *({"distanceField": one} for one in (5, None, {}, [], CODE)),
+    *({"minDistance": one} for one in ("x", {}, None)),
+    {"maxDistance": [1]},
+    {"distanceMultiplier": "x"},
+    {"query": 5},
+]
 EXPRESSIONS: list[Document] = [
     {"$zip": {"inputs": [[1], [2, 3]], "useLongestLength": True, "defaults": [1]}},
     {"$zip": {"inputs": [[1], [2, 3]], "useLongestLength": True, "defaults": 5}},
@@ -171,6 +188,22 @@ def wire() -> Wire:
 
 def shown(value: Any) -> str:
     return str(value)[:90]
+
+
+@pytest.mark.parametrize("area", AREAS, ids=str)
+def test_an_area_that_is_none_is_a_bad_value(wire: Wire, area: Document) -> None:
+    wire.run({"insert": "c", "documents": [{"_id": "g", "g": [1, 2]}]})
+    reply = wire.run({"find": "c", "filter": {"g": {"$geoWithin": area}}})
+    assert (reply["ok"], reply["code"]) == (0.0, 2)
+
+
+@pytest.mark.parametrize("wrong", NEARNESS, ids=str)
+def test_a_distance_that_is_none_is_said(wire: Wire, wrong: Document) -> None:
+    wire.run({"insert": "c", "documents": [{"_id": "g", "g": [1, 2]}]})
+    stage = {"$geoNear": {"near": POINT, "distanceField": "z"} | wrong}
+    reply = wire.run({"aggregate": "c", "pipeline": [stage], "cursor": {}})
+    assert reply["ok"] == 0.0
+    assert reply["code"] != INTERNAL_ERROR
 
 
 @pytest.mark.parametrize("command", [*NAMES, *ARGUMENTS], ids=shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
@@ -9,7 +10,15 @@ from armillary.api.gremlin.errors import ScriptError
 from armillary.api.gremlin.language.nodes import Enum
 from armillary.api.gremlin.machine.running import TRAVERSER_BYTES, LooksAt, Run, Stage, Step
 from armillary.api.gremlin.machine.traverser import Traverser, each, start
-from armillary.api.gremlin.machine.values import Entry, Map, Path, hash_key, order_key
+from armillary.api.gremlin.machine.values import (
+    Entry,
+    Map,
+    Path,
+    hash_key,
+    is_number,
+    order_key,
+    type_name,
+)
 from armillary.api.gremlin.steps.base import (
     IDENTITY,
     MISSING,
@@ -23,6 +32,7 @@ from armillary.api.gremlin.steps.base import (
 from armillary.api.gremlin.steps.select import scope_value
 
 INT32_MAX: Final = 2**31 - 1
+WEIGHT_MAX: Final = 1e200  # of one of a sample: their sum is to be a number
 
 
 class Keeping(Stage):
@@ -307,13 +317,25 @@ class _Sampling(Keeping):
         run, count = self.run, self._step.count
         if not self._step.bys:
             return kept if len(kept) <= count else run.random.sample(kept, count)
-        weights = [float(one) for one in self._step.bys[0].needed(kept, run)]
+        weights = [_weight(one) for one in self._step.bys[0].needed(kept, run)]
         chosen: list[Traverser] = []
         while kept and len(chosen) < count:
-            at = run.random.choices(range(len(kept)), [max(w, 0.0) or 1e-12 for w in weights])[0]
+            at = run.random.choices(range(len(kept)), [w or 1e-12 for w in weights])[0]
             chosen.append(kept.pop(at))
             weights.pop(at)
         return chosen
+
+
+def _weight(value: Any) -> float:
+    """Chosen by chance: what is not a weight (less than nothing, no number at all, too large) would
+    be a choice of its own."""
+    if not is_number(value):
+        raise ScriptError(f"{type_name(value)} is not a number: {value!r}")
+    try:
+        weight = float(value)
+    except OverflowError:
+        weight = math.inf
+    return min(weight, WEIGHT_MAX) if weight > 0.0 else 0.0  # NaN is not
 
 
 class LocalSampleStep(Step):
@@ -406,7 +428,7 @@ def _sample(args: Args) -> Step:
     local, rest = _scope(args)
     if len(rest) != 1:
         raise args.bad()
-    count = _count(args, rest[0])
+    count = max(0, _count(args, rest[0]))  # as TinkerPop: nothing is chosen
     return LocalSampleStep(count) if local else SampleStep(count)
 
 

@@ -15,7 +15,7 @@ from armillary.api.mongo.language import MISSING, Language, rough_bytes
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.match.geo import EARTH_METRES, Near, plain
 from armillary.api.mongo.match.paths import candidates
-from armillary.encoding.bson.values import is_text, number_of, sort_key
+from armillary.encoding.bson.values import is_number, is_text, number_of, sort_key
 
 if TYPE_CHECKING:
     from armillary.api.mongo.aggregate.pipeline import World
@@ -155,6 +155,11 @@ def geo_near(argument: Any, language: Language, world: World, compile_: Callable
     point = plain(argument["near"])
     if point is None:
         raise MongoError(2, "invalid argument in geo near query")
+    if not is_text(argument["distanceField"]):
+        raise MongoError(16606, "$geoNear requires that 'distanceField' option is a String")
+    for name in ("minDistance", "maxDistance", "distanceMultiplier"):
+        if name in argument and not is_number(argument[name]):
+            raise MongoError(14, f"$geoNear requires that '{name}' option is a number")
     is_metres = isinstance(argument["near"], dict) and "type" in argument["near"]
     scale = 1.0 if is_metres else EARTH_METRES
     least = float(number_of(argument.get("minDistance", 0))) * scale

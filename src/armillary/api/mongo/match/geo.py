@@ -75,20 +75,37 @@ def _area(name: str, argument: dict[str, Any], language: Language) -> Any:
     if language.strict:
         raise bad_value(f"{name} takes a $geometry")
     if "$box" in argument:
-        (west, south), (east, north) = _numbers(argument["$box"])
+        (west, south), (east, north) = _corners(name, argument["$box"], 2)[:2]
         ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
         return {"type": "Polygon", "coordinates": [ring]}
     if "$polygon" in argument:
-        ring = [list(_numbers(one)) for one in argument["$polygon"]]
+        ring = _corners(name, argument["$polygon"], 3)
         return {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}
     for shape, metres in (
         ("$centerSphere", EARTH_METRES),
         ("$center", math.radians(1) * EARTH_METRES),
     ):
         if shape in argument:
-            centre, radius = argument[shape]
-            return {"centre": plain(centre), "metres": float(number_of(radius)) * metres}
+            circle = argument[shape]
+            if not isinstance(circle, list) or len(circle) != 2 or not is_number(circle[1]):
+                raise bad_value(f"{shape} takes a point and a radius")
+            centre = _point(name, circle[0])
+            return {"centre": centre, "metres": float(number_of(circle[1])) * metres}
     raise bad_value(f"{name} takes a $geometry")
+
+
+def _corners(name: str, value: Any, least: int) -> list[list[float]]:
+    if not isinstance(value, list) or len(value) < least:
+        raise bad_value(f"{name} takes at least {least} points there")
+    return [_point(name, one)["coordinates"][:2] for one in value]
+
+
+def _point(name: str, value: Any) -> Any:
+    made = plain(value)
+    place = None if made is None or made["type"] != "Point" else made["coordinates"]
+    if not isinstance(place, list) or len(place) < 2 or not all(map(is_number, place)):
+        raise bad_value(f"Point must be an array or object of two numbers in {name}")
+    return made
 
 
 def _within(one: Any, area: Any) -> bool:
