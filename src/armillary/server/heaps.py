@@ -2,8 +2,8 @@
 what was freed in it: after a storm of large requests in many threads a worker would stay at the sum
 of their peaks. Two heaps are enough for threads that share one interpreter lock.
 
-Of those two, pages that are free in the middle are given back after a request that held much
-(`give_back`), and not only those at their ends.
+Of those two, pages that are free in the middle are given back after a request that held much, and
+now and then (`give_back`), and not only those at their ends.
 
 Elsewhere than on Linux with glibc nothing happens.
 """
@@ -26,7 +26,7 @@ _trimmed_at = 0.0
 
 
 def share_heaps() -> None:
-    """Once per process, before it has threads: heaps that exist stay."""
+    """First of all in a process: a heap that a thread was given stays."""
     if sys.platform.startswith("linux"):
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, HEAPS)

@@ -24,6 +24,7 @@ from armillary.server.receiving import Receiving
 log = logging.getLogger("armillary.server")
 
 GRACE_SECONDS = 0.05
+TIDY_SECONDS = 20.0  # after which free pages of the heaps are given back
 
 
 class Peer(Protocol):
@@ -60,6 +61,7 @@ class Pool:
         self.trouble: Callable[[], str] = lambda: ""
         """Why requests can't be served just now; empty when they can."""
         self.peers: set[Peer] = set()
+        self._tidied_at = loop.time()
         self._gathered: list[Reading] = []
         self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
         self.long_work = LongWork(
@@ -138,6 +140,9 @@ class Pool:
 
     def _look(self) -> None:
         now = self.loop.time()
+        if now >= self._tidied_at + TIDY_SECONDS:
+            self._tidied_at = now
+            self.threads.submit(give_back)
         for peer in [one for one in self.peers if one.deadline <= now]:
             peer.expire(now)
         self._sweep = self.loop.call_later(self.bounds.sweep_s, self._look) if self.peers else None

@@ -27,6 +27,7 @@ from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.lmdb.writer_process import WriterProcess
 from armillary.errors import DbError
 from armillary.server.binding import PortBusy, address_of, check_free
+from armillary.server.heaps import share_heaps
 from armillary.server.portal.keeper import PortalKeeper, key_of
 from armillary.server.process import logs
 from armillary.server.process.backend import Backend, WriterWatch, load_ahead, start_writer
@@ -46,6 +47,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 def run(plan: Plan, banner: Banner, report: Say) -> int:
     """Serve until asked to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it)."""
+    share_heaps()
     logs.configure(plan.settings.log, plan.keys or (EMULATOR_KEY,))
     banner.starting(plan)
     try:

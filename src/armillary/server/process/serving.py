@@ -22,7 +22,6 @@ from armillary.api.http.messages import Service
 from armillary.server import tls
 from armillary.server.bounds import Bounds
 from armillary.server.endpoints import Endpoint, HttpEndpoint, LazyEndpoint
-from armillary.server.heaps import share_heaps
 from armillary.server.http.hosts import HostCheck
 from armillary.server.http.hub import Hub
 from armillary.server.http.observing import Observer
@@ -65,7 +64,6 @@ def serve(
     `serve_loop` is given the loop: what begins on it may go to the writer together. `trouble`
     says why requests can't be served, for the probes."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    share_heaps()
     front = replace(front, bounds=within_files(front.bounds))
     loop = new_loop()
     asyncio.set_event_loop(loop)

@@ -29,6 +29,7 @@ from armillary.engine.lmdb.writer_process import WriterAddress
 from armillary.errors import DbError, Unavailable
 from armillary.server import binding
 from armillary.server.binding import address_of
+from armillary.server.heaps import share_heaps
 from armillary.server.process import logs
 from armillary.server.process.backend import Backend, WriterWatch, start_writer
 from armillary.server.process.ending import Ending, stop_writer
@@ -55,6 +56,7 @@ def serve_worker(
     lifeline: Pipe,
 ) -> None:
     """The main function of a worker process."""
+    share_heaps()
     logs.configure(plan.settings.log, plan.keys or (EMULATOR_KEY,), f"worker {number}: ")
     try:
         backend = Backend(plan, address, first=number == 0)
