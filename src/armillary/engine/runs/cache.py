@@ -16,6 +16,8 @@ from armillary.limits import BLOCK_CACHE_BYTES
 LOOKS_KEPT = 1_000  # runs of which it is counted how often they were looked at
 #: Python objects of a decoded block against its bytes on disk.
 EXPANSION = 4
+#: What a block takes besides, as if they were on disk: most runs hold a few entries of each kind.
+BLOCK_BYTES = 96
 
 
 class Whole(dict[int, Block]):
@@ -69,7 +71,7 @@ class BlockCache:
         return before >= looks
 
     def put_whole(self, name: bytes, whole: Whole) -> None:
-        self._put(name, whole, whole.stored_bytes)
+        self._put(name, whole, whole.stored_bytes + BLOCK_BYTES * len(whole))
 
     def _put(self, name: bytes, block: Block | Whole, stored_bytes: int) -> None:
         with self._lock:

@@ -118,7 +118,7 @@ def load_state(engine: Engine, database: str, name: str) -> ContainerState:
     return _state_from(owner, row)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _state_from(owner: DatabaseRecord, row: bytes) -> ContainerState:
     """Parsing a record takes far longer than finding it, and most looks find the same one."""
     return state_of(owner, decode_container(row))

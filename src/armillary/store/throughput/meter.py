@@ -41,6 +41,7 @@ from armillary.store.throughput.offers import OfferRecord, find_offer
 Enforce: TypeAlias = Literal["on", "off", "report"]
 
 ALLOWANCES_MAX = 10_000  # remembered at once
+PROVISIONS_MAX = 1_000  # the same, of containers
 FLUSH_MS = 5_000
 QUERY_TEXT_KEPT = 400  # characters of a query in the statistics
 OFFER_SECONDS = 1  # TTL of the offer cache
@@ -378,6 +379,8 @@ class Meter:
                 raise
             offer, shared = known.offer, known.shared  # as it last was
         fresh = _Provision(second, offer, shared)
+        if len(self._provisions) >= PROVISIONS_MAX:
+            self._provisions.clear()
         self._provisions[state.record.rid] = fresh
         return fresh
 
