@@ -1,6 +1,6 @@
 """Porcupine's opinion of a history, where Go is installed and its module can be had
-(`porcupine/main.go`). It searches without our rule for operations that were never answered, so that
-a key with dozens of those may be undecided when its time is over; `linear.py` decides them all."""
+(`porcupine/main.go`). A key with dozens of operations that were never answered, and whose effect
+was seen, may be undecided when its time is over; `linear.py` decides them all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Opinion:
         )
 
 
-def judged(history: Iterable[Operation], folder: Path, *, key_seconds: int = 3) -> Opinion | None:
+def judged(history: Iterable[Operation], folder: Path, *, key_seconds: int = 30) -> Opinion | None:
     """None: no Go, or no module."""
     if shutil.which("go") is None:
         return None
