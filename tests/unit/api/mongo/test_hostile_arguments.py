@@ -37,6 +37,13 @@ NAMES: list[Document] = [
     {"createIndexes": CODE, "indexes": [{"key": {"a": 1}}]},
     {"createIndexes": "c", "indexes": [{"key": {"a": CODE}}]},
     {"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": CODE}]},
+    {"createIndexes": "c", "indexes": [{"key": {"a": 1}, "name": "a\0b"}]},
+    *(
+        {"aggregate": "c", "pipeline": [{name: {"groupBy": "$n", "output": one} | rest}],
+         "cursor": {}}
+        for name, rest in (("$bucket", {"boundaries": [0, 9]}), ("$bucketAuto", {"buckets": 2}))
+        for one in (["x"], 5, "x", None)
+    ),
     {"create": CODE},
     {"drop": CODE},
     {"aggregate": CODE, "pipeline": [], "cursor": {}},

@@ -82,6 +82,13 @@ def group(argument: Any, language: Language) -> Any:
     return run
 
 
+def _output(stage: str, argument: dict[str, Any], code: int) -> dict[str, Any]:
+    found = argument.get("output", {"count": {"$sum": 1}})
+    if not isinstance(found, dict):
+        raise MongoError(code, f"The {stage} 'output' field must be an object, but found {found!r}")
+    return found
+
+
 def bucket(argument: Any, language: Language) -> Any:
     if not isinstance(argument, dict):
         raise MongoError(
@@ -102,7 +109,7 @@ def bucket(argument: Any, language: Language) -> Any:
     if any(one >= other for one, other in itertools.pairwise(keys)):
         raise MongoError(40194, "The 'boundaries' option to $bucket must be sorted")
     key_of = compile_expression(argument["groupBy"], language)
-    fields = Fields("$bucket", argument.get("output", {"count": {"$sum": 1}}), language)
+    fields = Fields("$bucket", _output("$bucket", argument, 40196), language)
     has_default, default = "default" in argument, argument.get("default")
 
     def run(rows: Iterable[Any]) -> Iterator[Any]:
@@ -149,7 +156,7 @@ def bucket_auto(argument: Any, language: Language) -> Any:
             40243, f"The $bucketAuto 'buckets' field must be greater than 0, but found: {count}"
         )
     key_of = compile_expression(argument["groupBy"], language)
-    fields = Fields("$bucketAuto", argument.get("output", {"count": {"$sum": 1}}), language)
+    fields = Fields("$bucketAuto", _output("$bucketAuto", argument, 40244), language)
 
     def run(rows: Iterable[Any]) -> Iterator[Any]:
         pairs = []

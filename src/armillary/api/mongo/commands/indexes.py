@@ -146,6 +146,8 @@ def checked_index(source: Any, *, strict: bool = False) -> Document:
         raise wrong_type("createIndexes.indexes.name", type_name(name), "string")
     if not name:
         raise MongoError(67, "index name cannot be empty")
+    if "\0" in name:  # statistics have it as the name of a field
+        raise MongoError(2, "The index name must not contain a null character.")
     if name == "*":
         raise MongoError(2, "The index name '*' is not valid.")
     made: Document = {"v": 2, "key": key, "name": name}
