@@ -44,6 +44,10 @@ NAMES: list[Document] = [
         for name, rest in (("$bucket", {"boundaries": [0, 9]}), ("$bucketAuto", {"buckets": 2}))
         for one in (["x"], 5, "x", None)
     ),
+    *(
+        {"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}, "arrayFilters": one}]}
+        for one in (5, "x", True, {"x": 1}, Int64(2**62))
+    ),
     {"create": CODE},
     {"drop": CODE},
     {"aggregate": CODE, "pipeline": [], "cursor": {}},

@@ -34,12 +34,13 @@ from armillary.api.mongo.data.writes import (
 )
 from armillary.api.mongo.errors import (
     MongoError,
+    wrong_type,
 )
 from armillary.api.mongo.language import Language
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.update.apply import Update, compile_update
 from armillary.api.mongo.update.upserts import base_document, equalities
-from armillary.encoding.bson.values import Document, encode
+from armillary.encoding.bson.values import Document, encode, type_name
 
 DUPLICATES_MAX: Final = 10
 
@@ -100,7 +101,10 @@ def _update_statement(call: Call, source: Any) -> UpdateStatement:
     language = call.collated(language, source.get("collation"))
     call.hinted_collection(source.get("hint"))
     multi = bool(source.get("multi"))
-    filters = source.get("arrayFilters") or ()
+    filters = source.get("arrayFilters")
+    filters = () if filters is None else filters
+    if not isinstance(filters, list | tuple):
+        raise wrong_type("update.updates.arrayFilters", type_name(filters), "array")
     made = compile_update(source["u"], language, array_filters=filters, multi=multi)
     return UpdateStatement(source["q"], made, language, multi, bool(source.get("upsert")))
 
