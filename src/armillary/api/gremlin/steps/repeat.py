@@ -158,7 +158,9 @@ class _Looping(Stage):
             run.budget.release(before)
             if stateful:
                 level += [_loops(one, one.loops or (rounds - 1,)) for one in chain.end()]
-            level = merged([_loops(one, (*one.loops[:-1], one.loops[-1] + 1)) for one in level])
+            # What a step of the body put in has no loops yet.
+            counted = [(one, one.loops or (rounds - 1,)) for one in level]
+            level = merged([_loops(one, (*at[:-1], at[-1] + 1)) for one, at in counted])
             left = min(held, TRAVERSER_BYTES * len(level))
             run.budget.release(held - left)
             held = left
