@@ -59,6 +59,26 @@ class Client:
         return int(status["attributes"]["x-ms-status-code"])
 
 
+#: A list that holds itself.
+KNOWN = ("g.V().as('a').out().as('b').select('a', 'b').store('a').simplePath().as('b').outV()",)
+
+
+@pytest.mark.parametrize("script", KNOWN)
+def test_what_was_found_is_answered_by_the_protocol(
+    script: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with armillary.open(":memory:") as account:
+        account.create_database("d").create_container("g", "/pk")
+        gateway = Gateway(account.store, GatewaySettings())
+        client = Client(gateway)
+        for one in SEEDS:
+            assert client.ask(one) == 200
+        with caplog.at_level(logging.ERROR):
+            assert client.ask(script) != MISTAKE
+        assert not caplog.records
+        gateway.close()
+
+
 def test_every_script_is_answered_by_the_protocol(caplog: pytest.LogCaptureFixture) -> None:
     random = Random(SEED)
     damaged = Damaged(random)

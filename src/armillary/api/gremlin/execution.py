@@ -168,6 +168,8 @@ class Execution:
         except Exception as error:
             if budget is not self.budget and isinstance(error, OverBudget | OutOfTime):
                 raise
+            if isinstance(error, RecursionError):  # a side effect may hold itself
+                error = ScriptError("A value is nested too deeply, or holds itself.")
             if not isinstance(error, DbError | ScriptError):
                 log.exception("a bug: %s", request.args.get("gremlin"))
             if isinstance(error, DbError):
