@@ -90,18 +90,21 @@ RETRIED: list[Document] = [
     {"autocommit": False, "txnNumber": {"$in": []}},
 ]
 POINT: Document = {"type": "Point", "coordinates": [1, 2]}
+NO_CIRCLES: list[Any] = [[[1, "x"], 1], [POINT | {"coordinates": 5}, 1], {}, None]
 AREAS: list[Document] = [
     *(
         {"$centerSphere": one}
         for one in ([0.5], [[1, 2], "$n"], [[1, 2], {}], 5, [[1], 1], [{}, 1])
     ),
-    *({"$center": one} for one in ([[1, "x"], 1], [POINT | {"coordinates": 5}, 1], {}, None)),
+    *({"$center": one} for one in NO_CIRCLES),
     *({"$box": one} for one in (5, [], [[1, 2]], [[1, 2], [3]], [[1, 2], "x"], [POINT, {}])),
     *({"$polygon": one} for one in (5, [], [1, 2, 3], [[1, 2], [3, 4]], [[1, 2], [3, 4], [5]])),
 ]
+NO_TEXTS: list[Any] = [5, None, {}, [], CODE]
+NO_NUMBERS: list[Any] = ["x", {}, None]
 NEARNESS: list[Document] = [
-    *({"distanceField": one} for one in (5, None, {}, [], CODE)),
-    *({"minDistance": one} for one in ("x", {}, None)),
+    *({"distanceField": one} for one in NO_TEXTS),
+    *({"minDistance": one} for one in NO_NUMBERS),
     {"maxDistance": [1]},
     {"distanceMultiplier": "x"},
     {"query": 5},
