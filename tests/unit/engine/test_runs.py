@@ -16,7 +16,7 @@ from armillary.engine.lmdb import environment
 from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.runs import merging, writing
 from armillary.engine.runs.blocks import Block, cut_blocks, decode_block, of_entries
-from armillary.engine.runs.cache import EXPANSION, BlockCache
+from armillary.engine.runs.cache import CACHE, EXPANSION, BlockCache, Whole
 from armillary.engine.runs.directory import EMPTY, Directory, pack_directory
 from armillary.errors import DataDamaged
 from armillary.store.rows import layout
@@ -108,6 +108,39 @@ def test_the_cache_is_bounded() -> None:
     assert cache.get(b"999") is not None
     kept = sum(cache.get(b"%d" % number) is not None for number in range(1_000))
     assert kept <= 100_000 // EXPANSION // 1_000
+
+
+def test_a_small_run_that_was_replaced_is_forgotten() -> None:
+    cache = BlockCache(1_000_000)
+    for number in range(3):
+        cache.put_whole(b"%d" % number, Whole({0x41: Block([b"k"], [b"v"])}, 100))
+    cache.forget([b"0", b"1", b"none"])
+    assert [cache.get_whole(b"%d" % number) is None for number in range(3)] == [True, True, False]
+
+
+def test_writes_and_looks_in_turns_keep_few_runs_whole(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each write makes the newest run again: of those before nothing is kept."""
+    names: list[bytes] = []
+    put_whole = BlockCache.put_whole
+
+    def watched(self: BlockCache, name: bytes, whole: Whole) -> None:
+        names.append(name)
+        put_whole(self, name, whole)
+
+    monkeypatch.setattr(BlockCache, "put_whole", watched)
+    engine = open_lmdb(packed=b"\x51")
+    engine.create_space(1, first_rows())
+    for number in range(40):
+        key = b"\x51%04d" % (7 * number % 40)
+        engine.run(1, command(("put", key, b"v")))
+        for _ in range(20):
+            with engine.read(1) as reader:
+                assert reader.get(key) == b"v"
+    assert len(names) >= 20
+    monkeypatch.undo()
+    assert sum(CACHE.get_whole(name) is not None for name in names) < 10
 
 
 def test_merging_rests_while_an_old_snapshot_lives(

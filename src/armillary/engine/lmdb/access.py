@@ -206,10 +206,13 @@ def _unsealed(rows: list[Row], sealed: bytes) -> list[Row]:
 
 
 _directories: dict[bytes | None, tuple[int, Directory, list[Part]]] = {}
+_latest: dict[tuple[Any, bytes], list[Part]] = {}
 _numbers = count()
 
 
-def _known_directory(row: bytes | None) -> tuple[int, Directory, list[Part]]:
+def _known_directory(
+    row: bytes | None, db: Any, prefix: bytes
+) -> tuple[int, Directory, list[Part]]:
     """A directory is decoded once: most snapshots find the row that the one before found. With a
     number of its own in this process."""
     found = _directories.get(row)
@@ -218,11 +221,21 @@ def _known_directory(row: bytes | None) -> tuple[int, Directory, list[Part]]:
             _directories.clear()
         directory = unpack_directory(row)
         found = _directories[row] = next(_numbers), directory, parts_of(directory)
+        _forget_replaced((db, prefix), found[2])
     return found
 
 
+def _forget_replaced(space: tuple[Any, bytes], parts: list[Part]) -> None:
+    """An older snapshot that still looks at one of those runs decodes it again."""
+    there = {part[-1] for part in parts}
+    CACHE.forget(part[-1] for part in _latest.get(space, ()) if part[-1] not in there)
+    if len(_latest) >= DIRECTORIES_KEPT:
+        _latest.clear()
+    _latest[space] = parts
+
+
 def known_runs(area: Area, row: bytes | None, cache: BlockCache | None) -> RunReader:
-    _, directory, parts = _known_directory(row)
+    _, directory, parts = _known_directory(row, area.db, area.prefix)
     return RunReader(area, directory, cache, parts)
 
 
@@ -237,7 +250,7 @@ def few_keys(
     """The keys of packed kinds from `start` to before `end`, of a space that has a sub-database to
     itself, in a snapshot of what is committed; None when there may be `limit` or more."""
     row = transaction.get(DIRECTORY_KEY)
-    number, directory, parts = _known_directory(row)
+    number, directory, parts = _known_directory(row, db, b"")
     question = number, start, end
     found = _looked_up.get(question)
     if found is None:

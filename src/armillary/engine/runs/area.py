@@ -20,16 +20,16 @@ LMDB_KEY_BYTES = 511
 
 
 class Area:
-    __slots__ = ("_cursor", "_db", "_prefix", "_txn")
+    __slots__ = ("_cursor", "_txn", "db", "prefix")
 
     def __init__(self, transaction: lmdb.Transaction[bytes], db: Any, prefix: bytes) -> None:
         self._txn = transaction
-        self._db = db
-        self._prefix = prefix
+        self.db = db
+        self.prefix = prefix
         self._cursor = transaction.cursor(db)
 
     def directory_row(self) -> bytes | None:
-        return self._txn.get(self._prefix + DIRECTORY_KEY, None, self._db)
+        return self._txn.get(self.prefix + DIRECTORY_KEY, None, self.db)
 
     def directory(self) -> Directory:
         return unpack_directory(self.directory_row())
@@ -38,22 +38,22 @@ class Area:
         self.put(DIRECTORY_KEY, pack_directory(directory))
 
     def get(self, key: bytes) -> bytes | None:
-        return self._txn.get(self._prefix + key, None, self._db)
+        return self._txn.get(self.prefix + key, None, self.db)
 
     def put(self, key: bytes, value: bytes) -> None:
-        self._txn.put(self._prefix + key, value, True, True, False, self._db)
+        self._txn.put(self.prefix + key, value, True, True, False, self.db)
 
     def put_sorted(self, rows: list[Row]) -> None:
-        if self._prefix:
-            rows = [(self._prefix + key, value) for key, value in rows]
+        if self.prefix:
+            rows = [(self.prefix + key, value) for key, value in rows]
         self._cursor.putmulti(rows)
 
     def delete(self, key: bytes) -> None:
-        self._txn.delete(self._prefix + key, b"", self._db)
+        self._txn.delete(self.prefix + key, b"", self.db)
 
     def first_from(self, key: bytes, prefix: bytes) -> bytes | None:
         """The first key >= `key` that begins with `prefix`; the cursor is there."""
-        cursor, own = self._cursor, self._prefix
+        cursor, own = self._cursor, self.prefix
         if not cursor.set_range(own + key if own else key):
             return None
         if own:
@@ -63,7 +63,7 @@ class Area:
 
     def first_row(self, key: bytes, prefix: bytes) -> Row | None:
         """The same, with its value."""
-        cursor, own = self._cursor, self._prefix
+        cursor, own = self._cursor, self.prefix
         if not cursor.set_range(own + key if own else key):
             return None
         found, value = cursor.item()
@@ -74,7 +74,7 @@ class Area:
     def last_below(self, key: bytes, prefix: bytes) -> bytes | None:
         """The last key < `key` that begins with `prefix`; the cursor is there."""
         cursor = self._cursor
-        found = cursor.prev() if cursor.set_range(self._prefix + key) else cursor.last()
+        found = cursor.prev() if cursor.set_range(self.prefix + key) else cursor.last()
         return self._here(prefix) if found else None
 
     def value(self) -> bytes:
@@ -83,10 +83,10 @@ class Area:
 
     def rows(self, start: bytes, end: bytes, limit: int) -> list[Row]:
         """At most `limit` rows of the tree with start <= key < end."""
-        skip = len(self._prefix)
-        cursor = self._txn.cursor(self._db)
+        skip = len(self.prefix)
+        cursor = self._txn.cursor(self.db)
         found: list[Row] = []
-        low, high = self._prefix + start, self._prefix + end
+        low, high = self.prefix + start, self.prefix + end
         there = cursor.set_range(low[:LMDB_KEY_BYTES])
         while there and cursor.key() < low:  # a longer bound than LMDB takes was cut
             there = cursor.next()
@@ -99,10 +99,10 @@ class Area:
 
     def rows_below(self, start: bytes, end: bytes, limit: int) -> list[Row]:
         """At most `limit` rows of the tree, the last ones with start <= key < end, ascending."""
-        skip = len(self._prefix)
-        cursor = self._txn.cursor(self._db)
+        skip = len(self.prefix)
+        cursor = self._txn.cursor(self.db)
         found: list[Row] = []
-        high, low = self._prefix + end, self._prefix + start
+        high, low = self.prefix + end, self.prefix + start
         if cursor.set_range(high[:LMDB_KEY_BYTES]):
             there = cursor.key() < high or cursor.prev()
         else:
@@ -119,8 +119,8 @@ class Area:
     def rows_from(self, key: bytes, prefix: bytes) -> Iterator[Row]:
         """Rows >= `key` whose keys begin with `prefix`, in order. By a cursor of its own; nothing
         may be written meanwhile."""
-        own = self._prefix
-        cursor = self._txn.cursor(self._db)
+        own = self.prefix
+        cursor = self._txn.cursor(self.db)
         if not cursor.set_range(own + key if own else key):
             return
         wanted, skip = own + prefix, len(own)
@@ -137,5 +137,5 @@ class Area:
 
     def _here(self, prefix: bytes) -> bytes | None:
         key = self._cursor.key()
-        skip = len(self._prefix)
-        return key[skip:] if key.startswith(self._prefix + prefix) else None
+        skip = len(self.prefix)
+        return key[skip:] if key.startswith(self.prefix + prefix) else None

@@ -1,13 +1,16 @@
 """Decoded blocks of this process: bounded by bytes, the least recently used go first.
 
 A block never changes under its name (the nonce of its run and its key) once it is committed, so
-nothing is ever invalidated. Only snapshots of committed data may fill it: a transaction that is
-aborted may be followed by one with other bytes under the same name.
+nothing is ever invalidated. Small runs that newer ones replaced are forgotten, or a space that is
+written to and read in turns would fill the cache with what nobody asks for. Only snapshots of
+committed data may fill it: a transaction that is aborted may be followed by one with other bytes
+under the same name.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 from armillary.engine.runs.blocks import Block
@@ -51,7 +54,7 @@ class BlockCache:
         return found
 
     def put(self, name: bytes, block: Block, stored_bytes: int) -> None:
-        self._put(name, block, stored_bytes)
+        self._put(name, block, stored_bytes + BLOCK_BYTES)
 
     def get_whole(self, name: bytes) -> Whole | None:
         """A run, under a name that no block has."""
@@ -71,7 +74,15 @@ class BlockCache:
         return before >= looks
 
     def put_whole(self, name: bytes, whole: Whole) -> None:
-        self._put(name, whole, whole.stored_bytes + BLOCK_BYTES * len(whole))
+        self._put(name, whole, _charged(whole))
+
+    def forget(self, names: Iterable[bytes]) -> None:
+        """Runs that are not kept whole any more."""
+        with self._lock:
+            for name in names:
+                self._old.pop(name, None)
+                if (known := self._young.pop(name, None)) is not None:
+                    self._bytes -= _charged(known)
 
     def _put(self, name: bytes, block: Block | Whole, stored_bytes: int) -> None:
         with self._lock:
@@ -79,6 +90,10 @@ class BlockCache:
                 self._old, self._young, self._bytes = self._young, {}, 0
             self._young[name] = block
             self._bytes += stored_bytes
+
+
+def _charged(whole: Whole) -> int:
+    return whole.stored_bytes + BLOCK_BYTES * len(whole)
 
 
 CACHE = BlockCache()
