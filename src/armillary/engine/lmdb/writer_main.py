@@ -1,0 +1,148 @@
+"""What the writer process does: takes commands of all workers in, commits them in groups, answers.
+
+connection of a worker ──▶ desk: frames to jobs ──▶ LmdbEngine ──▶ Answer ──▶ outbox of the worker
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import signal
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from typing import Any
+
+from armillary.engine.groups import Job
+from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.outbox import Outbox, receive
+from armillary.engine.lmdb.writer_process import WriterAddress, load_handlers
+from armillary.engine.messages import Codecs, error_frame, sendable
+from armillary.errors import Unavailable
+
+BACKLOG = 64
+GC_THRESHOLDS = 50_000, 20, 50
+
+
+def serve_writer(
+    path: str,
+    handlers: str,
+    codecs: str,
+    address: WriterAddress,
+    lifeline: Connection,
+    options: dict[str, Any],
+) -> None:
+    """The main function of the writer process. Ends when the lifeline does."""
+    # Ctrl-C reaches the whole group of processes, and so does the SIGTERM of a service manager; the
+    # supervisor decides when we end.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        engine = LmdbEngine(Path(path), load_handlers(handlers), **options)
+        listener = Listener(address.socket, "AF_UNIX", BACKLOG, authkey=address.secret)
+    except BaseException as error:  # noqa: BLE001 - handed to the supervisor, who raises it
+        lifeline.send(sendable(error))
+        return
+    desks = Desks(engine, Codecs(load_handlers(codecs) if codecs else None))
+    engine.told = desks.send
+    threading.Thread(target=desks.accept, args=(listener,), name="accept", daemon=True).start()
+    # What is there now stays: no need to look at it at every collection. And a group makes
+    # thousands of objects that die with it, none of them in a cycle.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    lifeline.send(None)
+    with suppress(EOFError, OSError):
+        lifeline.recv_bytes()
+    engine.close()
+    desks.close()
+
+
+class Desks:
+    """One desk per worker: a thread that takes in commands, an outbox that gives out answers."""
+
+    def __init__(self, engine: LmdbEngine, codecs: Codecs) -> None:
+        self._engine = engine
+        self._codecs = codecs
+        self._outboxes: set[Outbox] = set()
+        self._lock = threading.Lock()
+
+    def accept(self, listener: Listener) -> None:
+        while True:
+            try:
+                connection = listener.accept()
+            except (OSError, EOFError, multiprocessing.AuthenticationError):
+                continue  # a caller without the secret, or one that died at the door
+            threading.Thread(
+                target=self._serve, args=(connection,), name="desk", daemon=True
+            ).start()
+
+    def close(self) -> None:
+        """Every answer is on its way before the process ends."""
+        with self._lock:
+            outboxes = list(self._outboxes)
+        for outbox in outboxes:
+            outbox.close()
+
+    def _serve(self, connection: Connection) -> None:
+        outbox = Outbox(connection, "answers")
+        with self._lock:
+            self._outboxes.add(outbox)
+        while (batch := receive(connection)) is not None:
+            self._submit(batch, outbox)
+        with self._lock:
+            self._outboxes.discard(outbox)
+        outbox.close()
+        connection.close()
+
+    def send(self) -> None:
+        """The answers of a group are all there. By the thread that committed it: to wake another
+        would take a lone caller as long as to send."""
+        with self._lock:
+            outboxes = list(self._outboxes)
+        for outbox in outboxes:
+            outbox.send_now()
+
+    def _submit(self, batch: Iterable[bytes], outbox: Outbox) -> None:
+        jobs: list[Job] = []
+        for frame in batch:
+            number, space, command = self._codecs.read_command(frame)
+            jobs.append(Job(space, command, Answer(outbox, self._codecs, number, command.name)))
+        try:
+            self._engine.add(jobs, here=True)
+        except Unavailable as error:
+            for job in jobs:
+                job.future.set_exception(error)
+            outbox.send_now()
+
+
+class Answer:
+    """The `Reply` of one command: held until its whole group has been answered (`Desks.send`)."""
+
+    __slots__ = ("_codecs", "_done", "_name", "_number", "_outbox")
+
+    def __init__(self, outbox: Outbox, codecs: Codecs, number: int, name: str) -> None:
+        self._outbox = outbox
+        self._codecs = codecs
+        self._number = number
+        self._name = name
+        self._done = False
+
+    def running(self) -> bool:
+        return False
+
+    def set_running_or_notify_cancel(self) -> bool:
+        return True
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, result: Any) -> None:
+        self._done = True
+        self._outbox.hold(self._codecs.result(self._number, self._name, result))
+
+    def set_exception(self, error: BaseException) -> None:
+        self._done = True
+        self._outbox.hold(error_frame(self._number, error))
