@@ -265,6 +265,7 @@ THREADS_MAX = 64  # for requests that wait; each is mostly asleep
 QUERY_THREADS_MAX = 6  # of a worker, for queries; one container has at most half of them
 QUERIES_COMPUTING_MAX = 1  # of them at a time: with more, the loop waits longer for its turn
 CLOSE_SECONDS = 5.0  # for what is still being written after the last answer; then it is cut
+LAST_REQUESTS_SECONDS = 3.0  # for what is at work without a client when the server stops
 QUERY_DRAIN_SECONDS = 1.0  # for queries under way when the server is asked to stop
 WAITING_MAX = 4_096  # requests waiting for a thread; more are 503
 WAITING_BYTES_MAX = 256 * MB  # their bodies together

@@ -126,6 +126,7 @@ def test_a_million_hostile_requests(tmp_path: Path) -> None:
         lines.append(f"p99 beside hostile / beside valid: {ratio:.2f} (goal 3)")
         code, seconds = siege.end_amid(chosen + 2)
         lines.append(f"SIGTERM amid the attack: exit code {code} after {seconds:.1f} s")
+        lines += [f"  {one}" for one in siege.late]
         lines.append(f"load {os.getloadavg()[0]:.1f} after")
     finally:
         siege.close()

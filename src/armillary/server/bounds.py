@@ -25,7 +25,7 @@ class Bounds:
     write_s: float = limits.WRITE_SECONDS
     linger_s: float = limits.LINGER_SECONDS
     drain_s: float = limits.DRAIN_SECONDS
-    close_s: float = limits.CLOSE_SECONDS
+    close_s: float = limits.LAST_REQUESTS_SECONDS
     write_buffer_bytes: int = limits.WRITE_BUFFER_BYTES
     threads: int = limits.THREADS_MAX
     query_threads: int = limits.QUERY_THREADS_MAX

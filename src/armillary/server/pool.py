@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Protocol
 
 from armillary.server.bounds import Bounds
@@ -24,6 +27,7 @@ from armillary.server.receiving import Receiving
 log = logging.getLogger("armillary.server")
 
 GRACE_SECONDS = 0.05
+THREAD_NAME = "request"
 TIDY_SECONDS = 20.0  # after which free pages of the heaps are given back
 
 
@@ -63,7 +67,7 @@ class Pool:
         self.peers: set[Peer] = set()
         self._tidied_at = loop.time()
         self._gathered: list[Reading] = []
-        self.threads = ThreadPoolExecutor(self.bounds.threads, "request")
+        self.threads = ThreadPoolExecutor(self.bounds.threads, THREAD_NAME)
         self.long_work = LongWork(
             self.bounds.query_threads,
             give_back,
@@ -173,7 +177,10 @@ class Pool:
         # A thread in the middle of something is not cut; what did not begin is dropped.
         self.threads.shutdown(wait=False, cancel_futures=True)
         if not await self._threads_end(self.bounds.close_s):
-            log.error("requests are still at work, without a client; they are not waited for")
+            log.error(
+                "requests are still at work, without a client; they are not waited for: %s",
+                ", ".join(_under_way(THREAD_NAME)),
+            )
 
     async def _threads_end(self, seconds: float) -> bool:
         """In a thread of its own, which the end of the loop does not wait for."""
@@ -201,3 +208,16 @@ class Pool:
                 await self._empty.wait()
         except TimeoutError:
             return
+
+
+def _under_way(name: str) -> list[str]:
+    """What the threads of that name do: the modules and functions of ours that they are in."""
+    frames, found = sys._current_frames(), []
+    for thread in threading.enumerate():
+        frame = frames.get(thread.ident or 0)
+        if thread.name.startswith(name) and frame is not None:
+            calls = [one.f_code for one, _ in traceback.walk_stack(frame)]
+            ours = [one for one in calls if "armillary" in Path(one.co_filename).parts]
+            if len(ours) > 1:  # the loop of the thread itself is none
+                found.append(f"{Path(ours[0].co_filename).stem}.{ours[0].co_name}")
+    return found

@@ -283,7 +283,9 @@ class StreamConnection(asyncio.Protocol):
         self._pool.loop.call_later(seconds, self._go_on, work)
 
     def _go_on(self, work: Work) -> None:
-        if self._transport is not None:
+        if self._pool.draining:  # who waits for something may wait for minutes
+            self._hang_up()
+        elif self._transport is not None:
             self._begin(work)
 
     def _told(self, event: Begun, future: Any) -> None:

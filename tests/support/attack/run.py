@@ -31,6 +31,7 @@ from tests.support.attack import nosql, table
 from tests.support.server_process import ROOT, ServerProcess, environment
 from tests.support.signed_http import SignedClient
 
+STILL: Final = "still at work"
 SHARES: Final[Mapping[str, float]] = {
     "frames": 0.08,
     "nosql": 0.45,
@@ -91,6 +92,8 @@ class Siege:
         self.server.wait_until_ready()
         self.bugs: list[str] = []
         """Lines of the log that call themselves one."""
+        self.late: list[str] = []
+        """What was not waited for at the end."""
         self.story: list[str] = []
         """What the log has behind the first of them."""
         self._reading = [
@@ -112,6 +115,8 @@ class Siege:
         for line in stream:
             if BUG.search(line):
                 self.bugs.append(line.rstrip())
+            if STILL in line:
+                self.late.append(line.rstrip())
             if self.bugs and len(self.story) < STORY_LINES:
                 self.story.append(line.rstrip())
 

@@ -178,6 +178,16 @@ def test_who_waits_for_something_holds_no_thread(start: Start) -> None:
             assert say(b"then\n", 2) == b"went on\nthen\n"
 
 
+def test_who_waits_for_something_does_not_hold_up_the_end(start: Start) -> None:
+    running = start()
+    with running.connect() as waiting:
+        waiting.sendall(b"wait\n")
+        with talking(running.connect()) as say:
+            assert say(b"slow x\n", 2) == b"slow\nx\n"
+        running.stop()  # within the 30 seconds of a drain, or it fails
+        assert waiting.recv(1) == b""
+
+
 def test_a_protocol_is_loaded_by_its_first_client(start: Start) -> None:
     running = start()
     assert running.loaded == []

@@ -41,9 +41,10 @@ def lookup(argument: Any, language: Language, world: World, compile_: Callable[.
     if source is None:
         raise MongoError(9, "must specify 'from' field for a $lookup")
     has_fields = "localField" in argument
-    let = {
-        name: compile_expression(value, language) for name, value in argument.get("let", {}).items()
-    }
+    given = argument.get("let", {})
+    if not isinstance(given, dict):
+        raise MongoError(9, f"$lookup argument 'let: {given}' must be an object")
+    let = {name: compile_expression(value, language) for name, value in given.items()}
     pipeline = argument.get("pipeline")
     if pipeline is not None:  # checked now, compiled for each row when it has variables
         compile_(pipeline, _with(language, dict.fromkeys(let)), world, inside="$lookup")

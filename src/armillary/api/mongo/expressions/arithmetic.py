@@ -257,7 +257,7 @@ def _cut(name: str, rounding: str) -> Simple:
         places = 0
         if rest:
             plain = number_of(rest[0]) if is_number(rest[0]) else None
-            if plain is None or plain != int(plain) or not -20 <= plain <= 100:
+            if plain is None or not -20 <= plain <= 100 or plain != int(plain):
                 raise MongoError(
                     51082 if plain is None else 51083,
                     f"cannot apply {name} with precision value {rest[0]} "

@@ -129,6 +129,8 @@ def _let(name: str, argument: Any, inner: Inner) -> Expression:
     for code, one in ((16876, "vars"), (16877, "in")):
         if one not in argument:
             raise MongoError(code, f"Missing '{one}' parameter to $let")
+    if not isinstance(argument["vars"], dict):
+        raise MongoError(10065, "invalid parameter: expected an object (vars)")
     variables_of = {one: inner(part) for one, part in argument["vars"].items()}
     body = inner(argument["in"], frozenset(variables_of))
 

@@ -266,6 +266,12 @@ def _from_string(name: str, argument: Any, inner: Inner) -> Expression:
                     f"string, found: {type_name(text)}",
                 )
             if pattern is not None:
+                if not is_text(pattern):
+                    raise MongoError(
+                        40684,
+                        "$dateFromString requires that 'format' be a "
+                        f"string, found: {type_name(pattern)}",
+                    )
                 return DatetimeMS(_by_format(text, pattern, zone))
             return DatetimeMS(parse_date(text, lambda message: _unparsed(text), zone))
         except MongoError as error:
@@ -322,13 +328,16 @@ def _from_parts(name: str, argument: Any, inner: Inner) -> Expression:
             raise MongoError(
                 40523, "'year' must evaluate to an integer in the range 1 to 9999"
             ) from error
-        return DatetimeMS(
-            to_ms(moment)
-            + numbers.get("hour", 0) * 3_600_000
-            + numbers.get("minute", 0) * 60_000
-            + numbers.get("second", 0) * 1000
-            + numbers.get("millisecond", 0)
-        )
+        try:
+            return DatetimeMS(
+                to_ms(moment)
+                + numbers.get("hour", 0) * 3_600_000
+                + numbers.get("minute", 0) * 60_000
+                + numbers.get("second", 0) * 1000
+                + numbers.get("millisecond", 0)
+            )
+        except OverflowError as error:
+            raise MongoError(31034, "the parts make a date that is out of range") from error
 
     return run
 
@@ -372,7 +381,7 @@ MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
 
 
 def _unit(value: Any) -> str:
-    if value not in UNITS_MS and value not in MONTHS:
+    if not is_text(value) or (value not in UNITS_MS and value not in MONTHS):
         raise MongoError(9, f"unknown time unit value: {value}")
     return str(value)
 
