@@ -19,7 +19,14 @@ LEFT_OUT: Final = object()
 WRONG: Final[tuple[Any, ...]] = (
     *(LEFT_OUT, None, True, -1, 2**40, 1.5, float("nan"), "", "$", "$$x", "x.y", b"\0", [], {}),
     *([1], ["$n", "x"], {"a": 1}, {"$x": 1}, [{}], [[]], Code("c"), Regex("["), MinKey()),
-    *(Decimal128("sNaN"), Int64(2**62)),
+    *(Decimal128("sNaN"), Int64(2**62), {"$or": [1]}, {"$and": {}}, [{"$or": [{"$nor": [[]]}]}]),
+    *(
+        {"$not": 1},
+        {"$elemMatch": []},
+        {"x": {"$in": 5}},
+        [{"x": {"$not": [1]}}],
+        {"$expr": {"$let": 1}},
+    ),
 )
 DATABASE: Final = "d_mongo"
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from armillary.api.mongo.aggregate.documents import UPDATE_STAGES, compile_document_stage
-from armillary.api.mongo.errors import MongoError, failed_to_parse
+from armillary.api.mongo.errors import MongoError, bad_value, failed_to_parse
 from armillary.api.mongo.language import Language, is_index
 from armillary.api.mongo.match.compiled import compile_filter
 from armillary.api.mongo.match.positions import matched_index
@@ -211,10 +211,14 @@ def _passes(test: Callable[[Any], bool], name: str, element: Any) -> bool:
     return test({name: element})
 
 
-def _names(query: dict[str, Any]) -> list[str]:
+def _names(query: Any) -> list[str]:
+    if not isinstance(query, dict):
+        raise bad_value("$or/$and/$nor entries need to be full objects")
     found: list[str] = []
     for name, value in query.items():
         if name in ("$and", "$or", "$nor"):
+            if not isinstance(value, list):
+                raise bad_value(f"{name} must be an array")
             for one in value:
                 found += _names(one)
         else:
