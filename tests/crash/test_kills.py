@@ -90,5 +90,7 @@ def test_a_client_of_postgresql_is_killed() -> None:
 def test_an_acknowledgement_before_the_commit_is_found_out(tmp_path: Path) -> None:
     """The test of the test: a child that says "acknowledged" too early, killed before a commit."""
     with Killer(tmp_path / "data", SEED, lies=True) as killer:
-        found = killer.round(AtStep("group.applied", 4))
+        # The group that is killed may have nothing in it that changes something.
+        rounds = (killer.round(AtStep("group.applied", 4)) for _ in range(10))
+        found = next((lines for lines in rounds if lines), [])
     assert any("acknowledged" in line for line in found), found
