@@ -339,6 +339,12 @@ def test_a_flag_goes_before_its_variable(monkeypatch: pytest.MonkeyPatch) -> Non
     assert command.main(["--partition-ru", "0"]) == 2
 
 
+def printed(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
 def test_a_server_does_not_import_what_it_does_not_need() -> None:
     # Each of these would cost an idle server megabytes, and its start a part of a second.
     script = (
@@ -347,8 +353,7 @@ def test_a_server_does_not_import_what_it_does_not_need() -> None:
         "print([name for name in 'typer rich pydantic psycopg cryptography azure'.split()"
         " if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[]\n", "")
+    assert printed(script) == "[]\n"
 
 
 def test_the_writer_is_started_before_the_server_is_imported() -> None:
@@ -360,8 +365,7 @@ def test_the_writer_is_started_before_the_server_is_imported() -> None:
         "import armillary.store.commands\n"
         "print('armillary.store.catalog.accounts' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[]\nFalse\n", "")
+    assert printed(script) == "[]\nFalse\n"
 
 
 def test_cert_is_of_a_folder_that_is_there(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from armillary.store.commands import HANDLERS
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.preparation import Operation
 from armillary.store.rows import layout
-from armillary.store.snapshots.reading import before, begin
+from armillary.store.snapshots.reading import Snapshot, before, begin
 from armillary.store.upkeep.containers import next_due_s, sweep, trim_undo
 
 
@@ -71,8 +71,8 @@ def test_items_are_as_they_were_before_their_first_change(store: ContainerStore)
     assert shown(store, later) == {"d": 6}
 
 
-def shown(store: ContainerStore, snapshot: object) -> dict[str, int] | None:
-    found = before(store, snapshot)  # type: ignore[arg-type]
+def shown(store: ContainerStore, snapshot: Snapshot) -> dict[str, int] | None:
+    found = before(store, snapshot)
     if found is None:
         return None
     items = [orjson.loads(one.text) for one in found]
