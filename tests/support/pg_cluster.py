@@ -135,7 +135,20 @@ class PgServer:
         )
 
     def promote(self) -> None:
-        self.execute("SELECT pg_promote(true, 60)")
+        """A statement that waits here is cancelled when the rest of the log that is replayed
+        removes rows that its snapshot could see: ask once, then look again and again."""
+        ask = "SELECT CASE WHEN pg_is_in_recovery() THEN pg_promote(false) ELSE true END"
+        self._until(lambda: self.execute(ask) == [(True,)])
+        self._until(self.is_primary)
+
+    def _until(self, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while True:
+            with contextlib.suppress(psycopg.OperationalError):
+                if holds():
+                    return
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.02)
 
     def is_primary(self) -> bool:
         return self.execute("SELECT pg_is_in_recovery()") == [(False,)]
