@@ -1,4 +1,5 @@
-"""Sizes as people write and read them, the same in settings, messages, reports and pages.
+"""Sizes and whole numbers as people and clients write them, the same in settings, messages, reports
+and pages.
 
 Decimal units, as in the limits of the service: 1 KB is 1,000 bytes, 20 GB are 20,000,000,000. KiB,
 MiB and GiB are for those who mean powers of two. Bounds that are powers of two (an item has
@@ -32,3 +33,10 @@ def three_digits(value: float) -> str:
     digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
     text = f"{value:,.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def whole_number(text: str, *, digits: int = 18) -> int | None:
+    """Of ASCII digits, and no more than so many: Python itself refuses to convert 4,301 of them."""
+    if len(text) > digits or not (text.isascii() and text.isdigit()):
+        return None
+    return int(text)

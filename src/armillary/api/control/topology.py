@@ -31,6 +31,7 @@ from armillary.store.reports.heat import as_json, heat_report
 from armillary.store.reports.partitions import partition_report
 from armillary.store.reports.usage import usage_report
 from armillary.store.throughput.provisioned import evenly_distribute, redistribute_throughput
+from armillary.units import whole_number
 
 SVG: Final = "image/svg+xml"
 SVG_HEADERS: Final = {
@@ -53,12 +54,13 @@ def read_usage(call: ControlCall) -> Response:
 def read_heat(call: ControlCall) -> Response:
     options = call.options("since", "keys")
     since, keys = options.get("since", "0"), options.get("keys", "on")
-    if not (since.isascii() and since.isdigit() and len(since) < 12):
+    since_s = whole_number(since, digits=11)
+    if since_s is None:
         raise BadInput("'since' is a time in whole seconds since 1970.")
     if keys not in ("on", "off"):
         raise BadInput("'keys' is 'on' or 'off'.")
     limits = call.gateway.account.limits
-    report = heat_report(call.container(), limits, since_s=int(since), with_keys=keys == "on")
+    report = heat_report(call.container(), limits, since_s=since_s, with_keys=keys == "on")
     return answer(200, as_json(report))
 
 
@@ -163,8 +165,9 @@ def _became(record: ContainerRecord, parents: list[int]) -> tuple[str, list[int]
 
 
 def _ordinal(given: object) -> int:
-    if isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 10:
-        return int(given)
+    ordinal = whole_number(given, digits=9) if isinstance(given, str) else None
+    if ordinal is not None:
+        return ordinal
     raise BadInput(f'A physical partition is named by its id, a string such as "0"; not {given!r}.')
 
 

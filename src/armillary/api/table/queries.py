@@ -32,6 +32,7 @@ from armillary.query.run.continuation import query_digest
 from armillary.query.run.pages import QueryPage, run_plan
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.reading import Stored
+from armillary.units import whole_number
 
 NEXT_PARTITION: Final = "x-ms-continuation-NextPartitionKey"
 NEXT_ROW: Final = "x-ms-continuation-NextRowKey"
@@ -125,8 +126,7 @@ def page_size(call: Call) -> int:
     text = call.parameters.get("$top")
     if text is None:
         return TABLE_PAGE_ENTITIES_MAX
-    if not (text.isascii() and text.isdecimal()) or not 1 <= len(text) <= 9 or int(text) < 1:
+    top = whole_number(text, digits=9)
+    if not top or (call.flavour.is_storage and top > TABLE_PAGE_ENTITIES_MAX):
         raise refused("url", hint=TOP_HINT)
-    if call.flavour.is_storage and int(text) > TABLE_PAGE_ENTITIES_MAX:
-        raise refused("url", hint=TOP_HINT)
-    return min(int(text), TABLE_PAGE_ENTITIES_MAX)
+    return min(top, TABLE_PAGE_ENTITIES_MAX)

@@ -21,6 +21,7 @@ from armillary.limits import (
     TABLE_POLICIES_MAX,
     TABLE_RETENTION_DAYS_MAX,
 )
+from armillary.units import whole_number
 
 XML_BYTES_MAX: Final = 64 * KB
 XML: Final = '<?xml version="1.0" encoding="utf-8"?>'
@@ -50,8 +51,7 @@ def write_properties(call: Call) -> Response:
     _need_storage(call)
     text, root = _parsed(call, "StorageServiceProperties")
     for days in root.iter("Days"):
-        value = (days.text or "").strip()
-        if not value.isdecimal() or not 1 <= int(value) <= TABLE_RETENTION_DAYS_MAX:
+        if not 1 <= (whole_number((days.text or "").strip()) or 0) <= TABLE_RETENTION_DAYS_MAX:
             raise refused("xml", f"Days are from 1 to {TABLE_RETENTION_DAYS_MAX}.")
     if len(root.findall("./Cors/CorsRule")) > TABLE_CORS_RULES_MAX:
         raise refused("xml", f"At most {TABLE_CORS_RULES_MAX} CORS rules are allowed.")

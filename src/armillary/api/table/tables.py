@@ -25,6 +25,7 @@ from armillary.limits import TABLE_PAGE_TABLES_MAX
 from armillary.partition.provisioning.offers import requested
 from armillary.store.catalog.records import Throughput
 from armillary.store.catalog.tables import TABLES_DB, make_table
+from armillary.units import whole_number
 
 NEXT_TABLE: Final = "x-ms-continuation-NextTableName"
 
@@ -99,9 +100,10 @@ def _top(call: Call) -> int:
     text = call.parameters.get("$top")
     if text is None:
         return TABLE_PAGE_TABLES_MAX
-    if not text.isdecimal() or not text.isascii() or int(text) < 1:
+    top = whole_number(text)
+    if not top:
         raise refused("url", hint=f"$top is a number from 1 to {TABLE_PAGE_TABLES_MAX}.")
-    return min(int(text), TABLE_PAGE_TABLES_MAX)
+    return min(top, TABLE_PAGE_TABLES_MAX)
 
 
 def _after(token: str | None) -> bytes:

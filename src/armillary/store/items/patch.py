@@ -22,6 +22,7 @@ import msgspec
 from armillary.encoding.documents import SYSTEM_PROPERTIES
 from armillary.errors import BadInput
 from armillary.limits import PATCH_OPERATIONS_MAX
+from armillary.units import whole_number
 from armillary.values import JSON, UNDEFINED
 
 Pointer: TypeAlias = tuple[str, ...]
@@ -234,11 +235,10 @@ def _no_parent(operation: Operation, path: Pointer, position: int) -> NoReturn:
 
 def _index(array: list[JSON], segment: str, operation: Operation, *, bound: int) -> int:
     """The position a segment names, 0..bound. RFC 6901: digits without leading zeros."""
-    plain = segment.isascii() and segment.isdigit() and (segment == "0" or segment[0] != "0")
-    # The length first: int() of a very long text is slow, and refused by Python itself.
-    if not plain or len(segment) > 9 or int(segment) > bound:
+    index = whole_number(segment, digits=9)
+    if index is None or index > bound or (segment[0] == "0" and segment != "0"):
         operation.fail(f"Index({segment}) to operate on is out of array bounds.")
-    return int(segment)
+    return index
 
 
 def _end_or_index(array: list[JSON], segment: str, operation: Operation) -> int:

@@ -3,19 +3,17 @@ another kind. What is wrong is said; none is a mistake of the server (code 1).""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 from bson import Code, Decimal128, Int64, MinKey, Regex
 from tests.support import mongo_damage as damage
+from tests.support.arguments import LEFT_OUT, changed, paths
 from tests.support.mongo import PEER, Wire
 
 from armillary.encoding.bson.values import Document
 
 INTERNAL_ERROR: Final = 1
-Path = tuple[str | int, ...]
-LEFT_OUT: Final = object()
 WRONG: Final[tuple[Any, ...]] = (
     *(LEFT_OUT, None, True, -1, 2**40, 1.5, float("nan"), "", "$", "$$x", "x.y", b"\0", [], {}),
     *([1], ["$n", "x"], {"a": 1}, {"$x": 1}, [{}], [[]], Code("c"), Regex("["), MinKey()),
@@ -53,26 +51,6 @@ GROUPS: Final[dict[str, list[Document]]] = {
         {"update": "c", "updates": [{"q": {"_id": 1}, "u": one}]} for one in damage.UPDATED
     ],
 }
-
-
-def paths(value: Any, at: Path = ()) -> Iterator[Path]:
-    parts = value.items() if isinstance(value, dict) else enumerate(value)
-    for name, part in parts:
-        yield (*at, name)
-        if isinstance(part, dict | list):
-            yield from paths(part, (*at, name))
-
-
-def changed(value: Any, path: Path, new: Any) -> Any:
-    """The value with another at a path, or without it."""
-    name, rest = path[0], path[1:]
-    parts = value.items() if isinstance(value, dict) else enumerate(value)
-    made = [
-        (one, part if one != name else changed(part, rest, new) if rest else new)
-        for one, part in parts
-        if one != name or rest or new is not LEFT_OUT
-    ]
-    return dict(made) if isinstance(value, dict) else [part for _, part in made]
 
 
 def is_defect(reply: Document) -> bool:

@@ -56,6 +56,7 @@ from armillary.store.items.positions import (
 )
 from armillary.store.items.reading import Stored
 from armillary.store.rows.meta import unpack_meta
+from armillary.units import whole_number
 
 DOCUMENTS: Final = "Documents"
 NOW: Final = "*"
@@ -206,8 +207,9 @@ def _feed_position(call: Call, store: ContainerStore, part: Slice, kind: Kind) -
 
 
 def _resumed(part: Slice, kind: Kind, text: str) -> Position:
-    if text.isascii() and text.isdigit() and len(text) < 19:
-        return whole_of(part, kind, int(text))
+    lsn = whole_number(text)
+    if lsn is not None:
+        return whole_of(part, kind, lsn)
     position = cut_to(part, decode_position(text, (kind,)))
     if position is None:
         raise BadInput("Invalid Continuation Token")

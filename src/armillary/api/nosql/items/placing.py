@@ -43,6 +43,7 @@ from armillary.store.catalog.state import ContainerState
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.requests import Done
 from armillary.store.rows.meta import unpack_meta
+from armillary.units import whole_number
 from armillary.values import UNDEFINED
 
 SESSION: Final = "Session"
@@ -341,13 +342,14 @@ def _former_range(store: ContainerStore, ordinal: int, oldest_ms: int) -> Range 
 
 
 def range_of(store: ContainerStore, text: str) -> Range:
-    if not (text.isascii() and text.isdigit()):
+    ordinal = whole_number(text)
+    if ordinal is None:
         raise BadInput(
             f"x-ms-documentdb-partitionkeyrangeid header contains invalid value '{text}'."
         )
-    owner = store.state.table.by_ordinal(int(text))
+    owner = store.state.table.by_ordinal(ordinal)
     if owner is None:
-        owner = store.refresh().table.by_ordinal(int(text))
+        owner = store.refresh().table.by_ordinal(ordinal)
     if owner is None:
         raise RangeGone(
             f"PartitionKeyRange with id '{text}' in collection '{store.state.record.rid}' "

@@ -12,6 +12,7 @@ from armillary.api.http.messages import Response
 from armillary.api.nosql.call import Call, feed_body, reply
 from armillary.errors import BadInput
 from armillary.limits import PAGE_ITEMS_MAX
+from armillary.units import whole_number
 from armillary.values import JSON
 
 Numbered = tuple[int, dict[str, JSON]]
@@ -53,6 +54,7 @@ def _page(call: Call, rid: str, key: str, page: Sequence[JSON], more: str | None
 def _after(token: str | None) -> int:
     if token is None:
         return 0
-    if not (token.isascii() and token.isdigit()):
+    after = whole_number(token)
+    if after is None:
         raise BadInput("Invalid Continuation Token")
-    return int(token)
+    return after

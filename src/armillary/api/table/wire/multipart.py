@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from armillary.api.table.problems import refused
 from armillary.limits import BATCH_OPERATIONS_MAX
+from armillary.units import whole_number
 
 BOUNDARY_CHARACTERS_MAX: Final = 200
 PARTS_MAX: Final = BATCH_OPERATIONS_MAX + 1  # one more than may be, to say what is wrong
@@ -102,9 +103,9 @@ def _request(outer: Mapping[str, str], content: bytes, *, in_changeset: bool) ->
         hint = "A part of a batch begins with METHOD URL HTTP/1.1."
         raise refused("input", hint=hint) from error
     headers, body = _headers(rest)
-    length = headers.get("content-length", "")
-    if length.isdecimal() and int(length) <= len(body):
-        body = body[: int(length)]
+    length = whole_number(headers.get("content-length", ""))
+    if length is not None:
+        body = body[:length]
     try:
         split = urlsplit(url)
     except ValueError as error:
