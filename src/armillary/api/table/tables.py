@@ -123,6 +123,8 @@ def asked_throughput(call: Call) -> Throughput | None:
         return None
     try:
         most = None if autopilot is None else orjson.loads(autopilot)["maxThroughput"]
+        if autopilot is not None and type(most) is not int:
+            raise ValueError
         return requested(None if manual is None else int(manual), most, None)
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(
