@@ -13,7 +13,7 @@ from armillary.query.expr.compile import (
     TEXTS_MAX,
     compile_expression,
     compile_filter,
-    tiered,
+    make_expression,
 )
 from armillary.query.expr.evaluate import Frame, Scope, make
 from armillary.query.functions import Context
@@ -201,7 +201,7 @@ def test_user_defined_functions_are_refused_as_before() -> None:
 
 def test_an_expression_is_compiled_when_it_has_been_used_often() -> None:
     """A query that looks at ten items must not pay for a compilation."""
-    run = tiered(expression("c.a > 1 AND c.b = 2"), scope())
+    run = make_expression(expression("c.a > 1 AND c.b = 2"), scope())
     for _ in range(ROWS_FIRST - 1):
         assert run([{"a": 2, "b": 2}]) is True
     assert compile._factory.cache_info().misses == 0
@@ -214,7 +214,7 @@ def test_an_expression_is_compiled_when_it_has_been_used_often() -> None:
 def test_what_takes_slots_of_the_row_stays_as_it_was_made() -> None:
     """The row is there by then, and has no more slots."""
     own = scope()
-    run = tiered(expression("(LET x = c.a IN x + x) > 3"), own)
+    run = make_expression(expression("(LET x = c.a IN x + x) > 3"), own)
     row = own.frame.row()
     row[0] = {"a": 2}
     assert all(run(row) is True for _ in range(ROWS_FIRST + 2))

@@ -14,7 +14,8 @@ from armillary.api.core.query_text import parse_query_body
 from armillary.budget import Budget
 from armillary.clock import new_random
 from armillary.errors import BadInput, NotSupported
-from armillary.query.expr.evaluate import Frame, Scope, make_expression
+from armillary.query.expr.compile import make_expression
+from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.expr.nested import make_rows
 from armillary.query.expr.output import output
 from armillary.query.expr.queries import BoundQuery

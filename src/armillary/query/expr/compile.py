@@ -6,13 +6,14 @@ The text holds no value of a query, so it is the query with every literal made a
 key of the bounded cache: the same question with other numbers costs no compilation. The same
 text always means the same, because it is all that is compiled.
 
-`compile_expression` is `evaluate.make_expression`, faster: wherever that gives a value this gives
-the same. It may give one where that fails (a result too long, two rows of a scalar query), because
-it does not look at operands that can't matter. Very small and very large expressions stay
-closures: the first gain nothing, the second would take longer to compile than to run.
+`compile_expression` is `evaluate.make`, faster: wherever that gives a value this gives the same. It
+may give one where that fails (a result too long, two rows of a scalar query), because it does not
+look at operands that can't matter. Very small and very large expressions stay closures: the first
+gain nothing, the second would take longer to compile than to run.
 
-`tiered` begins with closures and compiles when an expression has been used often: to compile takes
-as long as some hundred rows (a first time: a thousand) take to be evaluated by closures.
+`make_expression` begins with closures and compiles when an expression has been used often: to
+compile takes as long as some hundred rows (a first time: a thousand) take to be evaluated by
+closures.
 
 HOT: once per item per predicate; numbers in bench/evaluate.py; reference
 tests/property/test_compile.py.
@@ -26,6 +27,7 @@ from typing import Any, Final, TypeAlias
 
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.query.expr import nodes
+from armillary.query.expr.alternatives import make_alternatives
 from armillary.query.expr.codegen import NAMES, Writer
 from armillary.query.expr.evaluate import Expression, Row, Scope, make
 from armillary.values import JSON
@@ -41,6 +43,35 @@ ROWS_AGAIN: Final = 100
 TEXTS_MAX: Final = 256
 #: Larger expressions are not compiled. Compiling costs some 15 µs per node.
 NODES_MAX: Final = 300
+
+
+def make_expression(expr: nodes.Expr, scope: Scope) -> Expression:
+    """Closures, until it has been used often enough to be worth compiling."""
+    return _tiered(expr, scope, compile_expression)
+
+
+def make_filter(expr: nodes.Expr, scope: Scope) -> Expression:
+    """The same for who asks only whether it is true: false and undefined may be mixed up."""
+    found = make_alternatives(expr, scope) if scope.model is JSON_MODEL else None
+    return found or _tiered(expr, scope, compile_filter)
+
+
+def _tiered(expr: nodes.Expr, scope: Scope, compiled: Compiler) -> Expression:
+    """Closures that are compiled once the expression has seen `ROWS_FIRST` rows."""
+    closure = make(expr, scope).run
+    if _is_small(expr) or scope.model is not JSON_MODEL:
+        return closure
+    current, left = closure, ROWS_FIRST
+
+    def run(row: Row) -> JSON:
+        nonlocal current, left
+        if left:
+            left -= 1
+            if not left and not any(isinstance(node, _IN_SLOTS) for node in nodes.walk(expr)):
+                current = compiled(expr, scope)
+        return current(row)
+
+    return run
 
 
 def compile_expression(expr: nodes.Expr, scope: Scope) -> Expression:
@@ -69,24 +100,6 @@ def compile_filter(expr: nodes.Expr, scope: Scope) -> Callable[[list[Any]], bool
     return _function([f"return {writer.truth(expr)}"], writer)
 
 
-def tiered(expr: nodes.Expr, scope: Scope, compiled: Compiler = compile_expression) -> Expression:
-    """Closures that are compiled once the expression has seen `ROWS_FIRST` rows."""
-    closure = make(expr, scope).run
-    if _is_small(expr) or scope.model is not JSON_MODEL:
-        return closure
-    current, left = closure, ROWS_FIRST
-
-    def run(row: Row) -> JSON:
-        nonlocal current, left
-        if left:
-            left -= 1
-            if not left and not any(isinstance(node, _IN_SLOTS) for node in nodes.walk(expr)):
-                current = compiled(expr, scope)
-        return current(row)
-
-    return run
-
-
 def _function(lines: list[str], writer: Writer) -> Expression:
     made: Expression = function_of("row", lines, writer)
     return made
@@ -113,7 +126,20 @@ def _is_small(expr: nodes.Expr) -> bool:
     """A name, a constant, a property: one closure, and not slower than a function."""
     if isinstance(expr, nodes.Member):
         return isinstance(expr.base, nodes.Identifier)
-    return isinstance(expr, nodes.Identifier | nodes.Literal | nodes.Parameter)
+    return isinstance(expr, _LEAVES)
+
+
+def is_closed(expr: nodes.Expr) -> bool:
+    """Whether what is made of it needs nothing but rows: no parameter, no time, no place in a row
+    of its own, and no budget, which comparisons of arrays spend on.
+    """
+    return all(isinstance(node, _CLOSED) and not _spends(node) for node in nodes.walk(expr))
+
+
+def _spends(node: nodes.Node) -> bool:
+    if not isinstance(node, nodes.Binary) or node.operator not in ("=", "!="):
+        return False
+    return not isinstance(node.left, nodes.Literal) and not isinstance(node.right, nodes.Literal)
 
 
 def is_large(expr: nodes.Expr) -> bool:
@@ -132,6 +158,11 @@ def is_large(expr: nodes.Expr) -> bool:
 
 
 _PLAIN: Final = (nodes.Literal, nodes.Parameter)
+_LEAVES: Final = (nodes.Identifier, *_PLAIN)
+_CLOSED: Final = (
+    nodes.Literal, nodes.Identifier, nodes.Member, nodes.Binary, nodes.Unary, nodes.Logical,
+    nodes.Between, nodes.In,
+)  # fmt: skip
 #: The first two take slots of the row when they are made: once there are rows it is too late. The
 #: others are functions already.
 _IN_SLOTS: Final = (nodes.Subquery, nodes.Let, nodes.Native, nodes.AtPath)

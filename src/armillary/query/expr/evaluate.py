@@ -1,13 +1,14 @@
 """Expressions as Python closures: each node of the AST becomes one small function of a row.
 
-    c.age > @a   ──make_expression──▶   row ↦ greater(member(row[0], "age"), 30)
+    c.age > @a   ──make──▶   row ↦ greater(member(row[0], "age"), 30)
 
 A row is a list with one slot per name in scope; which slot a name has is decided here, once, so a
 name costs an index and no lookup. Parts without names are computed while the closure is made.
 Undefined is a value like any other; only `true` passes a filter.
 
-This module is one way to evaluate, behind two functions (`make_expression`, `constant`). It knows
-nothing of stores or plans. Queries inside expressions are in `nested.py`.
+This module is one way to evaluate, behind two functions (`make`, `constant`); `compile.py` goes
+over to a faster one where that pays. It knows nothing of stores or plans. Queries inside
+expressions are in `nested.py`.
 """
 
 from __future__ import annotations
@@ -140,22 +141,6 @@ class Scope(msgspec.Struct, frozen=True):
 class Made(NamedTuple):
     run: Expression
     is_constant: bool
-
-
-def make_expression(expr: nodes.Expr, scope: Scope) -> Expression:
-    """Closures, until it has been used often enough to be worth compiling."""
-    from armillary.query.expr.compile import tiered  # which is made of this module's closures
-
-    return tiered(expr, scope)
-
-
-def make_filter(expr: nodes.Expr, scope: Scope) -> Expression:
-    """The same for who asks only whether it is true: false and undefined may be mixed up."""
-    from armillary.query.expr.alternatives import make_alternatives
-    from armillary.query.expr.compile import compile_filter, tiered
-
-    found = make_alternatives(expr, scope) if scope.model is JSON_MODEL else None
-    return found or tiered(expr, scope, compile_filter)
 
 
 def constant(expr: nodes.Expr, scope: Scope) -> tuple[bool, JSON]:

@@ -16,13 +16,12 @@ from msgspec.structs import replace
 from armillary.errors import BadInput
 from armillary.query.expr import nodes
 from armillary.query.expr.bounds import weigh
+from armillary.query.expr.compile import make_expression, make_filter
 from armillary.query.expr.evaluate import (
     Expression,
     Frame,
     Row,
     Scope,
-    make_expression,
-    make_filter,
 )
 from armillary.query.expr.queries import BoundQuery, BoundSource
 from armillary.query.functions import FUNCTIONS
@@ -60,6 +59,10 @@ def make_steps(bound: BoundQuery, scope: Scope, item_slot: int | None) -> tuple[
     """Every combination of the sources, and the scope in which their names are known."""
     step: Step = _once
     for source in bound.sources:
+        if item_slot is not None and (name := source.item_name) is not None:
+            names = {**scope.names, name: item_slot}
+            scope = replace(scope, names=names, items=scope.items | {item_slot})
+            continue  # there is nothing to combine: its name stands for the item's own slot
         values = _source_values(source, scope, item_slot)
         scope, slot = scope.named(source.alias)
         if source.yields == "item":

@@ -30,6 +30,14 @@ class BoundSource:
     root: str | None
     query: BoundQuery | None = None
 
+    @property
+    def item_name(self) -> str | None:
+        """The name that it gives to the item itself, if that is all it does."""
+        is_container = self.yields == "item" and self.root is None and self.query is None
+        return (
+            self.alias if is_container and isinstance(self.collection, nodes.Identifier) else None
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class BoundQuery:

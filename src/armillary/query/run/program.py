@@ -6,9 +6,10 @@ items, ask it for rows. It reads nothing from anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from random import random
+from typing import Any, Final, NamedTuple
 
 import orjson
 from msgspec.structs import replace
@@ -17,21 +18,21 @@ from armillary.budget import Budget, unbounded
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.models import ValueModel
 from armillary.query.access.filters import accesses
+from armillary.query.access.lookups import Access
 from armillary.query.access.values import one_path
 from armillary.query.expr import nodes
 from armillary.query.expr.bounds import weigh
+from armillary.query.expr.compile import is_closed, make_expression, make_filter
 from armillary.query.expr.decoding import Decoder, Path, decoder_for, paths_in
 from armillary.query.expr.evaluate import (
     Expression,
     Frame,
     Row,
     Scope,
-    make_expression,
-    make_filter,
 )
 from armillary.query.expr.nested import argument_of, filtered, make_steps, new_state
 from armillary.query.expr.output import output
-from armillary.query.expr.queries import BoundQuery, BoundSource
+from armillary.query.expr.queries import BoundQuery
 from armillary.query.functions import FUNCTIONS, Context
 from armillary.query.plan.computed import widened
 from armillary.query.plan.nodes import Plan, fact
@@ -61,6 +62,7 @@ class Program:
         texts: bool = False,
     ) -> None:
         """`texts`: the caller takes items that are selected whole as the JSON that is stored."""
+        facts = fact(plan, "program", Facts)
         self.plan = plan
         self.model = model
         self.identity = identity if model is JSON_MODEL else model.identity
@@ -73,9 +75,14 @@ class Program:
         self.item_slot = frame.slot()
         step, scope = make_steps(plan.bound, scope, self.item_slot)
         self.every_step = step
-        self.where = None if plan.where is None else make_filter(plan.where, scope)
+        kept = facts.closures if model is JSON_MODEL else NO_CLOSURES
+        self.where = kept.where
+        if self.where is None and plan.where is not None:
+            self.where = make_filter(plan.where, scope)
         self.step = step if self.where is None else filtered(step, self.where)
-        self.sort_keys = [make_expression(key.expr, scope) for key in plan.order]
+        self.sort_keys = kept.sort_keys
+        if len(self.sort_keys) < len(plan.order):
+            self.sort_keys = [make_expression(key.expr, scope) for key in plan.order]
         self.group_keys: list[Expression] = []
         self.arguments: list[Expression] = []
         self.new_states: list[Callable[[], Any]] = []
@@ -87,23 +94,21 @@ class Program:
             self.new_states = [new_state(call) for call in calls]
             self.slots = [frame.slot() for _ in calls]
             scope = replace(scope, aggregates=dict(zip(calls, self.slots, strict=True)))
-        self.output = make_expression(plan.output, scope)
         self._text = b""
         self.scope = scope
         self.functions = context.functions
-        self.accesses = accesses(plan, scope)
-        """Ways into the index, one for each part of the filter that has one."""
-        self.row: Row = frame.row()
-        facts = fact(plan, "program", Facts)
         self.is_simple = facts.is_simple
         self.gives_item = facts.gives_item
         self.gives_stored = isinstance(plan.output, nodes.StoredItem)
         self.gives_text = texts and facts.gives_text and model is JSON_MODEL
-        self.decode = facts.decode
-        self.filter_decode = facts.filter_decode
+        self.output: Expression
+        self.decode, self.filter_decode = facts.decode, facts.filter_decode
         if self.gives_text:
             self.output = self._stored_text
             self.decode, self.filter_decode = facts.decode_alongside_text, None
+        else:
+            self.output = make_expression(plan.output, scope)
+        self.row: Row = frame.row()
         self.filter_calls = facts.filter_calls
         self.output_calls = facts.output_calls
         self.budget = frame.budget
@@ -112,8 +117,7 @@ class Program:
             self.finish = self._finish_within
         self.one_path = facts.one_path
         self.may_loop = facts.may_loop and model is JSON_MODEL
-        alias = plan.sources[0].alias if facts.is_plain else None
-        self._plain_slot = None if alias is None else scope.names[alias]
+        self._is_plain = facts.is_plain
         self.rows_seen = 0
 
     # --- user-defined functions ---
@@ -135,7 +139,12 @@ class Program:
             if self.plan.fold is None:
                 self.output(row)
 
-    # Made when they are asked for: most queries never see so many rows.
+    # Made when they are asked for: most queries never see so many rows, or need no index.
+
+    @cached_property
+    def accesses(self) -> Sequence[Access]:
+        """Ways into the index, one for each part of the filter that has one."""
+        return accesses(self.plan, self.scope)
 
     @property
     def is_quick(self) -> bool:
@@ -173,10 +182,6 @@ class Program:
         """The output in the place of the decoded item."""
         return self._text
 
-    def row_again(self) -> None:
-        """A new row, after expressions were added to the frame."""
-        self.row = self.scope.frame.row()
-
     def combinations(self, item: JSON) -> Iterator[Row]:
         """The row, once for each combination of the sources that passes the filter."""
         row = self.row
@@ -187,8 +192,8 @@ class Program:
 
     def combinations_of_text(self, text: bytes) -> Iterable[Row]:
         """The same from JSON. An item that does not pass is not decoded whole."""
-        if self._plain_slot is not None:
-            return self._only_row(text, self._plain_slot)
+        if self._is_plain:
+            return self._only_row(text)
         if self.filter_decode is None:
             return self.combinations(self.decode(text))
         assert self.where is not None
@@ -201,7 +206,7 @@ class Program:
                 return self.every_row(row)
         return iter(())
 
-    def _only_row(self, text: bytes, slot: int) -> tuple[Row, ...]:
+    def _only_row(self, text: bytes) -> tuple[Row, ...]:
         """HOT: once per item that an index finds. Nearly every query has one source, the item
         itself: then there is nothing to combine, and the generators that do it are left out.
         """
@@ -210,16 +215,26 @@ class Program:
         self.scope.frame.begin_item()
         if self.filter_decode is not None:
             assert where is not None
-            row[self.item_slot] = row[slot] = self.filter_decode(text)
+            row[self.item_slot] = self.filter_decode(text)
             if where(row) is not True:
                 return ()
             where = None
-        row[self.item_slot] = row[slot] = self.decode(text)
+        row[self.item_slot] = self.decode(text)
         return (row,) if where is None or where(row) is True else ()
 
     def every_row(self, row: Row) -> Iterator[Row]:
         for _ in self.every_step(row):
             yield row
+
+
+class Closures(NamedTuple):
+    """Of expressions that need nothing of the run they are made for; every run may share them."""
+
+    where: Expression | None = None
+    sort_keys: Sequence[Expression] = ()
+
+
+NO_CLOSURES: Final = Closures()
 
 
 class Facts:
@@ -228,7 +243,7 @@ class Facts:
     def __init__(self, plan: Plan) -> None:
         self.is_simple = len(plan.sources) == 1 and plan.sources[0].yields == "item"
         """One row for each item: nothing is joined or cut out."""
-        self.is_plain = self.is_simple and _is_item(plan.sources[0])
+        self.is_plain = self.is_simple and plan.sources[0].item_name is not None
         """And that row is about the item itself, under a name."""
         self.gives_item = self.is_simple and isinstance(plan.output, nodes.Identifier)
         self.gives_text = self.gives_item and self.is_plain and plan.base is None
@@ -254,6 +269,17 @@ class Facts:
         """Of a grouping query that sees nothing else of its items."""
         self.may_loop = may_loop(plan)
         """Whether long scans may be done by a compiled loop; it is made when it is asked for."""
+        self.closures = _closures(plan) if self.is_plain and not plan.computed else NO_CLOSURES
+
+
+def _closures(plan: Plan) -> Closures:
+    scope = Scope(Frame(), {}, Context(0, random), bound=plan.bound)
+    _, scope = make_steps(plan.bound, scope, scope.frame.slot())
+    where, keys = plan.where, [key.expr for key in plan.order]
+    return Closures(
+        make_filter(where, scope) if where is not None and is_closed(where) else None,
+        [make_expression(key, scope) for key in keys] if all(map(is_closed, keys)) else (),
+    )
 
 
 # --- how much of an item is needed ----------------------------------------------------------------
@@ -318,11 +344,6 @@ def _container_source(bound: BoundQuery) -> nodes.Node | None:
     if first.query is not None:
         return _container_source(first.query)
     return first.syntax if isinstance(first.collection, nodes.Identifier) else None
-
-
-def _is_item(source: BoundSource) -> bool:
-    is_container = isinstance(source.collection, nodes.Identifier) and source.query is None
-    return is_container and source.root is None and source.alias is not None
 
 
 def _as_it_is(value: JSON) -> JSON:
