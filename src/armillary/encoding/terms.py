@@ -48,8 +48,6 @@ DIGEST_BYTES: Final = 8
 
 ZERO: Final = b"\x80\x00\x00\x00\x00\x00\x00\x00"  # the eight bytes of 0
 DOUBLE: Final = Struct(">d")
-_UNSIGNED = Struct(">Q")
-_ALL_BITS = (1 << 64) - 1
 _COMPLEMENT = bytes(255 - byte for byte in range(256))
 _EXACT_BELOW = 1 << 53  # from here on a double stands for several integers…
 _EXACT_ABOVE = 1 << 63  # …up to here, where 64-bit integers end
@@ -99,8 +97,7 @@ def number_bytes(value: int | float) -> bytes:
         return DOUBLE.pack(-value)
     if value == 0:
         return ZERO
-    (bits,) = _UNSIGNED.unpack(DOUBLE.pack(value))
-    return _UNSIGNED.pack(_ALL_BITS - bits)
+    return descending(DOUBLE.pack(value))
 
 
 def string_term(text: str, cut: int = TERM_CUT_BYTES) -> bytes:
@@ -166,9 +163,9 @@ def decode_term(data: bytes, offset: int = 0) -> tuple[JSON, int]:
 
 
 def _decode_number(data: bytes) -> JSON:
-    (bits,) = _UNSIGNED.unpack(data)
-    flipped = bits ^ (1 << 63) if bits >> 63 else _ALL_BITS - bits
-    value: float = DOUBLE.unpack(_UNSIGNED.pack(flipped))[0]
+    """HOT: once per entry of an index that gives an order."""
+    is_negative = data[0] < 0x80
+    value: float = DOUBLE.unpack(descending(data))[0] if is_negative else -DOUBLE.unpack(data)[0]
     if not _is_exact_number(value):
         return Partial(NUMBER_CODE, data)
     return int(value) if value.is_integer() and abs(value) < _EXACT_BELOW else value

@@ -9,7 +9,6 @@ from typing import Any, Final
 from armillary.scripts.running import Asked, Result
 from armillary.scripts.transactions.operations import Operations
 from armillary.scripts.transactions.transaction import Transaction
-from armillary.store.index.kinds.registry import told
 from armillary.values import JSON
 
 OPERATION_TYPES: Final = {
@@ -46,7 +45,7 @@ class ScriptContext:
             "request_writable": self.request_writable,
             "response": self.response or {},
             "logging": self.logging,
-            "geography": told(state.definition.document)["geography"],
+            "geography": state.told["geography"],
         }
 
     def execute(self, asked: Asked) -> Result:

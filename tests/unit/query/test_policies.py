@@ -106,9 +106,9 @@ def test_rows_of_an_inner_query_are_no_items() -> None:
 
 def test_compiled_expressions_know_the_policy_too() -> None:
     with open_world(":memory:") as world:
-        document = store_of(filled(world)).refresh().definition.document
+        state = store_of(filled(world)).refresh()
         plan = make_plan(bound_query("SELECT VALUE VectorDistance(c.far, [3, 4]) FROM c"), {})
-        program = Program(plan, {}, context_of(document, 0, lambda: 0.0))
+        program = Program(plan, {}, context_of(state, 0, lambda: 0.0))
         (row,) = program.combinations({"far": [0, 0]})
         assert program.output(row) == 5.0
         assert compile_expression(plan.output, program.scope)(row) == 5.0

@@ -33,7 +33,7 @@ from armillary.query.access.lookups import Access
 from armillary.query.access.order import OrderIndex, order_index, some_lack
 from armillary.query.access.rids import RID_BYTES
 from armillary.query.run.consume import Clock, OrderedRow, first_rows, ordered_rows, take_ordered
-from armillary.query.run.items import StoreView, View
+from armillary.query.run.items import CHUNK_FIRST, StoreView, View
 from armillary.query.run.order import Place, Sorter
 from armillary.query.run.program import Program
 from armillary.query.run.scanning import scan_ordered
@@ -156,8 +156,9 @@ def _entries(
         if view.is_inside(epk)
     )
     at = len(index.prefix)
+    likely = need if program.where is None else max(need, CHUNK_FIRST)
     for run, members in groupby(keys, lambda key: run_of(key[at:-RID_BYTES], index, has_ties)):
-        found = view.load(key[-RID_BYTES:] for key in members)
+        found = view.load((key[-RID_BYTES:] for key in members), likely)
         rows = ordered_rows(view.items(program, found), program, sorter, last)
         if run is None:
             # To know that an item is done with, the next one has to be loaded.

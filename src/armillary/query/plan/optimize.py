@@ -27,6 +27,7 @@ from armillary.query.expr.evaluate import Scope, constant
 from armillary.query.plan.nodes import Piece, Plan, conjuncts, fact
 from armillary.store.catalog.definitions import ContainerDefinition
 from armillary.store.catalog.state import make_key
+from armillary.store.index.paths import Segment
 from armillary.values import JSON, UNDEFINED
 
 
@@ -58,7 +59,7 @@ def narrow(plan: Plan, scope: Scope, definition: ContainerDefinition) -> list[Pi
     """The pieces of the hash space that a filter allows, in the order of hashes; None for all."""
     if plan.base is not None or not plan.sources or plan.where is None:
         return None
-    terms, plain = fact(plan, "terms", _terms)
+    terms, plain, names = fact(plan, "terms", _terms)
     for term in plain:
         known, value = constant(term, scope)
         if known and value is not True:
@@ -69,7 +70,7 @@ def narrow(plan: Plan, scope: Scope, definition: ContainerDefinition) -> list[Pi
         return None
     allowed: list[list[JSON]] = []
     for path in key.paths:
-        values = _values_of(path, terms, alias, scope)
+        values = _values_of(path, terms, alias, scope) if path[-1] in names else None
         if values is None:
             break
         allowed.append(values)
@@ -109,10 +110,17 @@ def _made_keys(
     return keys
 
 
-def _terms(plan: Plan) -> tuple[list[nodes.Expr], list[nodes.Expr]]:
-    """The conjuncts of the filter, and those of them that speak of no name."""
+def _terms(plan: Plan) -> tuple[list[nodes.Expr], list[nodes.Expr], frozenset[Segment]]:
+    """The conjuncts of the filter, those of them that speak of no name, and the properties that
+    are spoken of: most filters say nothing of a key."""
     terms = list(conjuncts(plan.where))
-    return terms, [term for term in terms if _is_plain(term)]
+    names: set[Segment] = set()
+    for node in (node for term in terms for node in nodes.walk(term)):
+        if isinstance(node, nodes.Member):
+            names.add(node.name)
+        elif isinstance(node, nodes.AtPath):
+            names.update(node.path)
+    return terms, [term for term in terms if _is_plain(term)], frozenset(names)
 
 
 def _pieces(

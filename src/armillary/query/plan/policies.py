@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from armillary.query.functions import Context
+from armillary.store.catalog.state import ContainerState
 from armillary.store.index.kinds.registry import told
 from armillary.values import JSON
 
 
-def context_of(
-    document: Mapping[str, JSON], now_ticks: int, random: Callable[[], float]
-) -> Context:
-    """For the queries of one container, by its definition."""
-    return Context(now_ticks=now_ticks, random=random, **told(document))
+def context_of(state: ContainerState, now_ticks: int, random: Callable[[], float]) -> Context:
+    """For the queries of one container."""
+    return Context(now_ticks=now_ticks, random=random, **state.told)
 
 
 def metrics_of(policy: JSON) -> Mapping[tuple[str, ...], str]:
     """Path → distance function, of a `vectorEmbeddingPolicy`."""
-    return context_of({"vectorEmbeddingPolicy": policy}, 0, float).metrics
+    found: Mapping[tuple[str, ...], str] = told({"vectorEmbeddingPolicy": policy})["metrics"]
+    return found

@@ -40,6 +40,8 @@ def directed(plan: Plan, parameters: Mapping[str, JSON], context: Context) -> Pl
     """The plan with its vectors sorted the right way, whatever direction the query says. Rows of an
     inner plan are no items: the policy says nothing of them.
     """
+    if not plan.order:
+        return plan
     scope = Scope(Frame(), parameters, context)
     metrics = {} if plan.base is not None else context.metrics
 

@@ -61,7 +61,7 @@ def count_of(
     if where is not None:
         plan = simple_plan(where)
         state = store.state
-        context = context_of(state.definition.document, store.engine.now_ms() * 10_000, float)
+        context = context_of(state, store.engine.now_ms() * 10_000, float)
         scope = Scope(Frame(budget=budget), {}, context, bound=plan.bound, model=state.model)
         access = exact_filter(plan, scope)
         if access is None:

@@ -214,12 +214,14 @@ class StoreView:
             return self.load(key[len(prefix) :] for key, _ in rows)
         return ((key[1:], value) for key, value in rows)
 
-    def load(self, wanted: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    def load(
+        self, wanted: Iterable[bytes], first: int = CHUNK_FIRST
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Items by rid, in the order given; a chunk at a time, which is one round trip on an
-        engine that has them.
+        engine that has them. `first`: how many the caller is likely to take.
         """
         waiting = iter(wanted)
-        size = CHUNK_FIRST
+        size = min(first, CHUNK_MAX)
         while chunk := list(islice(waiting, size)):
             values = self.reader.get_many([layout.DOC + rid for rid in chunk])
             for rid, value in zip(chunk, values, strict=True):

@@ -112,7 +112,7 @@ def run_plan(
         now_ms = store.engine.now_ms()
         state = store.state
         chance = random.random if random is not None else _chance(now_ms)
-        context = context_of(state.definition.document, now_ms * 10_000, chance)
+        context = context_of(state, now_ms * 10_000, chance)
         if functions is not None:
             context = replace(context, functions=functions)
         plan = directed(plan, parameters, context)

@@ -3,9 +3,10 @@
 Immutable. When a fence says it is old, the holder loads a new one from the catalog.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import orjson
 
@@ -25,6 +26,7 @@ from armillary.store.catalog.records import (
     find_database,
 )
 from armillary.store.index.entries import IndexPlan
+from armillary.store.index.kinds.registry import told
 from armillary.store.index.plan_cache import plan_from
 from armillary.store.items.requests import Context, Key
 from armillary.store.rows.layout import ID
@@ -47,6 +49,8 @@ class ContainerState:
     policies: tuple[tuple[int, bytes], ...]
     container: bytes
     self_link: str
+    told: Mapping[str, Any] = field(compare=False)
+    """What functions of queries know of the container's policies."""
     spots: "dict[str, Spot]" = field(default_factory=dict, compare=False, repr=False)
     """By the text of a key in one part: 1 and True are equal, so there are no others."""
 
@@ -143,6 +147,7 @@ def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
         policies=policies,
         container=container,
         self_link=f"dbs/{owner.rid}/colls/{record.rid}/",
+        told=told(definition.document),
     )
 
 
