@@ -166,9 +166,9 @@ def _decode_number(data: bytes) -> JSON:
     """HOT: once per entry of an index that gives an order."""
     is_negative = data[0] < 0x80
     value: float = DOUBLE.unpack(descending(data))[0] if is_negative else -DOUBLE.unpack(data)[0]
-    if not _is_exact_number(value):
-        return Partial(NUMBER_CODE, data)
-    return int(value) if value.is_integer() and abs(value) < _EXACT_BELOW else value
+    if abs(value) < _EXACT_BELOW:
+        return int(value) if value.is_integer() else value
+    return value if _is_exact_number(value) else Partial(NUMBER_CODE, data)
 
 
 def _decode_string(data: bytes, offset: int) -> tuple[JSON, int]:

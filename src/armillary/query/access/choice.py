@@ -94,8 +94,10 @@ def usable(view: StoreView, access: Access) -> Access | None:
 
 def choose(view: StoreView, accesses: Sequence[Access], most: int = MANY) -> Choice | None:
     """The accesses to read, None when reading all items is as good."""
+    if not accesses:
+        return None
     everything = _items(view)
-    if everything < min(map(_seeks, accesses), default=0):
+    if everything < min(map(_seeks, accesses)):
         return None
     found: list[Way] = [each for access in accesses if (each := usable(view, access)) is not None]
     found += _composites(view, accesses)

@@ -12,7 +12,8 @@ found here.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from armillary.encoding.models import ValueModel
 from armillary.limits import TERM_CUT_BYTES
@@ -26,7 +27,7 @@ from armillary.query.access.composite import (
 from armillary.query.access.coverage import covers
 from armillary.query.access.lookups import Access, Lookup, path_at
 from armillary.query.expr import nodes
-from armillary.query.plan.nodes import Plan
+from armillary.query.plan.nodes import Plan, fact
 from armillary.query.run.items import StoreView
 from armillary.store.index.composite import Column, Composite
 from armillary.store.index.paths import Path, path_text
@@ -35,8 +36,7 @@ from armillary.store.rows import layout
 from armillary.store.rows.shapes import items_with_path
 
 
-@dataclass(frozen=True, slots=True)
-class OrderIndex:
+class OrderIndex(msgspec.Struct, frozen=True):
     """Entries in the order of some keys. `descending`: which columns are stored complemented."""
 
     prefix: bytes
@@ -83,7 +83,7 @@ def _may_be_arrays(view: StoreView, plan: Plan, paths: Sequence[Path]) -> bool:
 
 
 def order_index(view: StoreView, plan: Plan, accesses: Sequence[Access] = ()) -> OrderIndex | None:
-    paths = order_paths(plan)
+    paths = fact(plan, "order paths", order_paths)
     if paths is None or _may_be_arrays(view, plan, paths):
         return None
     descending = tuple(key.descending for key in plan.order)
@@ -230,7 +230,7 @@ def direction(
 
 def has_order_index(plan: Plan, index: IndexPlan) -> bool:
     """Whether several sort keys have the composite index that the original wants for them."""
-    paths = order_paths(plan)
+    paths = fact(plan, "order paths", order_paths)
     if len(plan.order) < 2 or paths is None:
         return True
     descending = tuple(key.descending for key in plan.order)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby, islice
+from operator import itemgetter
 
 import msgspec
 
@@ -73,8 +74,9 @@ def fetch_ordered(
         view.metrics.index_used[index.name] = None
         rows = _in_order(view, program, sorter, index, after, most)
         found = list(islice(rows, need))
-        with view.metrics.uncounted():
-            found += islice(rows, extra)
+        if extra:
+            with view.metrics.uncounted():
+                found += islice(rows, extra)
         return Fetched(found)
     if few is None and not rid:
         close = registry.first_rows(view, program, sorter, after, most, rows_of=ordered_rows)
@@ -150,11 +152,8 @@ def _entries(
     if start >= end:
         return
     last = None if after is None else sorter.of(after)
-    keys = (
-        key
-        for key, epk in view.reader.scan(start, end, reverse=index.is_reverse)
-        if view.is_inside(epk)
-    )
+    entries = view.inside(view.reader.scan(start, end, reverse=index.is_reverse))
+    keys = map(itemgetter(0), entries)
     at = len(index.prefix)
     likely = need if program.where is None else max(need, CHUNK_FIRST)
     for run, members in groupby(keys, lambda key: run_of(key[at:-RID_BYTES], index, has_ties)):

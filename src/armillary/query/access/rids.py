@@ -74,9 +74,7 @@ class Gathering:
         else:
             some = list(islice(self._rows, bound - self.read))
             self.read += len(some)
-            if not self._view.is_whole:
-                some = [row for row in some if self._view.is_inside(row[1])]
-            self._rids += [key[-RID_BYTES:] for key, _ in some]
+            self._rids += [key[-RID_BYTES:] for key, _ in self._view.inside(some)]
         self.is_done = self.read < bound
 
     def spread(self) -> int:
@@ -179,7 +177,7 @@ def _prefixes(way: Way) -> list[bytes]:
 
 def _under(view: StoreView, prefix: bytes, start: bytes) -> Iterator[bytes]:
     rows = view.entries(prefix + start, layout.after(prefix))
-    return (key[-RID_BYTES:] for key, epk in rows if view.is_inside(epk))
+    return (key[-RID_BYTES:] for key, _ in view.inside(rows))
 
 
 def _each_once(ascending: Iterable[bytes]) -> Iterator[bytes]:
@@ -224,7 +222,7 @@ def _leaping(runs: Sequence[Run], start: bytes) -> Iterator[bytes]:
 def _collect(view: StoreView, access: Way) -> set[bytes]:
     match access:
         case Lookup() | CompositeLookup():
-            return {key[-RID_BYTES:] for key, epk in _rows(view, access) if view.is_inside(epk)}
+            return {key[-RID_BYTES:] for key, _ in view.inside(_rows(view, access))}
         case Either(parts):
             return set().union(*(_collect(view, part) for part in parts))
         case Both(parts):
@@ -254,4 +252,4 @@ def _rows(view: StoreView, lookup: Lookup | CompositeLookup) -> Iterator[tuple[b
 
 def entries_of(view: StoreView, lookup: Lookup | CompositeLookup) -> Iterator[bytes]:
     """The keys of the entries that belong to items of the view."""
-    return (key for key, epk in _rows(view, lookup) if view.is_inside(epk))
+    return (key for key, _ in view.inside(_rows(view, lookup)))

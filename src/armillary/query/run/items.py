@@ -129,8 +129,13 @@ class StoreView:
         first = next(batches, [])
         return not self.visible(first) and next(batches, None) is None
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether every item of the physical partition is visible."""
+        return self.is_whole and self.state.definition.default_ttl == TTL_OFF
+
     def visible(self, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        if self.is_whole and self.state.definition.default_ttl == TTL_OFF:
+        if self.shows_all:
             return rows
         return [row for row in rows if self.is_visible(row[1])]
 
@@ -150,16 +155,20 @@ class StoreView:
         """Whether an entry of the index belongs to an item of the piece."""
         return self.is_whole or self.low <= epk < self.high
 
+    def inside(self, rows: Iterable[tuple[bytes, bytes]]) -> Iterable[tuple[bytes, bytes]]:
+        """The entries that do."""
+        return rows if self.is_whole else (row for row in rows if self.low <= row[1] < self.high)
+
     def items(self, program: Program, rows: Iterable[tuple[bytes, bytes]]) -> Feed:
         metrics = self.metrics
         calls = program.filter_calls
         if program.functions is not None:
             rows = self._foreseen(program, iter(rows))
         frame, keeps = program.scope.frame, program.gives_stored
-        spend = frame.budget.spend
+        spend, shows_all = frame.budget.spend, self.shows_all
         for rid, value in rows:
             spend()
-            if not self.is_visible(value):
+            if not shows_all and not self.is_visible(value):
                 continue
             if keeps:
                 frame.stored = rid, value

@@ -222,7 +222,11 @@ def _refill(
             cursor.piece = replace(cursor.piece, end=reach)
             _refill(source, program, sorter, cursors, len(cursors) - 1, need, heap, metrics, room)
             continue
-        rows = heapq.nsmallest(need + extra, rows + fetched.rows, key=lambda row: row.sortable)
+        if rows:  # of an earlier snapshot; those of one are in order
+            both = rows + fetched.rows
+            rows = heapq.nsmallest(need + extra, both, key=lambda row: row.sortable)
+        else:
+            rows = fetched.rows
         stopped = fetched.stopped_at
     if reach < cursor.piece.end:
         # Split since we last looked: the rest is a cursor of its own, at the same place.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from random import Random
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -33,7 +33,7 @@ from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
 from armillary.query.functions.user import UserFunctions
 from armillary.query.plan.explain import explain
-from armillary.query.plan.nodes import Piece, Plan
+from armillary.query.plan.nodes import Piece, Plan, fact
 from armillary.query.plan.optimize import narrow, pieces_of_key
 from armillary.query.plan.policies import context_of
 from armillary.query.plan.ranking import Asking, ranked
@@ -65,6 +65,7 @@ from armillary.store.rows import layout
 from armillary.values import JSON, UNDEFINED
 
 NO_PARAMETERS: Mapping[str, JSON] = {}
+NO_FUNCTIONS: Final = nullcontext()
 
 
 class QueryPage(msgspec.Struct, frozen=True):
@@ -105,7 +106,8 @@ def run_plan(
     `page_per_range`: no page has rows of two physical partitions, unless they have to be merged.
     `texts`: every row as JSON; an item that is selected whole is neither decoded nor encoded.
     """
-    with opened_functions(store, plan) as functions:
+    names = fact(plan, "user functions", user_functions)
+    with _opened(store, names) if names else NO_FUNCTIONS as functions:
         began = clock()
         budget = budget or unbounded()
         items = check_page_size(max_items, PAGE_ITEMS_MAX)
@@ -168,12 +170,8 @@ def user_functions(plan: Plan) -> tuple[str, ...]:
 
 
 @contextmanager
-def opened_functions(store: ContainerStore, plan: Plan) -> Iterator[UserFunctions | None]:
+def _opened(store: ContainerStore, names: Sequence[str]) -> Iterator[UserFunctions]:
     """What runs them is held for one page: a process of its own, with their texts in it."""
-    names = user_functions(plan)
-    if not names:
-        yield None
-        return
     if store.functions is None:
         raise NotSupported(f"The user-defined function '{names[0]}' can't be called here.")
     functions: UserFunctions = store.functions(names)

@@ -171,7 +171,7 @@ def _holders(view: StoreView, part: TextPart) -> int:
 def _rids(view: StoreView, path: tuple[str, ...], found: Range) -> set[bytes]:
     prefix = layout.FX + path_hash(path)
     rows = view.entries(prefix + found[0], prefix + found[1])
-    return {key[-RID_BYTES:] for key, epk in rows if view.is_inside(epk)}
+    return {key[-RID_BYTES:] for key, _ in view.inside(rows)}
 
 
 def _looked_at(view: StoreView, part: TextPart, rids: set[bytes]) -> int:
