@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.support.accounts import open_world
+from tests.support.accounts import open_world, store_of
 
 from armillary import limits
+from armillary.budget import Budget
 from armillary.container import Container
-from armillary.query.run.sql import bound_query, plan_of
+from armillary.query.run.sql import bound_query, plan_of, run_query
+
+LONG = list(range(600))
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +71,59 @@ def test_a_long_text_is_not_kept() -> None:
     text = "SELECT VALUE 1" + " " * limits.QUERY_KEPT_CHARACTERS_MAX
     assert bound_query(text) is not bound_query(text)
     assert plan_of(text, {}) is not plan_of(text, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        (f"SELECT VALUE c.n FROM c WHERE ARRAY_CONTAINS({LONG}, c.n)", len(LONG)),
+        (f"SELECT VALUE COUNT(1) FROM c WHERE ARRAY_CONTAINS({LONG}, c.n)", len(LONG)),
+        ("SELECT VALUE c.n FROM c WHERE c.long = c.long", 6 * len(LONG)),
+        (f"SELECT VALUE c.n FROM c WHERE c.long != {LONG}", 6 * len(LONG)),
+    ],
+)
+def test_every_run_of_a_kept_plan_spends_and_costs_the_same(text: str, steps: int) -> None:
+    """What is kept of the first run would have the second one charged to its budget, or to none."""
+    with open_world(":memory:") as world:
+        made = world.container()
+        for number in range(6):
+            made.create_item({"id": str(number), "pk": "p", "n": number, "long": LONG})
+        budgets = [Budget() for _ in range(3)]
+        charges = {
+            run_query(store_of(made), text, budget=budget).metrics.charge_ru() for budget in budgets
+        }
+        assert len(charges) == 1
+        assert len({budget.steps for budget in budgets}) == 1
+        assert budgets[0].steps >= steps
+
+
+def test_one_text_means_what_the_policies_of_each_container_say() -> None:
+    """A kept way into the index would look for the words of another language."""
+    text = "SELECT VALUE c.id FROM c WHERE FullTextContains(c.text, 'running')"
+    found: dict[str, Container] = {}
+    with open_world(":memory:") as world:
+        for language in ("en-US", "de-DE"):
+            made = found[language] = world.container(language)
+            paths = [{"path": "/text", "language": language}]
+            world.database.replace_container(
+                language,
+                fullTextPolicy={"defaultLanguage": language, "fullTextPaths": paths},
+                indexingPolicy={"fullTextIndexes": [{"path": "/text"}]},
+            )
+            for number in range(20):
+                words = {7: "running", 8: "run"}.get(number, "standing")
+                made.create_item({"id": str(number), "pk": "p", "text": words})
+        for _ in range(2):
+            assert list(found["en-US"].query(text)) == ["7", "8"]
+            assert list(found["de-DE"].query(text)) == ["7"]
+
+
+def test_runs_at_the_same_time_do_not_meet_in_what_they_share(container: Container) -> None:
+    texts = [f"SELECT * FROM c WHERE c.n >= {low} ORDER BY c.n DESC" for low in range(6)]
+
+    def run(number: int) -> bool:
+        low = number % 6
+        return [item["n"] for item in container.query(texts[low])] == [*range(5, low - 1, -1)]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(run, range(240)))

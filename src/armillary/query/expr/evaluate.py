@@ -260,6 +260,9 @@ def _binary(expr: nodes.Binary, scope: Scope) -> Made:
         apply = equality(scope.frame.budget, expr.operator == "=")
     else:
         apply = BINARY[expr.operator]
+    if right.is_constant and not left.is_constant:
+        value = other([])
+        return Made(lambda row: apply(one(row), value), False)
     return _folded(lambda row: apply(one(row), other(row)), [left, right])
 
 
