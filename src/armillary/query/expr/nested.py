@@ -8,7 +8,7 @@ the outermost query uses for its own FROM steps: an item goes in, combinations c
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from msgspec.structs import replace
@@ -107,7 +107,9 @@ def _source_values(source: BoundSource, scope: Scope, item_slot: int | None) -> 
         scope = replace(scope, names=names, items=scope.items | {item_slot})
     assert not isinstance(collection, nodes.Subquery)
     run = make_expression(collection, scope)
-    return _elements_of(_one(run), scope.frame) if source.yields == "elements" else _one(run)
+    if source.yields == "elements":
+        return _elements_of(lambda row: (run(row),), scope.frame)
+    return _one(run)
 
 
 def _one(run: Expression) -> Rows:
@@ -119,7 +121,7 @@ def _one(run: Expression) -> Rows:
     return values
 
 
-def _elements_of(rows: Rows, frame: Frame) -> Rows:
+def _elements_of(rows: Callable[[Row], Iterable[JSON]], frame: Frame) -> Rows:
     spend = frame.budget.spend
 
     def values(row: Row) -> Iterator[JSON]:
@@ -274,7 +276,9 @@ def _scalar(rows: Rows) -> Expression:
 
 def _exists(rows: Rows) -> Expression:
     def run(row: Row) -> JSON:
-        return any(True for _ in rows(row))
+        for _ in rows(row):  # a loop: `any` needs another generator, once per item
+            return True
+        return False
 
     return run
 
