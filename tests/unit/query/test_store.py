@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import unquote
@@ -16,6 +16,7 @@ from tests.support.accounts import World, address_of, open_world, store_of
 from armillary.container import Container
 from armillary.encoding.hashing import epk
 from armillary.engine.base import Command
+from armillary.engine.memory import MemoryReader
 from armillary.errors import BadInput, NotRepresentable
 from armillary.query.plan.nodes import simple_plan
 from armillary.query.problems import BadQuery, RefusedQuery
@@ -110,6 +111,24 @@ def test_order_from_an_index_loads_about_as_many_items_as_rows(world: World) -> 
     page = container.query_page("SELECT VALUE c.n FROM c ORDER BY c.n DESC", max_items=3)
     assert page.rows == [39, 38, 37]
     assert page.metrics.retrieved_items <= 3 * 3
+
+
+def test_order_from_an_index_asks_for_no_item_beyond_the_page() -> None:
+    """Also where rows are not counted until they are taken: items may be two megabytes each."""
+    asked: list[int] = []
+    read = MemoryReader.get_many
+
+    def counted(self: MemoryReader, keys: Sequence[bytes]) -> list[bytes | None]:
+        asked.append(len(keys))
+        return read(self, keys)
+
+    with open_world(":memory:") as world:
+        container = world.container("items", "/pk")
+        for number in range(COUNT):
+            container.create_item(document(number))
+        with patch.object(MemoryReader, "get_many", counted):
+            assert list(container.query("SELECT TOP 3 VALUE c.n FROM c ORDER BY c.n")) == [0, 1, 2]
+    assert asked == [3]
 
 
 @pytest.mark.parametrize(

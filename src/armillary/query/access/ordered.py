@@ -18,7 +18,7 @@ few kept: memory is that of a page, time that of a scan.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 
 import msgspec
@@ -110,8 +110,7 @@ def _in_order(
     if index.path is not None and some_lack(view, index.path):
         missing = _lacking(view, program, sorter, after, need)
         parts = [*parts, missing] if sorter.ties_descend else [missing, *parts]
-    for part in parts:
-        yield from part
+    return chain.from_iterable(parts)
 
 
 def _lacking(
@@ -155,9 +154,10 @@ def _entries(
     entries = view.inside(view.reader.scan(start, end, reverse=index.is_reverse))
     keys = map(itemgetter(0), entries)
     at = len(index.prefix)
-    likely = need if program.where is None else max(need, CHUNK_FIRST)
+    few = min(need, CHUNK_FIRST) if program.where is None else CHUNK_FIRST
     for run, members in groupby(keys, lambda key: run_of(key[at:-RID_BYTES], index, has_ties)):
-        found = view.load((key[-RID_BYTES:] for key in members), likely)
+        rids = (key[-RID_BYTES:] for key in members)
+        found = view.load(rids, few if run is None else CHUNK_FIRST)
         rows = ordered_rows(view.items(program, found), program, sorter, last)
         if run is None:
             # To know that an item is done with, the next one has to be loaded.

@@ -227,10 +227,10 @@ class StoreView:
         self, wanted: Iterable[bytes], first: int = CHUNK_FIRST
     ) -> Iterator[tuple[bytes, bytes]]:
         """Items by rid, in the order given; a chunk at a time, which is one round trip on an
-        engine that has them. `first`: how many the caller is likely to take.
+        engine that has them. `first`: how many at first; they may be large.
         """
         waiting = iter(wanted)
-        size = min(first, CHUNK_MAX)
+        size = first
         while chunk := list(islice(waiting, size)):
             values = self.reader.get_many([layout.DOC + rid for rid in chunk])
             for rid, value in zip(chunk, values, strict=True):
