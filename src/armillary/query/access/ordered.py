@@ -27,7 +27,7 @@ from armillary.budget import Budget
 from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import DIGEST_BYTES as CUT_DIGEST_BYTES
 from armillary.encoding.terms import Partial, descending
-from armillary.query.access.choice import Choice, choose
+from armillary.query.access.choice import choose
 from armillary.query.access.composite import single_lookups
 from armillary.query.access.kinds import registry
 from armillary.query.access.lookups import Access
@@ -68,9 +68,12 @@ def fetch_ordered(
     last = None if after is None else sorter.of(after)
     if not isinstance(view, StoreView):
         return Fetched(take_ordered(view.feed(program, b""), program, sorter, last, most))
-    few = choose(view, program.accesses, FEW_TO_SORT)
     index = None if rid else order_index(view, program.plan, program.accesses)
-    if index is not None and (few is None or _is_shorter(index, few, program.accesses, need)):
+    many = FEW_TO_SORT
+    if index is not None and _serves_all(index, program.accesses):
+        many = min(many, need + 1)
+    few = choose(view, program.accesses, many)
+    if index is not None and (few is None or few.entries >= many):
         view.metrics.index_used[index.name] = None
         rows = _in_order(view, program, sorter, index, after, most)
         found = list(islice(rows, need))
@@ -85,14 +88,12 @@ def fetch_ordered(
     return Fetched(*scan_ordered(view, program, sorter, last, most, rid, clock))
 
 
-def _is_shorter(index: OrderIndex, few: Choice, accesses: Sequence[Access], need: int) -> bool:
-    """Whether following the order loads fewer items than sorting those that the filter leaves: when
-    these are not few after all, or when every entry in the bounds of the order passes.
+def _serves_all(index: OrderIndex, accesses: Sequence[Access]) -> bool:
+    """Whether every entry in the bounds of the order passes the filter: then following it loads
+    fewer items than sorting those that the filter leaves, unless they are a page or less.
     """
-    if few.entries >= FEW_TO_SORT:
-        return True
     served = single_lookups(accesses).keys() & index.served
-    return need < few.entries and len(served) == len(accesses)
+    return len(served) == len(accesses)
 
 
 # --- reading it -----------------------------------------------------------------------------------
