@@ -101,6 +101,14 @@ class Budget:
         return self._cancelled
 
 
+def checked(budget: Budget | None) -> Budget:
+    """What an operation may use, looked at before it begins: its client may have left by now."""
+    if budget is None:
+        return unbounded()
+    budget.check()
+    return budget
+
+
 def unbounded() -> Budget:
     """For work of our own: housekeeping, tests, a program in process that waits as long as it
     likes."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from armillary.budget import Budget, unbounded
 from armillary.scripts.running import Asked, Result
 from armillary.scripts.transactions.operations import Operations
 from armillary.scripts.transactions.transaction import Transaction
@@ -31,6 +32,7 @@ class ScriptContext:
     response: dict[str, JSON] | None = None
     logging: bool = False
     allowed_ru: Callable[[], float] = field(default=lambda: float("inf"))
+    budget: Budget = field(default_factory=unbounded)
     _operations: Operations | None = None
 
     def setup(self) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class ScriptContext:
     def execute(self, asked: Asked) -> Result:
         if self._operations is None:
             self._operations = Operations(
-                self.transaction, self.transaction.state.self_link, self.alt_link
+                self.transaction, self.transaction.state.self_link, self.alt_link, self.budget
             )
         return self._operations.execute(asked)
 

@@ -103,6 +103,7 @@ def execute_procedure(
 ) -> Future[Executed]:
     """`arguments`: the JSON that the caller sent; empty for none."""
     given = check_arguments(arguments)
+    limit = budget or unbounded()
 
     def work(transaction: Transaction) -> Executed:
         context = ScriptContext(
@@ -113,8 +114,9 @@ def execute_procedure(
             response={"Body": ""},
             logging=logging,
             allowed_ru=lambda: allowed_ru(transaction, runtime),
+            budget=limit,
         )
-        ran = _run(runtime, script, given, context, budget or unbounded())
+        ran = _run(runtime, script, given, context)
         return Executed(ran.response, ran.log, cpu_seconds=ran.cpu_seconds)
 
     return _submit(runtime, store, values, [script], work)
@@ -147,8 +149,9 @@ def execute_write(
                 request={"Body": body, "OperationType": kind},
                 request_writable=("Body",),
                 allowed_ru=lambda: allowed_ru(transaction, runtime),
+                budget=limit,
             )
-            ran = _run(runtime, triggers.pre, b"[]", context, limit)
+            ran = _run(runtime, triggers.pre, b"[]", context)
             cpu_seconds, log = ran.cpu_seconds, ran.log
             body = orjson.loads(ran.request)
             if operation.kind != "delete":
@@ -171,8 +174,9 @@ def execute_write(
                     "MaxResourceQuota": quota(transaction),
                 },
                 allowed_ru=lambda: allowed_ru(transaction, runtime),
+                budget=limit,
             )
-            ran = _run(runtime, triggers.post, b"[]", context, limit)
+            ran = _run(runtime, triggers.post, b"[]", context)
             cpu_seconds += ran.cpu_seconds
             log += ran.log
             response = ran.response
@@ -372,10 +376,9 @@ def _run(
     script: ResourceRecord,
     arguments: bytes,
     context: ScriptContext,
-    budget: Budget,
 ) -> Ran:
     try:
-        return run(str(script.body["body"]), arguments, context, budget, runtime.pool)
+        return run(str(script.body["body"]), arguments, context, context.budget, runtime.pool)
     except ScriptFailed as error:
         error.facts.setdefault("script", script.id)
         raise

@@ -135,12 +135,15 @@ _encode = msgspec.json.Encoder().encode
 
 def run(source: str, arguments: bytes, context: Context, budget: Budget, pool: Pool) -> Ran:
     """Run a script to its end. Raises ScriptFailed when it throws; what it did is the context's to
-    undo. `arguments` is the JSON that the caller sent."""
+    undo. `arguments` is the JSON that the caller sent. What the script asks the context for has no
+    more time than the script has."""
     budget.check()
+    given = budget.deadline
     clock = _Clock(time.monotonic(), pool.bounds)
     try:
         with pool.lease() as child:
             clock.began = time.monotonic()  # waiting for a child is not the script's time
+            budget.deadline = min(given, clock.deadline)
             return _run(child, source, arguments, context, budget, clock)
     except ChildGone as gone:
         spent = time.monotonic() - clock.began
@@ -148,6 +151,8 @@ def run(source: str, arguments: bytes, context: Context, budget: Budget, pool: P
     except ScriptFailed as error:
         error.facts.setdefault("cpu_seconds", clock.cpu_seconds)
         raise
+    finally:
+        budget.deadline = given
 
 
 def _run(
@@ -165,15 +170,16 @@ def _run(
     message = _read(child.ask(b"S", start, clock.deadline), context, clock)
     while message.ops is not None:
         results = []
-        for asked in message.ops:
-            budget.spend()
-            if time.monotonic() >= clock.deadline:
-                raise _gone(context.name, True, clock.cpu_seconds)
-            results.append(context.execute(asked))
         try:
+            for asked in message.ops:
+                budget.spend()
+                budget.check()
+                results.append(context.execute(asked))
             budget.check()
+        except ScriptTimedOut:  # of a function that a query calls
+            raise
         except OutOfTime as error:
-            raise ScriptTimedOut(name=context.name) from error
+            raise _gone(context.name, True, clock.cpu_seconds) from error
         accepting = context.accepts() and not clock.is_late
         frame = _encode({"accepting": accepting, "results": results})
         message = _read(child.ask(b"R", frame, clock.deadline), context, clock)

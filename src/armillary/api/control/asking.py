@@ -17,7 +17,6 @@ from armillary.errors import BadInput
 from armillary.limits import PAGE_ITEMS_DEFAULT
 from armillary.query.access.advice import possible_indexes
 from armillary.query.plan.nodes import Piece
-from armillary.query.run.bounds import query_budget
 from armillary.query.run.sql import run_query
 from armillary.store.catalog.state import ContainerState
 from armillary.values import JSON
@@ -43,7 +42,7 @@ def query(call: ControlCall) -> Response:
         partition_key=coerce(body["partition_key"]) if "partition_key" in body else None,
         continuation=token,
         max_items=size,
-        budget=call.request.budget or query_budget(),
+        budget=call.budget,
     )
     metrics = page.metrics
     index: JSON = {

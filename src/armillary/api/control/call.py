@@ -13,7 +13,9 @@ import orjson
 from armillary.api.core.gateway import Gateway
 from armillary.api.errors import INTERNAL, wire
 from armillary.api.http.messages import Request, Response
+from armillary.budget import Budget
 from armillary.errors import BadInput, DbError, NotFound, OwnerNotFound
+from armillary.query.run.bounds import query_budget
 from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON
 
@@ -33,6 +35,10 @@ class ControlCall:
     @property
     def gateway(self) -> Gateway:
         return self.controls.gateway
+
+    @property
+    def budget(self) -> Budget:
+        return self.request.budget or query_budget()
 
     def json(self) -> Any:
         if not self.request.body:

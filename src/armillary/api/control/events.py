@@ -24,6 +24,7 @@ from armillary.api.core.gateway import Gateway
 from armillary.api.http.messages import Streaming
 from armillary.engine.base import SpaceGone
 from armillary.errors import DbError, NotFound
+from armillary.query.run.bounds import query_budget
 from armillary.store.catalog.records import ContainerRecord
 from armillary.values import JSON
 
@@ -78,11 +79,11 @@ class Watch:
         return text
 
     def _look(self) -> Iterator[bytes]:
-        account = self._gateway.account
+        account, budget = self._gateway.account, query_budget()
         found: dict[str, _Seen] = {}
-        for database in account.list_databases():
+        for database in account.list_databases(budget):
             with suppress(NotFound):  # deleted since
-                for record in account.list_containers(database.id):
+                for record in account.list_containers(database.id, budget):
                     before = self._seen.get(record.rid)
                     seen = found[record.rid] = _Seen(
                         frozenset(one.ordinal for one in record.ranges),

@@ -18,7 +18,8 @@ from armillary.api.control import engine_metrics
 from armillary.api.control.call import ControlCall
 from armillary.api.core.gateway import Gateway
 from armillary.api.http.messages import Response
-from armillary.errors import NotFound, Unavailable
+from armillary.budget import Budget
+from armillary.errors import NotFound, OutOfTime, Unavailable
 from armillary.partition.usage.consumption import PartitionHeat
 from armillary.store.items.containers import ContainerStore
 from armillary.store.reports.partitions import provisioned
@@ -70,7 +71,7 @@ class Sample:
 
 
 def read_metrics(call: ControlCall) -> Response:
-    text = exposition(samples(call.gateway))
+    text = exposition(samples(call.gateway, call.budget))
     return Response(200, {"Content-Type": MEDIA}, text.encode())
 
 
@@ -87,23 +88,27 @@ def exposition(found: Iterable[Sample]) -> str:
     return "".join(f"{line}\n" for block in blocks for line in block)
 
 
-def samples(gateway: Gateway) -> Iterator[Sample]:
+def samples(gateway: Gateway, budget: Budget | None = None) -> Iterator[Sample]:
     own = engine_metrics.engine_samples(gateway.engine)
     for name, value, labels in chain(own, engine_metrics.region_samples(gateway.regions)):
         yield Sample(name, value, labels)
-    with suppress(Unavailable):  # without a database there is nothing else to tell
-        yield from _of_account(gateway)
+    try:
+        yield from _of_account(gateway, budget)
+    except OutOfTime:
+        raise
+    except Unavailable:  # without a database there is nothing else to tell
+        return
 
 
-def _of_account(gateway: Gateway) -> Iterator[Sample]:
+def _of_account(gateway: Gateway, budget: Budget | None) -> Iterator[Sample]:
     account = gateway.account
     total = failed = 0
-    for database in account.list_databases():
+    for database in account.list_databases(budget):
         with suppress(NotFound):  # deleted under our eyes
-            for record in account.list_containers(database.id):
+            for record in account.list_containers(database.id, budget):
                 with suppress(NotFound):
                     store = gateway.container(database.id, record.id)
-                    spread = partitions(store)
+                    spread = partitions(store, budget)
                     heat = {} if store.meter is None else store.meter.heat(store.state)
                     yield from _of_container(gateway, store, spread, heat)
                     counts = [pair for one in heat.values() for pair in one.requests.items()]

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from armillary.api.control.call import ControlCall, answer
 from armillary.api.http.messages import Response
+from armillary.budget import Budget
 from armillary.engine.base import CATALOG_SPACE, Reader, SpaceGone
 from armillary.errors import NotFound
 from armillary.store.catalog.accounts import AccountStore
@@ -17,11 +18,15 @@ from armillary.version import VERSION
 
 
 def read_account(call: ControlCall) -> Response:
-    account = call.gateway.account
+    account, budget = call.gateway.account, call.budget
     with account.engine.read(CATALOG_SPACE) as reader:
         found = [
-            (database, _throughput(reader, database.rid), list_containers(reader, database.id))
-            for database in sorted(list_databases(reader), key=lambda one: one.number)
+            (
+                database,
+                _throughput(reader, database.rid),
+                list_containers(reader, database.id, budget),
+            )
+            for database in sorted(list_databases(reader, budget), key=lambda one: one.number)
         ]
         offers = {one.rid: _throughput(reader, one.rid) for _, _, all in found for one in all}
     databases: list[JSON] = [
@@ -29,7 +34,8 @@ def read_account(call: ControlCall) -> Response:
             "id": database.id,
             "throughput": throughput,
             "containers": [
-                _container(account, one, offers[one.rid], shared=throughput) for one in containers
+                _container(account, one, offers[one.rid], shared=throughput, budget=budget)
+                for one in containers
             ],
         }
         for database, throughput, containers in found
@@ -44,10 +50,16 @@ def _throughput(reader: Reader, rid: str) -> JSON:
 
 
 def _container(
-    account: AccountStore, record: ContainerRecord, throughput: JSON, *, shared: JSON
+    account: AccountStore,
+    record: ContainerRecord,
+    throughput: JSON,
+    *,
+    shared: JSON,
+    budget: Budget,
 ) -> JSON:
     items = size_bytes = 0
     for one in record.ranges:
+        budget.spend()
         # Split under our eyes, or deleted: its numbers are missing until somebody looks again.
         with suppress(SpaceGone, NotFound), account.engine.read(one.space) as reader:
             meta = unpack_meta(reader.meta)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 
 from armillary.api.control.call import ControlCall, answer
-from armillary.api.core.gateway import Gateway
 from armillary.api.http.messages import Response
 from armillary.engine.base import CATALOG_SPACE
 from armillary.engine.replicas import Replica
@@ -33,7 +32,7 @@ def read_topology(call: ControlCall) -> Response:
     ]
     if not known:
         listed = [{"name": writes, "endpoint": "", "writes": True, "replica": None}]
-    body: JSON = {"here": regions.here, "regions": listed, "containers": _containers(gateway)}
+    body: JSON = {"here": regions.here, "regions": listed, "containers": _containers(call)}
     return answer(200, body)
 
 
@@ -49,12 +48,13 @@ def _replica(replica: Replica | None) -> JSON:
     }
 
 
-def _containers(gateway: Gateway) -> list[JSON]:
+def _containers(call: ControlCall) -> list[JSON]:
+    gateway, budget = call.gateway, call.budget
     with gateway.engine.read(CATALOG_SPACE) as reader:
         records = [
             one
-            for database in list_databases(reader)
-            for one in list_containers(reader, database.id)
+            for database in list_databases(reader, budget)
+            for one in list_containers(reader, database.id, budget)
         ]
     nodes = gateway.engine.nodes([one.space for record in records for one in record.ranges])
     return [

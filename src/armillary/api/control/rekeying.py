@@ -41,8 +41,12 @@ def rekey(call: ControlCall) -> Response:
         throughput=_throughput(body),
         cut_over=body.get("cut_over") is True,
     )
+    budget = call.budget
     taken, progress = 0, rekeying.RekeyProgress(run.record.phase, run.record.copied, 0)
-    while run.record.phase != rekeying.DONE and (taken < STEPS_PER_REQUEST or not run.may_pause):
+    while run.record.phase != rekeying.DONE:
+        is_over = taken >= STEPS_PER_REQUEST or budget.is_cancelled or not budget.seconds_left
+        if is_over and run.may_pause:
+            break
         progress = run.advance()
         taken += 1
     is_done = run.record.phase == rekeying.DONE

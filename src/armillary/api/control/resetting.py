@@ -12,7 +12,7 @@ from armillary.errors import NotFound
 
 def reset(call: ControlCall) -> Response:
     account = call.gateway.account
-    databases = account.list_databases()
+    databases = account.list_databases(call.budget)
     for one in databases:
         with suppress(NotFound):  # somebody else resets too
             account.delete_database(one.id)

@@ -44,11 +44,11 @@ ID: Final = re.compile(r"(split|merge)\.([A-Za-z0-9+-]{11})\.(\d{1,9}(?:-\d{1,9}
 
 
 def read_partitions(call: ControlCall) -> Response:
-    return answer(200, asdict(partition_report(call.container())))
+    return answer(200, asdict(partition_report(call.container(), call.budget)))
 
 
 def read_usage(call: ControlCall) -> Response:
-    return answer(200, asdict(usage_report(call.container())))
+    return answer(200, asdict(usage_report(call.container(), call.budget)))
 
 
 def read_heat(call: ControlCall) -> Response:
@@ -60,7 +60,13 @@ def read_heat(call: ControlCall) -> Response:
     if keys not in ("on", "off"):
         raise BadInput("'keys' is 'on' or 'off'.")
     limits = call.gateway.account.limits
-    report = heat_report(call.container(), limits, since_s=since_s, with_keys=keys == "on")
+    report = heat_report(
+        call.container(),
+        limits,
+        since_s=since_s,
+        with_keys=keys == "on",
+        budget=call.budget,
+    )
     return answer(200, as_json(report))
 
 
@@ -69,7 +75,8 @@ def draw_ring(call: ControlCall) -> Response:
     if theme not in THEMES:
         raise BadInput(f"'theme' is one of {', '.join(THEMES)}.")
     limits = call.gateway.account.limits
-    picture = ring_svg(read_ring(as_json(heat_report(call.container(), limits))), theme)
+    report = heat_report(call.container(), limits, budget=call.budget)
+    picture = ring_svg(read_ring(as_json(report)), theme)
     return Response(200, SVG_HEADERS.copy(), picture.encode())
 
 

@@ -30,10 +30,10 @@ MEMORY_BYTES_MAX: Final = 64 * 1024 * 1024
 
 def traverse(store: ContainerStore, program: Program) -> dict[str, JSON]:
     began = time.perf_counter()
-    graph = StoreGraph(
-        store, graph_key(store.state.definition.partition_key), lambda: str(uuid.uuid4())
-    )
-    found = _results(graph, program)
+    budget = Budget(deadline=time.monotonic() + GREMLIN_SECONDS_MAX, bytes_max=MEMORY_BYTES_MAX)
+    name = graph_key(store.state.definition.partition_key)
+    graph = StoreGraph(store, name, lambda: str(uuid.uuid4()), budget=budget)
+    found = _results(graph, program, budget)
     rows: list[JSON] = [to_json(one) for one in found[:RESULTS_MAX]]
     charge_ru = graph.costs.charge_ru
     vertices, edges = _drawn(graph, found)
@@ -47,8 +47,7 @@ def traverse(store: ContainerStore, program: Program) -> dict[str, JSON]:
     }
 
 
-def _results(graph: StoreGraph, program: Program) -> list[Any]:
-    budget = Budget(deadline=time.monotonic() + GREMLIN_SECONDS_MAX, bytes_max=MEMORY_BYTES_MAX)
+def _results(graph: StoreGraph, program: Program, budget: Budget) -> list[Any]:
     run = new_run(program, graph, budget, new_random())
     found: list[Any] = []
     for batch in results(program, run):

@@ -232,6 +232,7 @@ class Execution:
             guarded=_compares_etags(program),
             neighbours=context.neighbours(self._login),
             tape=self._tape,
+            budget=budget,
         )
         graph.costs = self._costs
         graph.writer.costs = self._costs

@@ -25,7 +25,7 @@ class Request:
     secure: bool = False
     """It came over TLS; the account document answers with the scheme the client used."""
     budget: Budget | None = None
-    """What it may use, and whether its client is still there; the server gives long work one."""
+    """What it may use, and whether its client is still there; of what runs in a thread."""
 
 
 @dataclass(slots=True)

@@ -286,7 +286,7 @@ class Call:
         query = askable(query, (language or self.language()).fold)
         if self.transaction is not None:
             return self.transaction.rows(self, collection, query)
-        return self._spending(rows_of(collection, query, self.charge))
+        return rows_of(collection, query, self.charge, self.budget)
 
     def first(
         self, collection: Collection, query: Document, test: Filter, spec: Spec, count: int | None
@@ -299,11 +299,6 @@ class Call:
             return None
         rows = first_rows(collection, query, test, spec, count, self.charge, self.budget)
         return [row.document for row in rows]
-
-    def _spending(self, rows: Iterator[Row]) -> Iterator[Row]:
-        for row in rows:
-            self.budget.spend()
-            yield row
 
     def charge(self, ru: float) -> None:
         self.charge_ru += ru

@@ -106,7 +106,8 @@ def inner_call(call: Call, part: Part) -> Call:
     if target.table:
         check_reference(call, target.table)
     headers = {**part.headers, "host": call.headers.get("host", "")}
-    request = Request(part.method, part.target, headers, part.body, call.request.secure)
+    whole = call.request
+    request = Request(part.method, part.target, headers, part.body, whole.secure, whole.budget)
     method = headers.get("x-http-method", part.method).upper()
     return replace(
         call,
@@ -153,6 +154,7 @@ def _apply(store: ContainerStore, asked: Sequence[Asked]) -> list[Done]:
     """Merges and conditions are made of what is seen; the batch fails when any of it has changed
     since, and begins again if that was no condition of the client."""
     flavour = asked[0].call.flavour
+    budget = asked[0].call.budget
     for _ in range(TABLE_MERGE_ROUNDS_MAX):
         operations = []
         for index, one in enumerate(asked):
@@ -166,7 +168,7 @@ def _apply(store: ContainerStore, asked: Sequence[Asked]) -> list[Done]:
                     error, None if isinstance(error, OwnerNotFound) else index
                 ) from error
         try:
-            outcome = store.batch(operations, (asked[0].change.partition_key,))
+            outcome = store.batch(operations, (asked[0].change.partition_key,), budget)
         except TooLarge as error:
             raise refused("batch size") from error
         except DbError as error:

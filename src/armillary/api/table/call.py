@@ -18,8 +18,10 @@ from armillary.api.table.auth.callers import FULL, Caller
 from armillary.api.table.flavours import Flavour
 from armillary.api.table.problems import refused
 from armillary.api.table.wire.targets import Target, key_literal
+from armillary.budget import Budget
 from armillary.errors import DbError
 from armillary.partition.request_units import metadata_ru, rounded
+from armillary.query.run.bounds import query_budget
 
 if TYPE_CHECKING:
     from armillary.api.core.gateway import Gateway
@@ -47,6 +49,12 @@ class Call:
     caller: Caller = FULL
     method: str = ""
     """What is asked for, which a header may say instead of the method."""
+
+    @property
+    def budget(self) -> Budget:
+        """What the request may use. In process, where no server has given it one, the bounds are
+        the same."""
+        return self.request.budget or query_budget()
 
     @property
     def headers(self) -> dict[str, str]:

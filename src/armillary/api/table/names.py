@@ -32,7 +32,7 @@ def find_table(call: Call, name: str) -> ContainerRecord | None:
 
 def table_records(call: Call) -> list[ContainerRecord]:
     try:
-        records = call.gateway.account.list_containers(TABLES_DB)
+        records = call.gateway.account.list_containers(TABLES_DB, call.budget)
     except NotFound:  # no table was ever made
         return []
     return [one for one in records if one.api == API and one.id not in HIDDEN]

@@ -56,6 +56,7 @@ def query_entities(call: Call) -> Response:
     plan = asked.plan
     if sas is not None and (sas.start or sas.end):
         plan = with_predicate(plan, lambda item: _covers(sas, item))
+    budget = call.budget
     page = run_plan(
         store,
         plan,
@@ -63,7 +64,7 @@ def query_entities(call: Call) -> Response:
         query=known_by,
         continuation=token,
         max_items=most,
-        budget=call.request.budget,
+        budget=budget,
     )
     ru = page.metrics.charge_ru()
     items = [orjson.loads(row.text) for row in _stored(page)]
@@ -76,7 +77,7 @@ def query_entities(call: Call) -> Response:
             query=known_by,
             continuation=token,
             max_items=1,
-            budget=call.request.budget,
+            budget=budget,
         )
         ru += ahead.metrics.charge_ru()
         if not ahead.rows and ahead.continuation is None:

@@ -103,6 +103,7 @@ def _each(
         return look(view) if isinstance(view, StoreView) else None
 
     while waiting:
+        budget.check()
         piece = waiting.pop()
         metrics.ranges += 1
         one, reach = source.look(piece, work)

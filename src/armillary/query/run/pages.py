@@ -18,7 +18,7 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from armillary.budget import Budget, unbounded
+from armillary.budget import Budget, checked
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, NotSupported, OutOfTime, OverBudget
@@ -109,7 +109,7 @@ def run_plan(
     names = fact(plan, "user functions", user_functions)
     with _opened(store, names) if names else NO_FUNCTIONS as functions:
         began = clock()
-        budget = budget or unbounded()
+        budget = checked(budget)
         items = check_page_size(max_items, PAGE_ITEMS_MAX)
         now_ms = store.engine.now_ms()
         state = store.state

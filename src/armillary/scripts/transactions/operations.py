@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from armillary import limits
+from armillary.budget import Budget
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import SpaceGone
 from armillary.errors import (
@@ -48,8 +49,11 @@ DOCUMENT_PARTS: Final = 6
 class Operations:
     """The operations of one run."""
 
-    def __init__(self, transaction: Transaction, self_link: str, alt_link: str) -> None:
+    def __init__(
+        self, transaction: Transaction, self_link: str, alt_link: str, budget: Budget
+    ) -> None:
         self._transaction = transaction
+        self._budget = budget
         self._store = OverlayStore(transaction)
         self._self_link = self_link
         self._alt_link = alt_link
@@ -100,7 +104,8 @@ class Operations:
         if asked.continuation:
             position = decode_position(asked.continuation, ["key"])
         size = paging.check_page_size(page_size(asked), limits.PAGE_ITEMS_DEFAULT)
-        page = paging.read_items_of_key(self._store, self._transaction.values, position, size)
+        values = self._transaction.values
+        page = paging.read_items_of_key(self._store, values, position, size, self._budget)
         following = None if page.position is None else encode_position(page.position)
         rows = b"[" + b",".join(one.text for one in page.items) + b"]"
         return Result(OK, msgspec.Raw(rows), continuation=following)
@@ -113,6 +118,7 @@ class Operations:
             partition_key=self._transaction.values,
             continuation=asked.continuation or None,
             max_items=page_size(asked),
+            budget=self._budget,
         )
         return Result(OK, msgspec.Raw(orjson.dumps(page.rows)), continuation=page.continuation)
 

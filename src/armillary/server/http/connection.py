@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
         return not self._secure
 
     def _give_up(self) -> None:
-        """The client does not wait for what is under way. Only long work has a budget."""
+        """The client does not wait for what is under way. What runs in a thread has a budget."""
         for request in self._pipeline.running_requests():
             if request.budget is not None:
                 request.budget.cancel()

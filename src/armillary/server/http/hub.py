@@ -141,12 +141,12 @@ class Hub:
             begun.future.add_done_callback(partial(self._told, request, begun, done))
 
     def _submit(self, request: Request, done: Done) -> None:
+        budget = request.budget = Budget(bytes_max=self.bounds.query_bytes)
         lane = self._lane(request)
         if lane is None:
-            self.pool.threads.submit(self._work, request, done)
-            return
-        budget = request.budget = Budget(bytes_max=self.bounds.query_bytes)
-        self.pool.long_work.submit(lane, budget, partial(self._long, request, budget, done))
+            self.pool.threads.submit(self._timed, request, budget, done)
+        else:
+            self.pool.long_work.submit(lane, budget, partial(self._long, request, budget, done))
 
     def _lane(self, request: Request) -> str | None:
         try:
@@ -156,10 +156,14 @@ class Hub:
             return None
 
     def _long(self, request: Request, budget: Budget, done: Done) -> None:
-        """In a thread for long work. Its time begins now: waiting for a thread is not its fault."""
+        """In a thread for long work."""
         if budget.is_cancelled:
             self._send(request, done, says(503, "The request was given up before it began."))
             return
+        self._timed(request, budget, done)
+
+    def _timed(self, request: Request, budget: Budget, done: Done) -> None:
+        """In a thread. Its time begins now: waiting for a thread is not its fault."""
         budget.deadline = time.monotonic() + self.bounds.query_s
         self._work(request, done)
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
+from armillary.budget import Budget
 from armillary.encoding.documents import check_name
 from armillary.encoding.etags import matches
 from armillary.encoding.hashing import even_bounds
@@ -171,9 +172,9 @@ class AccountStore:
         with self.engine.read(CATALOG_SPACE) as reader:
             return catalog.get_database(reader, name)
 
-    def list_databases(self) -> list[DatabaseRecord]:
+    def list_databases(self, budget: Budget | None = None) -> list[DatabaseRecord]:
         with self.engine.read(CATALOG_SPACE) as reader:
-            return sorted(catalog.list_databases(reader), key=lambda one: one.number)
+            return sorted(catalog.list_databases(reader, budget), key=lambda one: one.number)
 
     def delete_database(self, name: str) -> None:
         self._drop(self._run("catalog.delete_database", name))
@@ -258,9 +259,9 @@ class AccountStore:
             raise NotFound
         return record
 
-    def list_containers(self, database: str) -> list[ContainerRecord]:
+    def list_containers(self, database: str, budget: Budget | None = None) -> list[ContainerRecord]:
         with self.engine.read(CATALOG_SPACE) as reader:
-            records = catalog.list_containers(reader, database)
+            records = catalog.list_containers(reader, database, budget)
         return sorted(records, key=lambda one: rid_bytes(one.rid))  # in the order of creation
 
     def replace_container(

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from armillary.budget import Budget
 from armillary.encoding.etags import format_etag
 from armillary.encoding.models import MODEL_OF_API
 from armillary.encoding.records import decoder
@@ -40,6 +41,7 @@ from armillary.partition.provisioning.partitions import OfferKind
 from armillary.partition.ranges import Range
 from armillary.store.catalog.resource_keys import remove_resources
 from armillary.store.rows.layout import META, after
+from armillary.store.rows.listing import rows_under
 from armillary.store.rows.secondary import id_part
 from armillary.store.throughput.offers import OfferRecord, put_offer, remove_offer
 
@@ -230,16 +232,16 @@ def find_container_row(reader: Reader, owner: DatabaseRecord, name: str) -> byte
     return row
 
 
-def list_databases(reader: Reader) -> list[DatabaseRecord]:
-    rows = reader.scan(DATABASE, after(DATABASE))
-    return [decode_database(row) for _, row in rows]
+def list_databases(reader: Reader, budget: Budget | None = None) -> list[DatabaseRecord]:
+    return [decode_database(row) for row in rows_under(reader, DATABASE, budget)]
 
 
-def list_containers(reader: Reader, database: str) -> list[ContainerRecord]:
+def list_containers(
+    reader: Reader, database: str, budget: Budget | None = None
+) -> list[ContainerRecord]:
     owner = get_database(reader, database)
     prefix = CONTAINER + U32.pack(owner.number)
-    rows = reader.scan(prefix, after(prefix))
-    return [decode_container(row) for _, row in rows]
+    return [decode_container(row) for row in rows_under(reader, prefix, budget)]
 
 
 def orphans(reader: Reader, before_s: int) -> list[int]:

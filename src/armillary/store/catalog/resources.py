@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from armillary import limits
+from armillary.budget import Budget
 from armillary.encoding import rids
 from armillary.encoding.documents import check_name
 from armillary.encoding.etags import format_etag, matches
@@ -40,6 +41,7 @@ from armillary.store.catalog.resource_keys import (
     resource_key,
 )
 from armillary.store.rows.layout import after
+from armillary.store.rows.listing import rows_under
 from armillary.values import JSON
 
 U64: Final = Struct(">Q")
@@ -114,10 +116,10 @@ class ResourceStore:
             raise NotFound
         return found
 
-    def list(self) -> list[ResourceRecord]:
+    def list(self, budget: Budget | None = None) -> list[ResourceRecord]:
         prefix = owner_prefix(self._kind, self._owner)
         with self._engine.read(CATALOG_SPACE) as reader:
-            rows = [decode(row) for _, row in reader.scan(prefix, after(prefix))]
+            rows = [decode(row) for row in rows_under(reader, prefix, budget)]
         return sorted(rows, key=lambda one: one.number)
 
     def _at(self, resource_id: str) -> tuple[str, str, str]:

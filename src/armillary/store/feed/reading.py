@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from armillary.budget import Budget
 from armillary.encoding.documents import LSN, MOMENT, json_offset
 from armillary.encoding.partition_key import KeyValues, key_of
 from armillary.encoding.paths import format_path
@@ -63,6 +64,7 @@ class FeedScan:
     limit: int
     default_ttl: int
     now_s: int
+    budget: Budget
 
 
 _Take: TypeAlias = Callable[[Reader, FeedScan, int, bytes, LogEntry], FeedEntry | None]
@@ -98,11 +100,11 @@ def deleted_key(content: dict[str, Any], state: ContainerState) -> dict[str, JSO
     return {format_path(path).lstrip("/"): value for path, value in pairs if value != {}}
 
 
-def first_lsn_since(reader: Reader, ts: int) -> int:
+def first_lsn_since(reader: Reader, ts: int, budget: Budget) -> int:
     """The last LSN before the first change at or after `ts`. LSN order is _ts order: bisect."""
     meta = unpack_meta(reader.meta)
     if meta.session >= 0:
-        return _first_lsn_looking(reader, ts)
+        return _first_lsn_looking(reader, ts, budget)
     low, high = 0, meta.lsn
     while low < high:
         middle = (low + high) // 2
@@ -115,11 +117,12 @@ def first_lsn_since(reader: Reader, ts: int) -> int:
     return low
 
 
-def _first_lsn_looking(reader: Reader, ts: int) -> int:
+def _first_lsn_looking(reader: Reader, ts: int, budget: Budget) -> int:
     """The same in a range that was once merged: changes of its parents lie between each other, so
     the order of LSNs says nothing about time. Earlier changes may then be given too; none is
     missed."""
     for key, row in reader.scan(layout.LOG, layout.after(layout.LOG)):
+        budget.spend()
         if unpack_log(row).ts >= ts:
             return split_log_key(key)[0] - 1
     return unpack_meta(reader.meta).lsn
@@ -131,6 +134,7 @@ def _read(reader: Reader, scan: FeedScan, take: _Take) -> FeedSlice:
     reached = scan.lsn
     rows = reader.scan(layout.LOG + U64.pack(scan.lsn + 1), layout.after(layout.LOG))
     for count, (key, row) in enumerate(rows):
+        scan.budget.spend()
         lsn, rid = split_log_key(key)
         full = len(entries) >= scan.limit or size_bytes >= PAGE_BYTES_MAX
         if lsn != reached and (full or count >= FEED_SCAN_ROWS_MAX):

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from armillary.budget import Budget
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, SpaceGone
 from armillary.errors import Fenced, Stale
@@ -35,8 +36,12 @@ def start_insert(
     ready: Ready,
     given: KeyValues,
     submit: Submit | None = None,
+    budget: Budget | None = None,
 ) -> SentInsert:
-    """`state`: by which the items were made ready. `first` are operations of the same commit."""
+    """`state`: by which the items were made ready. `first` are operations of the same commit. Past
+    the `budget` nothing is sent."""
+    if budget is not None:
+        budget.check()
     epk, key = key_in(state, given)
     owner = state.table.find(epk)
     ops = [prepare(state, one, given, _NO_CHANCE).op for one in first]

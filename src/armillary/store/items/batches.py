@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import orjson
 
+from armillary.budget import Budget
 from armillary.encoding.documents import check_id
 from armillary.encoding.partition_key import KeyValues
 from armillary.errors import BadInput, DbError, TooLarge
@@ -56,11 +57,13 @@ def batch_ops(
     given: KeyValues,
     random: Random,
     see: Callable[[str], Seen],
+    budget: Budget,
 ) -> list[Op]:
     """Each operation prepared. `see` looks up an item that the batch itself has not touched."""
     made: dict[str, dict[str, Any] | None] = {}
     ops: list[Op] = []
     for operation in operations:
+        budget.check()
         try:
             if operation.kind == "patch":
                 check_id(operation.id)

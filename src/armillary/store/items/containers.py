@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import orjson
 
+from armillary.budget import Budget, checked
 from armillary.encoding.documents import (
     BODY_BYTES,
     DIGEST_SLICE,
@@ -240,18 +241,23 @@ class ContainerStore(RoutedStore):
         stored = Stored(value)
         return Done("read", stored.text, stored.etag, stored.lsn, charge_ru=ru)
 
-    def read_many(self, wanted: Sequence[tuple[str, KeyValues]]) -> list[Stored | None]:
+    def read_many(
+        self, wanted: Sequence[tuple[str, KeyValues]], budget: Budget | None = None
+    ) -> list[Stored | None]:
         """Items by (id, key), in the order asked for; one snapshot per physical partition."""
+        within = checked(budget)
         results: list[Stored | None] = [None] * len(wanted)
         left = list(range(len(wanted)))
         for _ in range(ROUNDS_MAX):
             state = self.state
             by_owner: dict[Range, list[tuple[int, Key]]] = {}
             for index in left:
+                within.spend()
                 epk, key = key_in(state, wanted[index][1])
                 by_owner.setdefault(state.table.find(epk), []).append((index, key))
             left = []
             for owner, asked in by_owner.items():
+                within.check()
                 try:
                     found = self._read_owner(state, owner, [(k, wanted[i][0]) for i, k in asked])
                 except (Fenced, SpaceGone):
@@ -275,8 +281,12 @@ class ContainerStore(RoutedStore):
 
     # --- batch and bulk -------------------------------------------------------------------------
 
-    def batch(self, operations: Sequence[Operation], given: KeyValues) -> list[Done] | Failed:
-        """All or nothing, in one logical partition. Facts: nosql-rest 6.5."""
+    def batch(
+        self, operations: Sequence[Operation], given: KeyValues, budget: Budget | None = None
+    ) -> list[Done] | Failed:
+        """All or nothing, in one logical partition; past the `budget` nothing. Facts: nosql-rest
+        6.5."""
+        within = checked(budget)
         check_batch(operations)
         given = batch_key(self.state, operations, given, self.random)
 
@@ -286,7 +296,7 @@ class ContainerStore(RoutedStore):
 
             gate = self._gate(state, owner, key.json, "batch")
             gate.admit()
-            ops = batch_ops(state, operations, given, self.random, see)
+            ops = batch_ops(state, operations, given, self.random, see, within)
             data = (self.context(state, owner), key, ops)
             future = self.engine.submit_now(owner.space, Command("items.batch", data))
             result: list[Done] | Failed = future.result()
@@ -301,11 +311,13 @@ class ContainerStore(RoutedStore):
         operations: Iterable[tuple[Operation, KeyValues | None]],
         *,
         wants_text: bool = True,
+        budget: Budget | None = None,
     ) -> list[Done | DbError]:
         """Each operation for itself, in any order of completion; answers in the order given.
-        Without `wants_text` they need not have the JSON of what was written."""
+        Without `wants_text` they need not have the JSON of what was written. Past the `budget` each
+        operation that was not sent yet is answered by its error."""
         with few_collections:
-            answers = self.start_bulk(operations, wants_text=wants_text)
+            answers = self.start_bulk(operations, wants_text=wants_text, budget=budget)
             return list(cast(Iterator[Done | DbError], answers))
 
     def start_bulk(
@@ -314,6 +326,7 @@ class ContainerStore(RoutedStore):
         *,
         wants_text: bool = True,
         wants_items: bool = False,
+        budget: Budget | None = None,
     ) -> Iterator[Done | DbError | dict[str, JSON]]:
         """All are sent when this returns; the answers are there as they come. With `wants_items`
         most new items are answered by themselves: who would parse their text need not."""
@@ -327,6 +340,8 @@ class ContainerStore(RoutedStore):
             if operation.kind in ("patch", "read"):
                 continue
             try:
+                if budget is not None:
+                    budget.check()
                 prepared = prepare(state, operation, given, self.random)
                 epk, key = key_in(state, prepared.key)
                 owner = state.table.find(epk)
@@ -339,7 +354,7 @@ class ContainerStore(RoutedStore):
         bulk.send()
         priced = wants_text or self.meter is not None
         return (
-            self._settle(*one, outcome, priced)
+            self._settle(*one, outcome, priced, budget)
             for one, outcome in zip(asked, outcomes, strict=True)
         )
 
@@ -349,6 +364,7 @@ class ContainerStore(RoutedStore):
         given: KeyValues | None,
         outcome: "Added | DbError | None",
         priced: bool,
+        budget: Budget | None,
     ) -> Done | DbError | dict[str, JSON]:
         if isinstance(outcome, DbError):
             return outcome
@@ -366,6 +382,8 @@ class ContainerStore(RoutedStore):
                     return self._received(outcome)
                 except (Fenced, SpaceGone):
                     pass
+            if budget is not None:
+                budget.check()
             return self.run(operation, given)
         except DbError as error:
             return error

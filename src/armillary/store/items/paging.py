@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from armillary.budget import Budget, checked
 from armillary.encoding.hashing import epk_key_bound, key_digest
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Reader
@@ -47,8 +48,11 @@ def check_page_size(limit: int, dynamic: int) -> int:
     return limit
 
 
-def read_items(store: ContainerStore, position: Position | None, limit: int) -> Paged[Stored]:
+def read_items(
+    store: ContainerStore, position: Position | None, limit: int, budget: Budget | None = None
+) -> Paged[Stored]:
     """Every item of the container."""
+    within = checked(budget)
     at = (position or whole("items")).cut(store.state.table)
     first = at.segments[0]
 
@@ -57,18 +61,23 @@ def read_items(store: ContainerStore, position: Position | None, limit: int) -> 
             return None  # it was split since we cut: cut again
         start, end = bounds(state, first.start, first.end)
         ttl, now_s = state.definition.default_ttl, store.now_s()
-        return page_of_range(reader, start, end, _rid(first.at), limit, ttl, now_s)
+        return page_of_range(reader, start, end, _rid(first.at), limit, ttl, now_s, within)
 
     page = store.look(first.start, read, cost=page_cost, operation="list")
     if page is None:
-        return read_items(store, at, limit)
+        return read_items(store, at, limit, within)
     return Paged(page.items, _after(at, page))
 
 
 def read_items_of_key(
-    store: ContainerStore, values: KeyValues, position: Position | None, limit: int
+    store: ContainerStore,
+    values: KeyValues,
+    position: Position | None,
+    limit: int,
+    budget: Budget | None = None,
 ) -> Paged[Stored]:
     """Every item of one logical partition."""
+    within = checked(budget)
 
     def read(state: ContainerState, key: Key, reader: Reader) -> Paged[Stored]:
         at = point(key_in(state, values)[0])
@@ -77,36 +86,56 @@ def read_items_of_key(
                 raise BadInput("Invalid Continuation Token")  # it belongs to another key
             at = position
         ttl, now_s = state.definition.default_ttl, store.now_s()
-        page = page_of_key(reader, key, _rid(at.segments[0].at), limit, ttl, now_s)
+        page = page_of_key(reader, key, _rid(at.segments[0].at), limit, ttl, now_s, within)
         return Paged(page.items, _after(at, page))
 
     return store.look_at_key(values, read, cost=items_cost, operation="list")
 
 
 def feed_now(
-    store: ContainerStore, kind: Kind, start: bytes = EPK_MIN, end: bytes = EPK_MAX
+    store: ContainerStore,
+    kind: Kind,
+    start: bytes = EPK_MIN,
+    end: bytes = EPK_MAX,
+    budget: Budget | None = None,
 ) -> Position:
     """A position after everything that has happened."""
-    return _feed_from(store, kind, start, end, lambda reader: unpack_meta(reader.meta).lsn)
+
+    def last(reader: Reader) -> int:
+        return unpack_meta(reader.meta).lsn
+
+    return _feed_from(store, kind, start, end, last, checked(budget))
 
 
 def feed_since(
-    store: ContainerStore, kind: Kind, ts: int, start: bytes = EPK_MIN, end: bytes = EPK_MAX
+    store: ContainerStore,
+    kind: Kind,
+    ts: int,
+    start: bytes = EPK_MIN,
+    end: bytes = EPK_MAX,
+    budget: Budget | None = None,
 ) -> Position:
     """A position before the first change at or after `ts` seconds."""
-    return _feed_from(store, kind, start, end, lambda reader: feed.first_lsn_since(reader, ts))
+    within = checked(budget)
+
+    def first(reader: Reader) -> int:
+        return feed.first_lsn_since(reader, ts, within)
+
+    return _feed_from(store, kind, start, end, first, within)
 
 
 def read_feed(
-    store: ContainerStore, position: Position, limit: int
+    store: ContainerStore, position: Position, limit: int, budget: Budget | None = None
 ) -> tuple[Paged[feed.FeedEntry], bool]:
     """Changes after the position, and whether every range has been read to its end.
 
     Ranges take turns; a page has the changes of one range only.
     """
+    budget = checked(budget)
     for _ in range(len(store.state.table.ranges) + len(position.segments)):
+        budget.spend()
         position = position.cut(store.state.table)
-        taken = _feed_slice(store, position, limit)
+        taken = _feed_slice(store, position, limit, budget)
         if taken is None:
             continue
         position = position.advanced(taken.lsn)
@@ -119,7 +148,9 @@ def read_feed(
     return Paged([], position), True
 
 
-def _feed_slice(store: ContainerStore, position: Position, limit: int) -> feed.FeedSlice | None:
+def _feed_slice(
+    store: ContainerStore, position: Position, limit: int, budget: Budget
+) -> feed.FeedSlice | None:
     first = position.segments[0]
 
     def read(state: ContainerState, owner: Range, reader: Reader) -> feed.FeedSlice | None:
@@ -127,7 +158,7 @@ def _feed_slice(store: ContainerStore, position: Position, limit: int) -> feed.F
             return None
         start, end = bounds(state, first.start, first.end)
         ttl = state.definition.default_ttl
-        scan = feed.FeedScan(start, end, first.at, limit, ttl, store.now_s())
+        scan = feed.FeedScan(start, end, first.at, limit, ttl, store.now_s(), budget)
         if position.kind == "latest":
             return _only(state, position, feed.read_latest(reader, scan))
         if not state.definition.retention_s:
@@ -189,13 +220,19 @@ def _after(at: Position, page: Page) -> Position | None:
 
 
 def _feed_from(
-    store: ContainerStore, kind: Kind, start: bytes, end: bytes, lsn: Callable[[Reader], int]
+    store: ContainerStore,
+    kind: Kind,
+    start: bytes,
+    end: bytes,
+    lsn: Callable[[Reader], int],
+    budget: Budget,
 ) -> Position:
     def read(state: ContainerState, owner: Range, reader: Reader) -> tuple[bytes, int]:
         return owner.end, lsn(reader)
 
     segments: list[Segment] = []
     while start < end:
+        budget.spend()
         # Each answer says how far it reaches: our picture of the ranges may be old.
         reach, found = store.look(start, read)
         segments.append(Segment(start, min(end, reach), found))

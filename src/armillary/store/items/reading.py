@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import orjson
 
+from armillary.budget import Budget
 from armillary.encoding.documents import (
     BODY_BYTES,
     DIGEST_SLICE,
@@ -131,7 +132,13 @@ class Page:
 
 
 def page_of_key(
-    reader: Reader, key: Key, after_rid: bytes, limit: int, default_ttl: int, now_s: int
+    reader: Reader,
+    key: Key,
+    after_rid: bytes,
+    limit: int,
+    default_ttl: int,
+    now_s: int,
+    budget: Budget,
 ) -> Page:
     """Items of one logical partition, from the one after `after_rid`, in rid order."""
     prefix = layout.LR + key.epk_key
@@ -141,6 +148,7 @@ def page_of_key(
     # A chunk at a time: an engine with round trips answers it in one. And one more than there is
     # room for, to know whether anything follows.
     while chunk := list(islice(rids, min(limit - len(page.items) + 1, CHUNK_ITEMS))):
+        budget.spend(len(chunk))
         values = reader.get_many([layout.DOC + rid for rid in chunk])
         for rid, value in zip(chunk, values, strict=True):
             assert value is not None, "a rid without its item"
@@ -158,11 +166,13 @@ def page_of_range(
     limit: int,
     default_ttl: int,
     now_s: int,
+    budget: Budget,
 ) -> Page:
     """Items of a space whose key lies in [start, end), in rid order."""
     rows = reader.scan(layout.DOC + after_rid + b"\x00", layout.after(layout.DOC))
     page = _PageMaker(limit)
     for row, value in rows:
+        budget.spend()  # most may be of other keys, or expired
         is_wanted = start <= Stored(value).epk_key < end and is_live(value, default_ttl, now_s)
         if is_wanted and not page.take(row[1:], value):
             return page.cut()

@@ -3,7 +3,8 @@ bounds that a request over HTTP has. What was written does not come back.
 
     operations ─▶ prepared ─▶ one command to the owner's space ─▶ SentBatch ─▶ its charge, or Failed
 
-Several may be under way at once, each for its own logical partition.
+Several may be under way at once, each for its own logical partition. Past a `budget` nothing is
+sent.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from concurrent.futures import Future
 from random import Random
 from typing import Any, Final, NamedTuple
 
+from armillary.budget import Budget, checked
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, SpaceGone
 from armillary.errors import Fenced, Stale
@@ -21,7 +23,7 @@ from armillary.store.catalog.state import ContainerState
 from armillary.store.items.atomic import ATOMIC
 from armillary.store.items.containers import ContainerStore, Submit
 from armillary.store.items.preparation import Operation, prepare
-from armillary.store.items.requests import Failed, Key
+from armillary.store.items.requests import Failed, Key, Op
 from armillary.store.items.routing import key_in
 from armillary.store.throughput.gate import Gate
 
@@ -38,10 +40,12 @@ def start_batch(
     operations: Sequence[Operation],
     key: KeyValues,
     submit: Submit | None = None,
+    budget: Budget | None = None,
 ) -> SentBatch:
     state = store.state
     epk, made = key_in(state, key)
-    return _send(store, state, state.table.find(epk), made, operations, key, submit)
+    owner = state.table.find(epk)
+    return _send(store, state, owner, made, operations, key, submit, checked(budget))
 
 
 def _send(
@@ -52,8 +56,12 @@ def _send(
     operations: Sequence[Operation],
     given: KeyValues,
     submit: Submit | None,
+    budget: Budget,
 ) -> SentBatch:
-    ops = [prepare(state, one, given, _NO_CHANCE).op for one in operations]
+    ops: list[Op] = []
+    for one in operations:
+        budget.spend()
+        ops.append(prepare(state, one, given, _NO_CHANCE).op)
     gate = Gate(store.meter, state, owner, key.json, "batch", store.profile)
     gate.admit()
     data = (store.context(state, owner), key, ops)
@@ -74,10 +82,15 @@ def _answer(sent: SentBatch) -> float | Failed:
 
 
 def run_batch(
-    store: ContainerStore, operations: Sequence[Operation], key: KeyValues
+    store: ContainerStore,
+    operations: Sequence[Operation],
+    key: KeyValues,
+    budget: Budget | None = None,
 ) -> float | Failed:
+    within = checked(budget)
+
     def attempt(state: ContainerState, owner: Range, made: Key) -> float | Failed:
         submit = store.engine.submit_now
-        return _answer(_send(store, state, owner, made, operations, key, submit))
+        return _answer(_send(store, state, owner, made, operations, key, submit, within))
 
     return store.retrying_key(key, attempt)

@@ -10,6 +10,7 @@ a second only.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from armillary.budget import Budget
 from armillary.encoding.hashing import epk, parse_epk_hex, position
 from armillary.encoding.partition_key import PartitionKeyDefinition, coerce
 from armillary.encoding.paths import format_path
@@ -95,10 +96,15 @@ class HeatReport:
 
 
 def heat_report(
-    store: ContainerStore, limits: PartitionLimits, *, since_s: int = 0, with_keys: bool = True
+    store: ContainerStore,
+    limits: PartitionLimits,
+    *,
+    since_s: int = 0,
+    with_keys: bool = True,
+    budget: Budget | None = None,
 ) -> HeatReport:
     """`since_s`: only the bins that begin there or later. Only whole bins are reported."""
-    state, spread = statistics.spread(store)
+    state, spread = statistics.spread(store, budget)
     heat = {} if store.meter is None else store.meter.heat(state)
     now_s = store.engine.now_ms() // 1000
     end_s = now_s // HEAT_STEP_SECONDS * HEAT_STEP_SECONDS
@@ -120,7 +126,8 @@ def heat_report(
                 nodes.get(spaces.get(line.id, 0), ""),
             )
         )
-    keys = top_keys(store, heat, sum(one.items for one in spread)) if with_keys else ()
+    items = sum(one.items for one in spread)
+    keys = top_keys(store, heat, items, budget) if with_keys else ()
     return HeatReport(
         database=store.database,
         container=store.name,

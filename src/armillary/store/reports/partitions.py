@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import orjson
 
+from armillary.budget import Budget
 from armillary.encoding.partition_key import KeyValues, coerce
 from armillary.engine.base import CATALOG_SPACE, Reader
 from armillary.errors import DbError
@@ -63,11 +64,11 @@ class PartitionReport:
     top_keys: tuple[KeyLine, ...]
 
 
-def partition_report(store: ContainerStore) -> PartitionReport:
-    state, spread = statistics.spread(store)
+def partition_report(store: ContainerStore, budget: Budget | None = None) -> PartitionReport:
+    state, spread = statistics.spread(store, budget)
     heat = {} if store.meter is None else store.meter.heat(state)
     lines = partition_lines(store, state, spread, heat)
-    keys = top_keys(store, heat, sum(one.items for one in spread))
+    keys = top_keys(store, heat, sum(one.items for one in spread), budget)
     return PartitionReport(store.name, provisioned_ru(store), lines, keys)
 
 
@@ -137,7 +138,10 @@ def _line(
 
 
 def top_keys(
-    store: ContainerStore, heat: Mapping[int, PartitionHeat], items: int | None = None
+    store: ContainerStore,
+    heat: Mapping[int, PartitionHeat],
+    items: int | None = None,
+    budget: Budget | None = None,
 ) -> tuple[KeyLine, ...]:
     """Those with the most request units, then those with the most bytes: two lists in one, because
     a large key may be asked for seldom. `items`: of the container, when an answer within a moment
@@ -154,7 +158,7 @@ def top_keys(
         share = round(one.ru / total, 4) if total else 0.0
         lines[orjson.dumps(key)] = KeyLine(key, share, _bytes_of(store, key))
     if items is None or items <= REPORT_KEYS_SCANNED_MAX:
-        for large in statistics.logical_partitions(store, REPORT_KEYS):
+        for large in statistics.logical_partitions(store, REPORT_KEYS, budget):
             line = KeyLine(large.key, 0.0, large.size_bytes)
             lines.setdefault(orjson.dumps(large.key), line)
     return tuple(sorted(lines.values(), key=lambda line: (-line.ru_share, -line.bytes)))

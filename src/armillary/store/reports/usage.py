@@ -10,6 +10,7 @@ began.
 
 from dataclasses import dataclass
 
+from armillary.budget import Budget
 from armillary.partition.usage.counters import THROTTLED
 from armillary.store.items.containers import ContainerStore
 from armillary.store.reports import statistics
@@ -46,8 +47,8 @@ class UsageReport:
     queries: tuple[QueryUse, ...]
 
 
-def usage_report(store: ContainerStore) -> UsageReport:
-    state, spread = statistics.spread(store)
+def usage_report(store: ContainerStore, budget: Budget | None = None) -> UsageReport:
+    state, spread = statistics.spread(store, budget)
     meter = store.meter
     heat = {} if meter is None else meter.heat(state)
     lines = []
@@ -69,5 +70,5 @@ def usage_report(store: ContainerStore) -> UsageReport:
             )
         )
     queries = () if meter is None else tuple(QueryUse(*row) for row in meter.queries(state))
-    keys = top_keys(store, heat)
+    keys = top_keys(store, heat, budget=budget)
     return UsageReport(store.database, store.name, tuple(lines), keys, queries)

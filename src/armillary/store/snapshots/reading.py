@@ -11,6 +11,7 @@ kept open and no writer waits; a snapshot that is too old, or whose container is
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from armillary.budget import Budget, checked
 from armillary.encoding.documents import LSN
 from armillary.engine.base import Command, Reader
 from armillary.errors import NotFound, Stale
@@ -56,8 +57,11 @@ def begin(store: ContainerStore) -> Snapshot:
     raise Stale
 
 
-def before(store: ContainerStore, snapshot: Snapshot) -> list[Stored] | None:
+def before(
+    store: ContainerStore, snapshot: Snapshot, budget: Budget | None = None
+) -> list[Stored] | None:
     """None: the snapshot is gone."""
+    within = checked(budget)
 
     def look(state: ContainerState, owner: Range, reader: Reader) -> list[Stored] | None:
         meta = unpack_meta(reader.meta)
@@ -70,7 +74,7 @@ def before(store: ContainerStore, snapshot: Snapshot) -> list[Stored] | None:
         default_ttl = state.definition.default_ttl
         return [
             Stored(value)
-            for value in _first_values(reader, snapshot.lsn)
+            for value in _first_values(reader, snapshot.lsn, within)
             if LSN.unpack_from(value)[0] <= snapshot.lsn
             and (not default_ttl or is_live(value, default_ttl, snapshot.now_s))
         ]
@@ -81,11 +85,12 @@ def before(store: ContainerStore, snapshot: Snapshot) -> list[Stored] | None:
         return None
 
 
-def _first_values(reader: Reader, lsn: int) -> Iterator[bytes]:
+def _first_values(reader: Reader, lsn: int, budget: Budget) -> Iterator[bytes]:
     """What each item that changed was before its first change after an LSN."""
     seen: set[bytes] = set()
     rows = reader.scan(undo_key(lsn + 1, b""), layout.after(layout.UNDO))
     for key, row in rows:
+        budget.spend()
         rid = split_undo_key(key)[1]
         if rid not in seen:
             seen.add(rid)

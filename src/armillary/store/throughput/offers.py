@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from armillary.budget import Budget
 from armillary.encoding.etags import format_etag
 from armillary.encoding.records import decoder
 from armillary.encoding.rids import offer_rid, rid_bytes
@@ -19,7 +20,7 @@ from armillary.engine.base import Handler, Reader, Writer
 from armillary.errors import Conflict, NotFound, Stale
 from armillary.partition.provisioning.distribution import Distribution, equal
 from armillary.partition.provisioning.partitions import OfferKind
-from armillary.store.rows.layout import after
+from armillary.store.rows.listing import rows_under
 
 OFFER = b"\x51"
 BILL = b"\xb1"
@@ -90,8 +91,8 @@ def find_offer(reader: Reader, owner_rid: str) -> OfferRecord | None:
     return None if row is None else decode_offer(row)
 
 
-def list_offers(reader: Reader) -> list[OfferRecord]:
-    return [decode_offer(row) for _, row in reader.scan(OFFER, after(OFFER))]
+def list_offers(reader: Reader, budget: Budget | None = None) -> list[OfferRecord]:
+    return [decode_offer(row) for row in rows_under(reader, OFFER, budget)]
 
 
 def put_offer(tx: Writer, record: OfferRecord, number: int, now_s: int) -> OfferRecord:

@@ -12,7 +12,7 @@ due: background work shares it with other processes.
 
 from collections.abc import Callable
 
-from armillary.budget import Budget, unbounded
+from armillary.budget import Budget, checked
 from armillary.encoding.partition_key import KeyValues
 from armillary.engine.base import Command, Reader
 from armillary.partition.ranges import Range
@@ -34,7 +34,7 @@ def _always() -> bool:
 def delete_by_key(store: ContainerStore, values: KeyValues, budget: Budget | None = None) -> int:
     """Delete the items a logical partition has now. Items written meanwhile stay. Past the `budget`
     those of whole pieces are gone, and the same call again goes on with the rest."""
-    budget = budget or unbounded()
+    within = checked(budget)
 
     def newest(state: ContainerState, key: Key, reader: Reader) -> tuple[bytes, bytes | None]:
         prefix = layout.LR + key.epk_key
@@ -55,8 +55,8 @@ def delete_by_key(store: ContainerStore, values: KeyValues, budget: Budget | Non
     while (progress := store.retrying_key(values, piece)).more:
         deleted += progress.done
         position = progress.position
-        budget.spend(progress.done)
-        budget.check()
+        within.spend(progress.done)
+        within.check()
     return deleted + progress.done
 
 

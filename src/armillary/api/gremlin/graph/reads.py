@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from armillary.api.gremlin.graph.costs import Costs
 from armillary.api.gremlin.graph.elements import Document, Ref
 from armillary.api.gremlin.graph.small import Check
+from armillary.budget import Budget
 from armillary.engine.base import Reader
 from armillary.errors import BadInput, NotFound, RangeGone
 from armillary.limits import PAGE_ITEMS_MAX
@@ -86,6 +87,7 @@ def multi_read(
     *,
     documents: bool = True,
     check: Check | None = None,
+    budget: Budget,
 ) -> list[bytes | None]:
     """Documents, as JSON, by (partition key, id), in the order asked for. One alone is a point
     read. Without `documents` they may be empty: it was only looked whether the id is in use. HOT:
@@ -95,9 +97,11 @@ def multi_read(
     if len(wanted) > REFS_MAX:
         parts = [wanted[at : at + REFS_MAX] for at in range(0, len(wanted), REFS_MAX)]
         reads = (
-            multi_read(store, one, costs, places, documents=documents, check=check) for one in parts
+            multi_read(store, one, costs, places, documents=documents, check=check, budget=budget)
+            for one in parts
         )
         return [text for found in reads for text in found]
+    budget.check()
     found: dict[Ref, bytes] = {}
     asking = _Asking(store, found, costs, places, documents, check)
     names = [ref if type(ref[0]) is str else _ref_name(ref) for ref in wanted]
@@ -275,6 +279,7 @@ def query(
     start: bytes = EPK_MIN,
     end: bytes = EPK_MAX,
     first: int = PAGE_ITEMS_MAX,
+    budget: Budget,
 ) -> Iterator[list[Document]]:
     """Pages of documents. `first`: rows of the first page; later ones grow."""
     token: str | None = None
@@ -291,6 +296,7 @@ def query(
             partition_key=partition,
             continuation=token,
             max_items=size,
+            budget=budget,
         )
         metrics = page.metrics
         costs.note(

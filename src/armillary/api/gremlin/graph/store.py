@@ -51,6 +51,7 @@ from armillary.api.gremlin.graph.reads import (
 from armillary.api.gremlin.graph.small import RANGES_MAX, Check, Tape, TooLarge
 from armillary.api.gremlin.graph.writes import Writer
 from armillary.api.gremlin.machine.values import equal, hash_key
+from armillary.budget import Budget, unbounded
 from armillary.partition.ranges import EPK_MAX, EPK_MIN
 from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON
@@ -74,17 +75,19 @@ class StoreGraph:
         guarded: bool = False,
         neighbours: Neighbours | None = None,
         tape: Tape | None = None,
+        budget: Budget | None = None,
     ) -> None:
         """`guarded`: the traversal compares etags, so that writes must meet what was read.
         `neighbours`: what traversals of this graph share; without, each hop is read. `tape`: it
         only reads, and begins on an event loop."""
         self._store = store
+        self._budget = budget or unbounded()
         self._tape = tape
         self._neighbours = neighbours
         self._places = KeyPlaces() if neighbours is None else neighbours.places
         self._partition_name = partition_name
         self.costs = Costs()
-        self.writer = Writer(store, partition_name, new_id, self.costs, guarded)
+        self.writer = Writer(store, partition_name, new_id, self.costs, guarded, self._budget)
         self._plain = frozenset({partition_name, "ttl"})
 
     @property
@@ -145,7 +148,14 @@ class StoreGraph:
             raise TooLarge
         if pairs:
             distinct = list({(hash_key(a), b): (a, b) for a, b in pairs}.values())
-            found = multi_read(self._store, distinct, self.costs, self._places, check=self._check)
+            found = multi_read(
+                self._store,
+                distinct,
+                self.costs,
+                self._places,
+                check=self._check,
+                budget=self._budget,
+            )
             yield [orjson.loads(one) for one in found if one is not None]
         if names or not ids:
             yield from self._search(ask, names, partitions, edges=edges)
@@ -171,7 +181,12 @@ class StoreGraph:
                 question.add(condition, edges=edges, plain=self._plain)
         if partitions is None:
             yield from query(
-                self._store, question.text, question.parameters, self.costs, first=FIRST_PAGE
+                self._store,
+                question.text,
+                question.parameters,
+                self.costs,
+                first=FIRST_PAGE,
+                budget=self._budget,
             )
             return
         for partition in partitions:
@@ -182,6 +197,7 @@ class StoreGraph:
                 self.costs,
                 partition=key_values(partition),
                 first=FIRST_PAGE,
+                budget=self._budget,
             )
 
     # --- along edges ------------------------------------------------------------------------------
@@ -289,6 +305,7 @@ class StoreGraph:
         ordered = sorted(ids)
         parts = [ordered[at : at + IDS_MAX] for at in range(0, len(ordered), IDS_MAX)]
         while parts:
+            self._budget.check()
             part = parts.pop()
             most = None if tape is None else tape.left
             try:
@@ -312,7 +329,13 @@ class StoreGraph:
                 raise TooLarge
             question = self._edges(place, part, labels)
             yield from query(
-                self._store, question.text, question.parameters, self.costs, start=start, end=end
+                self._store,
+                question.text,
+                question.parameters,
+                self.costs,
+                start=start,
+                end=end,
+                budget=self._budget,
             )
 
     @staticmethod
@@ -340,7 +363,13 @@ class StoreGraph:
                     for ref in refs
                 ]
         found = multi_read(
-            self._store, refs, self.costs, self._places, documents=documents, check=self._check
+            self._store,
+            refs,
+            self.costs,
+            self._places,
+            documents=documents,
+            check=self._check,
+            budget=self._budget,
         )
         return [
             Vertex(partition, id, name, text, read)

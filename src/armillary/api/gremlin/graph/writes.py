@@ -35,6 +35,7 @@ from armillary.api.gremlin.graph.elements import (
 )
 from armillary.api.gremlin.graph.reads import key_values, point_read
 from armillary.api.gremlin.machine.values import equal
+from armillary.budget import Budget
 from armillary.errors import DbError, NotFound, PreconditionFailed
 from armillary.store.items.containers import ContainerStore
 from armillary.store.items.preparation import Operation
@@ -59,12 +60,14 @@ class Writer:
         new_id: Callable[[], str],
         costs: Costs,
         guarded: bool,
+        budget: Budget,
     ) -> None:
         self._store = store
         self._partition_name = partition_name
         self._new_id = new_id
         self.costs = costs
         self._guarded = guarded
+        self._budget = budget
 
     # --- new elements -----------------------------------------------------------------------------
 
@@ -115,6 +118,7 @@ class Writer:
         return self._run(Operation("create", body=document), document.get(self._partition_name))
 
     def _run(self, operation: Operation, partition: JSON) -> Document:
+        self._budget.check()
         began = perf_counter()
         done = self._store.run(operation, key_values(partition))
         self.costs.writes += 1
@@ -249,7 +253,7 @@ class Writer:
         began = perf_counter()
         failed: DbError | None = None
         charge = 0.0
-        for done in self._store.bulk(operations):
+        for done in self._store.bulk(operations, budget=self._budget):
             if isinstance(done, DbError):
                 charge += float(done.facts.get("charge_ru", 0.0))
                 if guarded or not isinstance(done, NotFound):

@@ -42,7 +42,8 @@ class CallWorld:
             return ()
         if self._call.transaction is not None:
             return (row.document for row in self._call.rows(found, query))
-        return (row.document for row in rows_of(found, query, self._call.charge))
+        rows = rows_of(found, query, self._call.charge, self._call.budget)
+        return (row.document for row in rows)
 
     def replace_collection(self, database: str, name: str, rows: Rows) -> None:
         """The rows are collected first: the pipeline may read what it replaces."""
@@ -59,7 +60,9 @@ class CallWorld:
         else:
             target = collections.remake(old, [dict(one) for one in old.indexes])
         sizes = [len(encode(one)) for one in made]
-        done = insert_all(target, made, ordered=True, statement=None, sizes=sizes)
+        done = insert_all(
+            target, made, ordered=True, statement=None, sizes=sizes, budget=self._call.budget
+        )
         self._call.charge(done.charge_ru)
         if done.errors:
             raise done.errors[0][1]

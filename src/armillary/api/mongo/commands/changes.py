@@ -8,7 +8,7 @@ of its logical partition. In strict mode the pipeline must be the one Azure Cosm
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -103,7 +103,7 @@ def watch(call: Call, pipeline: list[Any]) -> Document:
     if collection is None:
         # MongoDB waits for it to be made: an empty collection has the same changes.
         collection = call.service.collections.ensure(call.database, name)
-    position = _start(collection, options)
+    position = _start(call, collection, options)
     state: Document = {
         "pipeline": pipeline[1:],
         "position": encode_position(position),
@@ -120,7 +120,7 @@ def watch(call: Call, pipeline: list[Any]) -> Document:
     return _reply(call, number, cursor, batch, "firstBatch")
 
 
-def _start(collection: Collection, options: Document) -> Position:
+def _start(call: Call, collection: Collection, options: Document) -> Position:
     store = collection.store
     token = options.get("resumeAfter", options.get("startAfter"))
     if token is not None:
@@ -133,8 +133,8 @@ def _start(collection: Collection, options: Document) -> Position:
                 "BSON field '$changeStream.startAtOperationTime' is the "
                 "wrong type, expected type 'timestamp'",
             )
-        return paging.feed_since(store, "latest", moment.time)
-    return paging.feed_now(store, "latest")
+        return paging.feed_since(store, "latest", moment.time, budget=call.budget)
+    return paging.feed_now(store, "latest", budget=call.budget)
 
 
 def token_of(collection: Collection, position: Position) -> Document:
@@ -185,7 +185,7 @@ def _look(call: Call, collection: Collection, cursor: CursorState, size: int) ->
     found: list[bytes] = []
     held = 0
     while len(found) < size and held < MONGO_REPLY_BYTES_MAX // 2:
-        page, at_end = paging.read_feed(collection.store, position, min(size, 100))
+        page, at_end = paging.read_feed(collection.store, position, min(size, 100), call.budget)
         assert page.position is not None
         call.budget.spend(len(page.items) + 1)
         position = page.position
@@ -303,13 +303,11 @@ def _reply(call: Call, number: int, cursor: CursorState, batch: list[bytes], key
 def tokens(call: Call, collection: Collection, moment: Timestamp | None) -> list[Document]:
     """One resume token per physical partition."""
     made: list[Document] = []
-    read: Callable[..., Position] = paging.feed_now
-    for one in collection.store.refresh().table.ranges:
+    store, budget = collection.store, call.budget
+    for one in store.refresh().table.ranges:
         if moment is None:
-            position = read(collection.store, "latest", one.start, one.end)
+            position = paging.feed_now(store, "latest", one.start, one.end, budget)
         else:
-            position = paging.feed_since(
-                collection.store, "latest", moment.time, one.start, one.end
-            )
+            position = paging.feed_since(store, "latest", moment.time, one.start, one.end, budget)
         made.append(token_of(collection, position))
     return made

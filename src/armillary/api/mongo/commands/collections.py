@@ -22,6 +22,7 @@ from armillary.api.mongo.data.reads import read_page, target_of
 from armillary.api.mongo.errors import MongoError, bad_value, failed_to_parse, wrong_type
 from armillary.api.mongo.expressions.values import whole
 from armillary.api.mongo.match.compiled import compile_filter
+from armillary.budget import Budget
 from armillary.encoding.bson.stored import from_stored
 from armillary.encoding.bson.values import Document, encode, is_number, is_text, type_name
 from armillary.errors import NotFound
@@ -80,8 +81,8 @@ def list_databases(call: Call) -> Document:
     found: list[Document] = []
     total = 0
     account = call.service.gateway.account
-    for record in account.list_databases():
-        containers = account.list_containers(record.id)
+    for record in account.list_databases(call.budget):
+        containers = account.list_containers(record.id, call.budget)
         size = 0 if names_only else sum(_size(call, record.id, one.id) for one in containers)
         total += size
         row: Document = {"name": record.id, "sizeOnDisk": Int64(size), "empty": not containers}
@@ -98,7 +99,8 @@ def _size(call: Call, database: str, name: str) -> int:
 
     try:
         store = call.service.gateway.container(database, name)
-        return sum(one.body_bytes + one.index_bytes for one in statistics.partitions(store))
+        parts = statistics.partitions(store, call.budget)
+        return sum(one.body_bytes + one.index_bytes for one in parts)
     except (NotFound, AttributeError):
         return 0
 
@@ -109,7 +111,7 @@ def list_collections(call: Call) -> Document:
     names_only = call.flag("nameOnly")
     size = call.batch_size(MONGO_FIRST_BATCH)
     found: list[bytes] = []
-    for record in call.service.collections.records(call.database):
+    for record in call.service.collections.records(call.database, call.budget):
         own = record.definition.get("mongo") or {}
         options = from_stored(own.get("options", {}))
         identity = own.get("uuid") or str(uuid.uuid5(uuid.NAMESPACE_OID, record.rid))
@@ -156,7 +158,7 @@ def shard_collection(call: Call) -> Document:
         collections.create(database, name, shard=path, throughput=_throughput(call.command))
     elif old.shard == tuple(path.split(".")):
         pass  # already so
-    elif old.shard is None and is_empty(old):
+    elif old.shard is None and is_empty(old, call.budget):
         indexes = [dict(one) for one in old.indexes]
         collections.drop(database, name)
         collections.create(database, name, shard=path, indexes=indexes, options=old.options)
@@ -171,11 +173,11 @@ def shard_collection(call: Call) -> Document:
     return {"_t": "ShardCollectionResponse", "ok": 1, "collectionsharded": full}
 
 
-def is_empty(collection: Collection) -> bool:
+def is_empty(collection: Collection, budget: Budget) -> bool:
     position: str | None = None
     target = target_of(collection, {})
     while True:
-        page = read_page(collection, target, position, 10)
+        page = read_page(collection, target, position, 10, budget=budget)
         if page.rows:
             return False
         if page.position is None:

@@ -122,7 +122,8 @@ def _delete_many(
             )
             for row in chunk
         ]
-        for row, done in zip(chunk, collection.store.bulk(operations), strict=True):
+        outcomes = collection.store.bulk(operations, budget=call.budget)
+        for row, done in zip(chunk, outcomes, strict=True):
             if isinstance(done, NotFound):
                 continue
             if isinstance(done, PreconditionFailed):

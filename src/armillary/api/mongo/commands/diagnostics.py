@@ -15,17 +15,17 @@ from armillary.api.mongo.data.collections import Collection
 from armillary.api.mongo.data.reads import rows_of
 from armillary.api.mongo.errors import MongoError
 from armillary.encoding.bson.values import Document, same
-from armillary.errors import DbError
+from armillary.errors import DbError, OutOfTime
 from armillary.store.reports import statistics
 
 
 def collection_statistics(call: Call, collection: Collection, scale: int) -> Document:
     count = size = 0
-    for row in rows_of(collection, {}, call.charge):
-        call.budget.spend()
+    for row in rows_of(collection, {}, call.charge, call.budget):
         count += 1
         size += row.size
-    index = sum(one.index_bytes for one in statistics.partitions(collection.store))
+    parts = statistics.partitions(collection.store, call.budget)
+    index = sum(one.index_bytes for one in parts)
     return {
         "ns": collection.namespace,
         "size": size // scale,
@@ -63,7 +63,7 @@ def db_stats(call: Call) -> Document:
         "dataSize": 0, "storageSize": 0, "indexes": 0, "indexSize": 0, "totalSize": 0,
         "scaleFactor": scale, "fsUsedSize": 0, "fsTotalSize": 0,
     }  # fmt: skip
-    for record in call.service.collections.records(call.database):
+    for record in call.service.collections.records(call.database, call.budget):
         collection = call.service.collections.find(call.database, record.id)
         if collection is None:
             continue
@@ -140,14 +140,16 @@ def server_status(call: Call) -> Document:
 def current_op(call: Call) -> Document:
     """Index builds under way, as in Azure Cosmos DB."""
     running: list[Document] = []
-    account = call.service.gateway.account
-    for database in account.list_databases():
-        for record in account.list_containers(database.id):
+    account, budget = call.service.gateway.account, call.budget
+    for database in account.list_databases(budget):
+        for record in account.list_containers(database.id, budget):
             if len(record.policies) < 2:
                 continue
             try:
                 store = call.service.gateway.container(database.id, record.id)
-                total, stale = statistics.index_counts(store)
+                total, stale = statistics.index_counts(store, budget)
+            except OutOfTime:
+                raise
             except DbError:
                 continue
             if stale:
@@ -169,7 +171,7 @@ def file_md5(call: Call) -> Document:
     collection = call.service.collections.find(call.database, f"{root}.chunks")
     chunks: list[tuple[int, bytes]] = []
     if collection is not None:
-        for row in rows_of(collection, {"files_id": number}, call.charge):
+        for row in rows_of(collection, {"files_id": number}, call.charge, call.budget):
             document: Any = row.document
             if same(document.get("files_id"), number):
                 place, data = document.get("n"), document.get("data")

@@ -243,7 +243,7 @@ def _build(
                 f"with shard key pattern {{ {'.'.join(shard)} : 1.0 }}",
             )
     if uniques:
-        if not is_empty(collection):
+        if not is_empty(collection, call.budget):
             raise MongoError(67, CHANGE_TEXT)
         collections.remake(collection, [*indexes, *fresh])
         return
@@ -257,7 +257,8 @@ def _set_expiry(call: Call, collection: Collection) -> None:
     from armillary.api.mongo.data.reads import rows_of
     from armillary.api.mongo.data.writes import Moved, replace_row
 
-    for row in list(rows_of(collection, {}, call.charge)):
+    for row in list(rows_of(collection, {}, call.charge, call.budget)):
+        call.budget.check()
         try:
             replace_row(collection, row, row.document, None, {})
         except Moved:  # who wrote it since knew the index

@@ -94,6 +94,7 @@ def insert(call: Call) -> Document:
             ordered=ordered,
             statement=_numbered(call.statement(), places),
             sizes=[sizes[at] for at in places],
+            budget=call.budget,
         )
         call.charge(outcome.charge_ru)
         count, errors = outcome.done, outcome.errors

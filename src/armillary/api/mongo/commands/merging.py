@@ -78,7 +78,12 @@ def _merge_row(
                 )
             if unmatched == "insert":
                 done = insert_all(
-                    target, [row], ordered=True, statement=None, sizes=[len(encode(row))]
+                    target,
+                    [row],
+                    ordered=True,
+                    statement=None,
+                    sizes=[len(encode(row))],
+                    budget=call.budget,
                 )
                 call.charge(done.charge_ru)
                 if done.errors:
@@ -112,7 +117,8 @@ def _existing(
             )
         query[path] = {"$eq": value}
     test = compile_filter(query, language)
-    return next((one for one in rows_of(target, query, call.charge) if test(one.document)), None)
+    rows = rows_of(target, query, call.charge, call.budget)
+    return next((one for one in rows if test(one.document)), None)
 
 
 def _merged(old: Document, row: Document, matched: Any, let: Any, language: Language) -> Document:

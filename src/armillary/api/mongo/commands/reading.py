@@ -192,7 +192,7 @@ def scan_batch(call: Call, made: Finding, cursor: CursorState, size: int) -> lis
         ask = PAGE_ITEMS
         if not made.query:
             ask = max(1, min(PAGE_ITEMS, limit + skip, size + skip))
-        page = read_page(made.collection, made.target, state["position"], ask)
+        page = read_page(made.collection, made.target, state["position"], ask, budget=call.budget)
         call.charge(page.charge_ru)
         call.budget.spend(len(page.rows) + 1)
         for data in made.wanted(row.document for row in page.rows):

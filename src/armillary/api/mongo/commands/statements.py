@@ -27,7 +27,7 @@ from armillary.api.mongo.sorting import parse_sort
 from armillary.api.mongo.update.paths import set_at
 from armillary.api.mongo.update.upserts import equalities
 from armillary.encoding.bson.values import Document, type_name
-from armillary.errors import DbError
+from armillary.errors import DbError, OutOfTime
 from armillary.limits import MONGO_WRITE_BATCH_MAX
 
 ROUNDS_MAX: Final = 200
@@ -111,7 +111,7 @@ def write_reply(reply: Document, errors: Sequence[tuple[int, MongoError]]) -> Do
 
 def raise_whole(call: Call, error: MongoError | DbError) -> None:
     """Some errors are of the command rather than of one statement."""
-    if call.transaction is not None:
+    if call.transaction is not None or isinstance(error, OutOfTime):
         raise error
     if isinstance(error, MongoError) and (
         error.code in (40414, 40415, 72, 50) or error.facts.get("whole")

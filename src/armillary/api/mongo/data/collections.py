@@ -11,6 +11,7 @@ from armillary.api.core.gateway import Gateway
 from armillary.api.mongo.errors import MongoError
 from armillary.api.mongo.language import MISSING, PLAIN
 from armillary.api.mongo.match.compiled import compile_filter
+from armillary.budget import Budget
 from armillary.encoding.bson.stored import to_stored
 from armillary.encoding.bson.values import Document, is_text, type_name
 from armillary.encoding.partition_key import KeyValues
@@ -164,12 +165,12 @@ class Collections:
             self._known.pop(key, None)
         self.gateway.forget(database, name)
 
-    def records(self, database: str) -> list[ContainerRecord]:
+    def records(self, database: str, budget: Budget) -> list[ContainerRecord]:
         try:
             self.account.read_database(database)
         except NotFound:
             return []
-        return self.account.list_containers(database)
+        return self.account.list_containers(database, budget)
 
     # --- making ---
 

@@ -23,9 +23,10 @@ from armillary.api.mongo.data.writes import (
     writing,
 )
 from armillary.api.mongo.errors import MongoError
+from armillary.budget import Budget
 from armillary.encoding.bson.values import Document
 from armillary.encoding.partition_key import KeyValues
-from armillary.errors import BadInput, Conflict, DbError, TooLarge
+from armillary.errors import BadInput, Conflict, DbError, OutOfTime, TooLarge
 from armillary.store.inserts.preparation import is_plain, ready
 from armillary.store.inserts.sending import SentInsert, finish_insert, start_insert
 from armillary.store.items.containers import Submit
@@ -64,12 +65,14 @@ def insert_all(
     ordered: bool,
     statement: Statements | None,
     sizes: Sequence[int],
+    budget: Budget,
 ) -> Inserted:
     """Documents of one command. Those of one logical partition go in batches; an ordered insert
-    stops at the first that fails."""
+    stops at the first that fails. Past the `budget` no further batch is sent."""
     errors: list[tuple[int, MongoError]] = []
     pending: list[Insert] = []
     for index, document in enumerate(documents):
+        budget.spend()
         try:
             item, key = item_of(collection, document), collection.key_of(document)
         except MongoError as error:
@@ -78,7 +81,7 @@ def insert_all(
                 break
             continue
         pending.append(Insert(index, document, item, key, sizes[index]))
-    run = _Inserting(collection, statement, ordered)
+    run = _Inserting(collection, statement, ordered, budget)
     if ordered:
         _insert_in_order(run, pending)
     else:
@@ -134,7 +137,7 @@ def _insert_in_order(run: _Inserting, pending: list[Insert]) -> None:
                 return
         return
     store = run.collection.store
-    found = store.read_many([(str(one.item["id"]), one.key) for one in pending])
+    found = store.read_many([(str(one.item["id"]), one.key) for one in pending], run.budget)
     seen: set[tuple[KeyValues, Any]] = set()
     stop = len(pending)
     for at, (one, stored) in enumerate(zip(pending, found, strict=True)):
@@ -160,6 +163,7 @@ def start_inserts(
     batch: Sequence[Insert],
     statement: Statements | None,
     submit: Submit | None = None,
+    budget: Budget | None = None,
 ) -> Sent:
     store, key = collection.store, batch[0].key
     state = store.state
@@ -167,8 +171,9 @@ def start_inserts(
         made = ready(state, [one.item for one in batch])
         if made is not None:
             first = _records(collection, batch, statement)
-            return start_insert(store, state, first, made, key, submit)
-    return start_batch(store, operations_of(collection, batch, statement), key, submit)
+            return start_insert(store, state, first, made, key, submit, budget)
+    operations = operations_of(collection, batch, statement)
+    return start_batch(store, operations, key, submit, budget)
 
 
 def finish_inserts(sent: Sent) -> float | Failed | None:
@@ -202,8 +207,10 @@ class _Inserting:
         collection: Collection,
         statement: Statements | None,
         ordered: bool,
+        budget: Budget,
     ) -> None:
         self.collection = collection
+        self.budget = budget
         self._ordered = ordered
         self.statement = statement
         self.count = 0
@@ -221,7 +228,9 @@ class _Inserting:
             sent: list[tuple[list[Insert], Sent | DbError]] = []
             for batch in batches[at : at + UNDER_WAY_MAX]:
                 try:
-                    begun = start_inserts(self.collection, batch, self.statement, submit)
+                    begun = start_inserts(
+                        self.collection, batch, self.statement, submit, self.budget
+                    )
                     sent.append((batch, begun))
                 except DbError as error:
                     sent.append((batch, error))
@@ -235,7 +244,8 @@ class _Inserting:
             outcome = finish_inserts(sent)
             if outcome is None:
                 operations = operations_of(self.collection, batch, self.statement)
-                outcome = run_batch(self.collection.store, operations, batch[0].key)
+                store, key = self.collection.store, batch[0].key
+                outcome = run_batch(store, operations, key, self.budget)
         except (TooLarge, BadInput) as error:
             if len(batch) == 1:
                 self.errors.append((batch[0].at, refused(error)))
@@ -245,6 +255,8 @@ class _Inserting:
                 if self._ordered and self.errors:
                     return
             return
+        except OutOfTime:  # of the command, not of these documents; what was written before stays
+            raise
         except DbError as error:
             # What was written before stays: the client hears which documents were not.
             self.errors += [(one.at, refused(error)) for one in batch]

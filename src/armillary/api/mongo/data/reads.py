@@ -119,7 +119,12 @@ def read_one(collection: Collection, item: str, key: KeyValues) -> Row | None:
 
 
 def read_page(
-    collection: Collection, target: Target, position: str | None, limit: int = PAGE_ITEMS
+    collection: Collection,
+    target: Target,
+    position: str | None,
+    limit: int = PAGE_ITEMS,
+    *,
+    budget: Budget,
 ) -> Page:
     """Documents from a position on; the first page has none."""
     store = collection.store
@@ -134,28 +139,31 @@ def read_page(
             partition_key=target.key or None,
             continuation=position,
             max_items=limit,
+            budget=budget,
         )
         stored = [Stored(one.value) for one in found.rows]
         rows = [row_of(one) for one in stored if not is_record(one)]
         return Page(rows, found.continuation, found.metrics.charge_ru())
     at = None if position is None else decode_position(position)
     if target.key is not None:
-        page = read_items_of_key(store, target.key, at, limit)
+        page = read_items_of_key(store, target.key, at, limit, budget)
     else:
-        page = read_items(store, at, limit)
+        page = read_items(store, at, limit, budget)
     rows = [row_of(one) for one in page.items if not is_record(one)]
     after = None if page.position is None else encode_position(page.position)
     return Page(rows, after, feed_ru(one.body_bytes for one in page.items))
 
 
-def rows_of(collection: Collection, query: Document, charge: Any) -> Iterator[Row]:
+def rows_of(collection: Collection, query: Document, charge: Any, budget: Budget) -> Iterator[Row]:
     """Every document that the query may match; `charge` is given what each page costs."""
     target = target_of(collection, query)
     position: str | None = None
     while True:
-        page = read_page(collection, target, position)
+        page = read_page(collection, target, position, budget=budget)
         charge(page.charge_ru)
-        yield from page.rows
+        for row in page.rows:
+            budget.spend()
+            yield row
         if page.position is None:
             return
         position = page.position

@@ -87,8 +87,7 @@ class Transaction:
         view = replace(collection, store=store)
         one = target_of(collection, query).item
         seen = set(self.writes)
-        for row in rows_of(view, query, call.charge):
-            call.budget.spend()
+        for row in rows_of(view, query, call.charge, call.budget):
             if store.state.container != snapshot.container:
                 raise conflict()
             name = item_id(row.document["_id"])
@@ -108,7 +107,7 @@ class Transaction:
         self, call: Call, collection: Collection, snapshot: Snapshot
     ) -> Iterator[tuple[str, Row]]:
         """What has changed since the snapshot, as it was."""
-        found = before(collection.store, snapshot)
+        found = before(collection.store, snapshot, call.budget)
         if found is None:
             raise conflict()
         for one in found:
@@ -130,7 +129,7 @@ class Transaction:
             if name not in self.writes
         ]
         store = collection.store.as_of(snapshot.now_s)
-        found = store.read_many(others)
+        found = store.read_many(others, call.budget)
         if store.state.container != snapshot.container:
             raise conflict()
         lsns = {
@@ -332,7 +331,7 @@ def _commit(call: Call, known: Transaction) -> None:
             kind = one["op"]
             condition = quoted(one["etag"]) if kind == "replace" else None
             operations.append(writing(collection, kind, one["document"], if_match=condition))
-    outcome = run_batch(collection.store, operations, ())
+    outcome = run_batch(collection.store, operations, (), call.budget)
     if isinstance(outcome, Failed):
         refusal = from_refusal(outcome.refusal)
         if outcome.position == 0 and type(refusal) is Conflict:

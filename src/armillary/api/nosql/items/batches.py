@@ -77,8 +77,9 @@ def _atomic(
     if 0 < len(key) < len(store.state.definition.partition_key.paths):
         raise PartitionKeyMismatch
     with placed(call, store, key):
-        now_ms, budget = call.gateway.engine.now_ms(), condition_budget()
-        outcome = store.batch([operation_of(entry, now_ms, budget) for entry in entries], key)
+        now_ms, conditions = call.gateway.engine.now_ms(), condition_budget()
+        operations = [operation_of(entry, now_ms, conditions) for entry in entries]
+        outcome = store.batch(operations, key, call.budget)
     if isinstance(outcome, Failed):
         error = batch_error(outcome)
         if isinstance(error, TooLarge):  # the request is, so no entry is to blame
@@ -116,12 +117,15 @@ def _bulk(
     if size > BATCH_BYTES_MAX:
         raise TooLarge.of(size, BATCH_BYTES_MAX, TOO_LARGE)
     owner = range_of(store, call.options.range_id)
-    now_ms, budget = call.gateway.engine.now_ms(), condition_budget()
+    now_ms, conditions = call.gateway.engine.now_ms(), condition_budget()
     asked: list[tuple[Operation, KeyValues | None]] = []
     for entry in entries:
-        asked.append((operation_of(entry, now_ms, budget), entry.key))
+        asked.append((operation_of(entry, now_ms, conditions), entry.key))
+    budget = call.budget
     outcomes: list[Done | DbError] = (
-        store.bulk(asked) if call.options.goes_on else _until_failure(store, asked)
+        store.bulk(asked, budget=budget)
+        if call.options.goes_on
+        else _until_failure(store, asked, budget)
     )
     silent = call.options.is_minimal
     results = [result_of(one, entry, silent) for one, entry in zip(outcomes, entries, strict=True)]
@@ -129,7 +133,7 @@ def _bulk(
 
 
 def _until_failure(
-    store: ContainerStore, asked: Sequence[tuple[Operation, KeyValues | None]]
+    store: ContainerStore, asked: Sequence[tuple[Operation, KeyValues | None]], budget: Budget
 ) -> list[Done | DbError]:
     """One after the other; what comes after the first that failed is not tried."""
     outcomes: list[Done | DbError] = []
@@ -137,7 +141,7 @@ def _until_failure(
         if outcomes and isinstance(outcomes[-1], DbError):
             outcomes.append(DependencyFailed())
         else:
-            outcomes += store.bulk([one])
+            outcomes += store.bulk([one], budget=budget)
     return outcomes
 
 

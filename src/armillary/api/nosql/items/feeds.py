@@ -80,12 +80,12 @@ def _list_items(call: Call, store: ContainerStore) -> Response:
     key = full_key(call, store)
     if key is not None:
         position = None if token is None else decode_position(token, ("key",))
-        page = read_items_of_key(store, key, position, limit)
+        page = read_items_of_key(store, key, position, limit, call.budget)
     else:
         position = whole_of(part) if token is None else _within(part, token)
         if position is None:
             return _items(call, store, part, [], None)
-        page = read_items(store, position, limit)
+        page = read_items(store, position, limit, call.budget)
     return _items(call, store, part, page.items, page.position)
 
 
@@ -157,7 +157,9 @@ def check_session(call: Call, store: ContainerStore, part: Slice) -> None:
     seen = barrier_of(call)
     if seen is None:
         return
+    budget = call.budget
     for owner in store.state.table.overlapping(part.start, part.end):
+        budget.check()
         store.look(
             owner.start,
             lambda state, at, reader: check_barrier(seen, at, seen_of(unpack_meta(reader.meta))),
@@ -174,7 +176,7 @@ def read_changes(call: Call) -> Response:
     kind: Kind = "versions" if call.options.feed_mode == FULL_FIDELITY else "latest"
     limit = page_limit(call.options.page_size)
     position = _feed_position(call, store, part, kind)
-    page, at_end = read_feed(store, position, limit)
+    page, at_end = read_feed(store, position, limit, call.budget)
     assert page.position is not None, "a change feed has no end"
     if part.owner is not None and len(page.position.segments) > 1:
         raise RangeGone  # split while we read: one LSN can't say how far both children are
@@ -193,7 +195,7 @@ def _feed_position(call: Call, store: ContainerStore, part: Slice, kind: Kind) -
     if given is not None and given.strip() != NOW:
         return _resumed(part, kind, given.strip().strip('"'))
     if given is not None:
-        return feed_now(store, kind, part.start, part.end)
+        return feed_now(store, kind, part.start, part.end, call.budget)
     if kind == "versions":
         raise BadInput(
             "The all-versions change feed can't start at the beginning or at a time. You must read "
@@ -202,7 +204,7 @@ def _feed_position(call: Call, store: ContainerStore, part: Slice, kind: Kind) -
         )
     since = call.options.since
     if since is not None:
-        return feed_since(store, kind, since, part.start, part.end)
+        return feed_since(store, kind, since, part.start, part.end, call.budget)
     return whole_of(part, kind)
 
 

@@ -13,6 +13,7 @@ from armillary.api.nosql.metadata.databases import check_match
 from armillary.api.nosql.metadata.listing import list_page
 from armillary.api.nosql.metadata.presenting import container_json, range_json
 from armillary.api.nosql.metadata.throughput import asked_throughput, keep_increment
+from armillary.budget import Budget, unbounded
 from armillary.encoding.etags import matches
 from armillary.encoding.rids import parse_rid
 from armillary.engine.base import SpaceGone
@@ -40,7 +41,7 @@ KINDS: Final = ("unlimited", "fixed")
 
 def list_containers(call: Call) -> Response:
     owner = call.gateway.owner_database(call.names[0])
-    records = call.gateway.account.list_containers(owner.id)
+    records = call.gateway.account.list_containers(owner.id, call.budget)
     rows = [(parse_rid(one.rid).number, container_json(one)) for one in records]
     return list_page(call, owner.rid, "DocumentCollections", rows)
 
@@ -76,14 +77,15 @@ def read_container(call: Call) -> Response:
     record = call.gateway.container_record(*call.names)
     document = container_json(record)
     store = call.gateway.container(record.database, record.id)
-    headers: dict[str, str | None] = {INDEXED: str(statistics.index_progress(store))}
+    budget = call.budget
+    headers: dict[str, str | None] = {INDEXED: str(statistics.index_progress(store, budget))}
     options = call.options
     wants_quota = options.flag("x-ms-documentdb-populatequotainfo")
     wants_statistics = options.flag("x-ms-documentdb-populatepartitionstatistics")
     if wants_quota or wants_statistics:
         headers |= quota_headers(call, store) if wants_quota else {}
         if wants_statistics:
-            document["statistics"] = partition_statistics(store)
+            document["statistics"] = partition_statistics(store, budget)
     return _answer(call, 200, record, document, headers)
 
 
@@ -97,7 +99,7 @@ def replace_container(call: Call) -> Response:
         current.database, body, if_match=call.options.if_match, build=False
     )
     store = call.gateway.container(record.database, record.id)
-    progress = statistics.index_progress(store)
+    progress = statistics.index_progress(store, unbounded())  # the change is made
     if progress < 100:
         call.gateway.index_later(store)
     return _answer(call, 200, record, container_json(record), {INDEXED: str(progress)})
@@ -131,11 +133,11 @@ def _answer(
 
 def quota_headers(call: Call, store: ContainerStore) -> dict[str, str | None]:
     """In KB, as the original counts."""
-    scripts = "".join(
-        f"{word}={len(ResourceStore(call.gateway.engine, kind, store.state.record.rid).list())};"
-        for kind, word in SCRIPTS.items()
-    )
-    parts = statistics.partitions(store)
+    budget, scripts = call.budget, ""
+    for kind, word in SCRIPTS.items():
+        known = ResourceStore(call.gateway.engine, kind, store.state.record.rid).list(budget)
+        scripts += f"{word}={len(known)};"
+    parts = statistics.partitions(store, budget)
     size_kb = sum(one.size_bytes for one in parts) // 1024
     body_kb = sum(one.body_bytes for one in parts) // 1024
     items = sum(one.items for one in parts)
@@ -152,9 +154,9 @@ def quota_headers(call: Call, store: ContainerStore) -> dict[str, str | None]:
     }
 
 
-def partition_statistics(store: ContainerStore) -> list[JSON]:
-    parts = statistics.partitions(store)
-    keys = statistics.logical_partitions(store, KEYS_SHOWN * max(1, len(parts)))
+def partition_statistics(store: ContainerStore, budget: Budget) -> list[JSON]:
+    parts = statistics.partitions(store, budget)
+    keys = statistics.logical_partitions(store, KEYS_SHOWN * max(1, len(parts)), budget)
     return [
         {
             "id": part.id,

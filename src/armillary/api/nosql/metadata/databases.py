@@ -11,7 +11,8 @@ from armillary.values import JSON
 
 
 def list_databases(call: Call) -> Response:
-    rows = [(one.number, database_json(one)) for one in call.gateway.account.list_databases()]
+    records = call.gateway.account.list_databases(call.budget)
+    rows = [(one.number, database_json(one)) for one in records]
     return list_page(call, "", "Databases", rows)
 
 

@@ -22,6 +22,7 @@ def list_page(call: Call, rid: str, key: str, rows: Iterable[Numbered]) -> Respo
     """One page; a query is answered from the same rows."""
     if call.options.is_query:
         return _query_page(call, rid, key, [document for _, document in sorted_rows(rows)])
+    call.budget.check()
     after = _after(call.options.continuation)
     left = [row for row in sorted_rows(rows) if row[0] > after]
     size = call.options.page_size

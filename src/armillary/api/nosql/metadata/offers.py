@@ -121,7 +121,7 @@ def _offers(call: Call) -> list[OfferRecord]:
     if call.gateway.account.serverless:
         refuse_serverless()
     with call.gateway.engine.read(CATALOG_SPACE) as reader:
-        return list_offers(reader)
+        return list_offers(reader, call.budget)
 
 
 def _find(call: Call) -> OfferRecord:

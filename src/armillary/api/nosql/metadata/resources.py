@@ -149,7 +149,7 @@ RULES: Final[dict[str, Rule]] = {
 def list_resources(kind: str) -> Callable[[Call], Response]:
     def handler(call: Call) -> Response:
         owner, store = _opened(call, kind)
-        rows = [(one.number, _document(call, one, owner)) for one in store.list()]
+        rows = [(one.number, _document(call, one, owner)) for one in store.list(call.budget)]
         return list_page(call, owner.rid, FEEDS[kind][1], rows)
 
     return handler
@@ -162,7 +162,7 @@ def create_resource(kind: str) -> Callable[[Call], Response]:
         upsert = call.options.is_upsert
         if upsert and kind in SCRIPTS:
             raise BadInput(NO_UPSERT)
-        was_there = upsert and any(one.id == body["id"] for one in store.list())
+        was_there = upsert and any(one.id == body["id"] for one in store.list(call.budget))
         record = store.create(body, upsert=upsert)
         return resource(call, 200 if was_there else 201, _document(call, record, owner))
 
