@@ -202,3 +202,31 @@ def test_a_merge_leaves_the_writer_to_others_as_a_split_does(
     monkeypatch.setattr("armillary.store.moves.runner.time.sleep", rests.append)
     container.merge_partitions()
     assert set(rests) == {0.007}
+
+
+def test_splits_merges_and_more_throughput_have_one_runner(
+    memory: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one of them does for writers the others do too."""
+    ran: list[int] = []
+    run = Move.run
+
+    def noted(self: Move, *arguments: Any) -> bool:
+        ran.append(len(self.parents))
+        return run(self, *arguments)
+
+    monkeypatch.setattr(Move, "run", noted)
+    container = memory.container(throughput=400)
+    fill(container)
+    container.split(0)
+    assert ran == [1]
+    container.merge(ids(container))
+    assert ran == [1, 2]
+    container.replace_throughput(20_000)
+    memory.account.settle()
+    assert ran == [1, 2, 1]
+    container.replace_throughput(400)
+    container.merge_partitions()
+    assert ran == [1, 2, 1, 2]
+    assert len(ids(container)) == 1
+    as_before(container)

@@ -1,4 +1,4 @@
-"""Without these, a split would hold up those who write beside it, or they it."""
+"""Without these, a split or merge would hold up those who write alongside it, or they it."""
 
 import pickle
 from itertools import cycle, islice, pairwise
@@ -17,6 +17,7 @@ from armillary.limits import (
     MOVE_PIECE_ITEMS,
     MOVE_REPLAY_ITEMS_MAX,
 )
+from armillary.store.items.containers import ContainerStore
 from armillary.store.moves import pieces as move_pieces
 from armillary.store.moves import runner as moves
 from armillary.store.moves import sorted_rows, split_points
@@ -203,10 +204,17 @@ def test_a_policy_that_changes_while_items_are_copied_begins_the_copy_again(memo
     check(container)
 
 
-def test_a_runner_rests_while_others_write_and_not_when_it_is_alone(clocked: World) -> None:
-    container = clocked.container()
-    fill(container, 600)
-    move = moves.begin_split(store_of(container), 0)
+@pytest.mark.parametrize("parents", [1, 2, 3])
+def test_a_runner_rests_while_others_write_and_not_when_it_is_alone(
+    clocked: World, parents: int
+) -> None:
+    """Of a merge whichever of its parents they write to."""
+    container = clocked.container(physical_partitions=parents, throughput=400)
+    fill(container, 900)
+    store = store_of(container)
+    owners = [one.ordinal for one in store.state.table.ranges]
+    keys = [key_of_range(store, one) for one in owners]
+    move = moves.begin_split(store, 0) if parents == 1 else moves.begin_merge(store, owners)
     step_to(move, "copy")
     run_all = move._run_all
 
@@ -216,13 +224,18 @@ def test_a_runner_rests_while_others_write_and_not_when_it_is_alone(clocked: Wor
 
     move._run_all = slow  # type: ignore[method-assign]
     move.step()
-    rests = []
-    for n in range(4):
-        if n % 2:
-            container.upsert_item({"id": "1", "pk": "k1"})
+    for key in keys:
         move.step()
-        rests.append(move.rest_ms)
-    assert rests == [0, 4, 0, 4]
+        assert move.rest_ms == 0
+        container.upsert_item({"id": "1", "pk": key})
+        move.step()
+        assert move.rest_ms == 4, key
     move._run_all = run_all  # type: ignore[method-assign]
     move.run()
     check(container)
+
+
+def key_of_range(store: ContainerStore, ordinal: int) -> str:
+    table = store.state.table
+    names = (f"k{n}" for n in range(1_000))
+    return next(one for one in names if table.find(store.state.key((one,))[0]).ordinal == ordinal)

@@ -31,10 +31,10 @@ class Filling:
         self.loading = list(children)
         self.gathered = {child.space: ChildRows() for child in children}
         self.rows: Iterator[Row] | None = None
-        self._watched = parents[0]
+        self._parents = parents
         self._loaded = 0
         self._piece_bytes = MOVE_PIECE_BYTES_MIN
-        self._lsn: int | None = None
+        self._lsns: list[int] = []
 
     def next_items(self, engine: Engine) -> list[tuple[bytes, Piece]]:
         """A piece of items, each with its hash. There may be none in the last one."""
@@ -90,13 +90,16 @@ class Filling:
         """How long a piece took, and so how large the next one may be. Answers for how long the
         writer is to be left to others: as long, if there are any."""
         self._piece_bytes = next_size(self._piece_bytes, took_ms, commit_ms)
-        with engine.read(self._watched.space) as reader:
-            lsn, before = unpack_meta(reader.meta).lsn, self._lsn
-        self._lsn = lsn
-        return 0 if before is None or lsn == before else took_ms
+        before, self._lsns = self._lsns, [_lsn(engine, one) for one in self._parents]
+        return took_ms if before and before != self._lsns else 0
 
     def close(self) -> None:
         """Let go of what was gathered: it may be in files. Idempotent."""
         for rows in self.gathered.values():
             rows.close()
         self.gathered, self.rows = {}, None
+
+
+def _lsn(engine: Engine, parent: Range) -> int:
+    with engine.read(parent.space) as reader:
+        return unpack_meta(reader.meta).lsn
