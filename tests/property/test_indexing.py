@@ -9,7 +9,6 @@ from tests.property.slow_indexing import slow_covers, slow_entries, slow_values
 from armillary.encoding.models import model_named
 from armillary.limits import KEY_BYTES_MAX
 from armillary.store.index import plan as index_plan
-from armillary.store.index.composite import RID_BYTES
 from armillary.store.index.entries import (
     compile_index,
     index_entries,
@@ -17,6 +16,7 @@ from armillary.store.index.entries import (
     paths_of,
     walk_model,
 )
+from armillary.store.index.kinds.composite import RID_BYTES
 from armillary.store.index.paths import ARRAY, Segment, path_text
 from armillary.store.index.policy import IndexPolicy, parse_policy
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from armillary.query.access.kinds.registry import KINDS as ASKED_KINDS
+from armillary.store.index.kinds.registry import KINDS as STORED_KINDS
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "armillary"
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
@@ -143,6 +146,33 @@ def test_an_import_of_one_kind_is_found(tmp_path: Path, line: str) -> None:
     (tmp_path / "query" / "plan.py").write_text(line)
     (found,) = single_kinds(tmp_path)
     assert found.startswith("query/plan.py: armillary.store.index.kinds.spatial")
+
+
+def halves(root: Path) -> list[set[str]]:
+    """The kinds of each folder."""
+    return [
+        {path.stem for path in (root / folder).glob("*.py")} - OF_ALL_KINDS
+        for folder in KIND_FOLDERS
+    ]
+
+
+def test_every_kind_has_both_halves_and_is_registered() -> None:
+    """Its policy and rows in the store, its reading in queries, under one prefix of rows."""
+    stored, asked = halves(SOURCE)
+    assert stored == asked
+    assert "composite" in stored
+    prefixes = [{one.prefix for one in kinds} for kinds in (STORED_KINDS, ASKED_KINDS)]
+    assert prefixes[0] == prefixes[1]
+    assert len(prefixes[0]) == len(stored)
+
+
+def test_a_kind_with_one_half_is_found(tmp_path: Path) -> None:
+    for folder in KIND_FOLDERS:
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "base.py").write_text("")
+    (tmp_path / KIND_FOLDERS[0] / "planted.py").write_text("")
+    stored, asked = halves(tmp_path)
+    assert stored != asked
 
 
 SAME_LINES = 6

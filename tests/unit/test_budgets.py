@@ -14,6 +14,7 @@ import ast
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import chain, repeat
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -39,6 +40,7 @@ from armillary.store.inserts.preparation import ready
 from armillary.store.inserts.sending import start_insert
 from armillary.store.items import paging
 from armillary.store.items.containers import ContainerStore
+from armillary.store.items.positions import Position, Segment
 from armillary.store.items.preparation import Operation
 from armillary.store.items.requests import Done
 from armillary.store.items.sent_batches import run_batch, start_batch
@@ -150,8 +152,13 @@ class Use(NamedTuple):
     function: Callable[..., Any]
 
 
-def uses(path: Path) -> Iterator[tuple[ast.expr, Use]]:
+@cache
+def uses(path: Path) -> list[tuple[ast.expr, Use]]:
     """Functions of the layers below that a file names, and where it does."""
+    return list(_uses(path))
+
+
+def _uses(path: Path) -> Iterator[tuple[ast.expr, Use]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     known: dict[str, Callable[..., Any]] = {}
     modules: dict[str, ModuleType] = {}
@@ -232,7 +239,7 @@ def test_no_reason_is_left_over() -> None:
 )
 def test_what_is_only_imported_is_no_use(tmp_path: Path, source: str) -> None:
     (tmp_path / "x.py").write_text(source)
-    assert list(uses(tmp_path / "x.py")) == []
+    assert uses(tmp_path / "x.py") == []
 
 
 @pytest.mark.parametrize(
@@ -444,7 +451,7 @@ CASES: Final[dict[str, Callable[[World, Budget], Any]]] = {
         w.store, "latest", 2**33, budget=b
     ),
     "store.items.paging.read_feed": lambda w, b: paging.read_feed(
-        w.store, paging.Position("latest", (paging.Segment(EPK_MIN, EPK_MAX, 0),)), 10_000, b
+        w.store, Position("latest", (Segment(EPK_MIN, EPK_MAX, 0),)), 10_000, b
     ),
     "store.items.paging.read_items": lambda w, b: paging.read_items(w.store, None, 10_000, b),
     "store.items.paging.read_items_of_key": lambda w, b: paging.read_items_of_key(

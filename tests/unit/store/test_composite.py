@@ -7,9 +7,11 @@ import pytest
 
 from armillary.encoding.terms import descending, term
 from armillary.limits import KEY_BYTES_MAX
-from armillary.store.index.composite import composite_cut, stamp, unique_key
 from armillary.store.index.entries import Entries, compile_index, index_entries
+from armillary.store.index.kinds.composite import composite_cut
 from armillary.store.index.policy import parse_policy, parse_unique_keys
+from armillary.store.index.stamps import stamp
+from armillary.store.index.unique_keys import unique_key
 from armillary.store.rows.layout import CX
 from armillary.values import UNDEFINED
 

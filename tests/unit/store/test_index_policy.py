@@ -6,7 +6,6 @@ import pytest
 
 from armillary.errors import BadInput
 from armillary.store.index.policy import (
-    CompositePath,
     parse_policy,
     parse_unique_keys,
     unique_keys_json,
@@ -52,7 +51,6 @@ def test_an_echoed_policy_is_read_as_the_same_policy() -> None:
     assert echo["compositeIndexes"] == [
         [{"path": "/a", "order": "ascending"}, {"path": "/b", "order": "descending"}]
     ]
-    assert policy.composites == ((CompositePath(("a",)), CompositePath(("b",), True)),)
     assert {"spatialIndexes", "vectorIndexes", "fullTextIndexes"} <= echo.keys()
 
 

@@ -15,7 +15,6 @@ from armillary.api.errors import INTERNAL, wire
 from armillary.api.http.messages import Request, Response
 from armillary.budget import Budget
 from armillary.errors import BadInput, DbError, NotFound, OwnerNotFound
-from armillary.query.run.bounds import query_budget
 from armillary.store.items.containers import ContainerStore
 from armillary.values import JSON
 
@@ -38,7 +37,7 @@ class ControlCall:
 
     @property
     def budget(self) -> Budget:
-        return self.request.budget or query_budget()
+        return self.request.bounded()
 
     def json(self) -> Any:
         if not self.request.body:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from armillary.budget import Budget
+from armillary.query.run.bounds import query_budget
 
 
 @dataclass(slots=True)
@@ -26,6 +27,11 @@ class Request:
     """It came over TLS; the account document answers with the scheme the client used."""
     budget: Budget | None = None
     """What it may use, and whether its client is still there; of what runs in a thread."""
+
+    def bounded(self) -> Budget:
+        """The same of any request: in process, where no server gave it one, the bounds are those of
+        a server."""
+        return self.budget or query_budget()
 
 
 @dataclass(slots=True)

@@ -22,7 +22,6 @@ from armillary.encoding.etags import matches
 from armillary.errors import BadInput, DbError, InvalidUrl, NeedsMerge, NotModified, Throttled
 from armillary.partition.request_units import metadata_ru, rounded
 from armillary.query.problems import BadQuery
-from armillary.query.run.bounds import query_budget
 from armillary.values import JSON
 
 if TYPE_CHECKING:
@@ -62,9 +61,7 @@ class Call:
 
     @property
     def budget(self) -> Budget:
-        """What the request may use. In process, where no server has given it one, the bounds are
-        the same."""
-        return self.request.budget or query_budget()
+        return self.request.bounded()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -21,7 +21,6 @@ from armillary.api.table.wire.targets import Target, key_literal
 from armillary.budget import Budget
 from armillary.errors import DbError
 from armillary.partition.request_units import metadata_ru, rounded
-from armillary.query.run.bounds import query_budget
 
 if TYPE_CHECKING:
     from armillary.api.core.gateway import Gateway
@@ -52,9 +51,7 @@ class Call:
 
     @property
     def budget(self) -> Budget:
-        """What the request may use. In process, where no server has given it one, the bounds are
-        the same."""
-        return self.request.budget or query_budget()
+        return self.request.bounded()
 
     @property
     def headers(self) -> dict[str, str]:

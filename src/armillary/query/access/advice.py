@@ -15,9 +15,10 @@ name; this store takes composite indexes for the same things, and intersects sin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 from armillary.query.access.filters import accesses
+from armillary.query.access.kinds.base import Columns
+from armillary.query.access.kinds.registry import has_columns
 from armillary.query.access.lookups import Access, Lookup, Unplaced, path_at
 from armillary.query.expr.evaluate import Frame, Scope
 from armillary.query.functions import Context
@@ -26,9 +27,6 @@ from armillary.store.index.paths import ARRAY, Path, path_text
 from armillary.store.index.plan import IndexPlan
 from armillary.store.rows import layout
 from armillary.values import JSON
-
-Columns: TypeAlias = tuple[tuple[Path, bool], ...]
-"""Paths of a composite index, and whether each is descending."""
 
 _NO_CONTEXT = Context(now_ticks=0, random=lambda: 0.0)
 
@@ -48,7 +46,7 @@ def possible_indexes(plan: Plan, parameters: Mapping[str, JSON], index: IndexPla
     composite = [
         _name(columns)
         for columns in _composites(found, order)
-        if all(path in known for path, _ in columns) and not _is_there(columns, index)
+        if all(path in known for path, _ in columns) and not has_columns(index, columns)
     ]
     return [*single, *dict.fromkeys(composite)]
 
@@ -87,16 +85,6 @@ def _composites(found: Sequence[Access], order: Columns) -> list[Columns]:
 
 def _is_range(one: Lookup) -> bool:
     return one.kind == layout.IX and ARRAY not in one.path
-
-
-def _is_there(columns: Columns, index: IndexPlan) -> bool:
-    """In these directions, or in all the opposite ones."""
-    turned = tuple((path, not is_descending) for path, is_descending in columns)
-    for composite in index.composites:
-        stored = tuple((column.names, column.descending) for column in composite.columns)
-        if composite.array is None and stored in (columns, turned):
-            return True
-    return False
 
 
 def _name(columns: Columns) -> str:

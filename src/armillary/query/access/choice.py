@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from armillary.query.access.composite import CompositeLookup, composite_lookups, single_lookups
 from armillary.query.access.coverage import covers, other_index
-from armillary.query.access.kinds.registry import placed
-from armillary.query.access.lookups import Access, Both, Either, Lookup, Unplaced
+from armillary.query.access.kinds.registry import joint_lookups, placed
+from armillary.query.access.lookups import (
+    Access,
+    Both,
+    Either,
+    JointLookup,
+    Lookup,
+    Unplaced,
+    single_lookups,
+)
 from armillary.query.access.rids import (
     FEWEST,
     MANY,
@@ -61,7 +68,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def names_of(way: Way) -> Iterator[str]:
-    if isinstance(way, CompositeLookup):
+    if isinstance(way, JointLookup):
         yield way.name
     elif isinstance(way, Lookup | Unplaced):
         yield f"{path_text(way.path)}/?"
@@ -100,7 +107,7 @@ def choose(view: StoreView, accesses: Sequence[Access], most: int = MANY) -> Cho
     if everything < min(map(_seeks, accesses)):
         return None
     found: list[Way] = [each for access in accesses if (each := usable(view, access)) is not None]
-    found += _composites(view, accesses)
+    found += _joint(view, accesses)
     if not found:
         return None
     gathered = [Gathering(view, way) for way in found]
@@ -146,22 +153,22 @@ def _together(small: list[Gathering]) -> Choice:
 
 
 def _known(way: Way) -> frozenset[Path]:
-    if isinstance(way, CompositeLookup):
+    if isinstance(way, JointLookup):
         return way.paths
     if isinstance(way, Lookup) and way.kind == layout.IX and ARRAY not in way.path:
         return frozenset((way.path,))
     return frozenset()
 
 
-def _composites(view: StoreView, accesses: Sequence[Access]) -> list[CompositeLookup]:
-    """Composite indexes for two accesses or more; all items have their entries in them."""
-    composites = view.state.plan.composites
-    if not composites or len(accesses) < 2 or view.meta.stale_items:
+def _joint(view: StoreView, accesses: Sequence[Access]) -> list[JointLookup]:
+    """Indexes for two accesses or more; all items have their entries in them."""
+    index = view.state.plan
+    if not index.keyed or len(accesses) < 2 or view.meta.stale_items:
         return []
     lookups = single_lookups(accesses)
     for path in [path for path in lookups if path[0] in view.computed]:
         del lookups[path]
-    return composite_lookups(composites, lookups)
+    return joint_lookups(index, lookups)
 
 
 def _items(view: StoreView) -> int:
@@ -223,9 +230,9 @@ def count_items(view: StoreView, access: Access | None) -> int | None:
         return _items(view) if view.piece.key is not None else None
     found = usable(view, access)
     if found is None or not found.exact:
-        return _count_composite(view, access)
+        return _count_joint(view, access)
     if not isinstance(found, Lookup) or not found.counts_items:
-        exactly = _count_composite(view, access)
+        exactly = _count_joint(view, access)
         if exactly is not None:
             return exactly
         return count_exactly(view, found, KEPT_MAX)
@@ -236,10 +243,10 @@ def count_items(view: StoreView, access: Access | None) -> int | None:
     return sum(1 for _ in entries_of(view, found))
 
 
-def _count_composite(view: StoreView, access: Access) -> int | None:
+def _count_joint(view: StoreView, access: Access) -> int | None:
     """The entries of a composite index that answers all parts of a filter."""
     parts = access.parts if isinstance(access, Both) and access.exact else ()
-    for each in _composites(view, parts):
+    for each in _joint(view, parts):
         if (
             each.exact
             and each.paths == set(single_lookups(parts))

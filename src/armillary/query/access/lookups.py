@@ -6,7 +6,8 @@ counting its entries is counting the items.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -90,3 +91,56 @@ def path_at(expr: nodes.Expr, places: Places) -> Path | None:
     if not isinstance(expr, nodes.Identifier) or expr.name not in places:
         return None
     return (*places[expr.name], *reversed(names))
+
+
+# --- indexes of several paths, and of an order ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JointLookup:
+    """What several lookups ask for, as ranges of whole keys of one index; every item has one entry
+    in it."""
+
+    name: str
+    paths: frozenset[Path]
+    ranges: Ranges
+    exact: bool
+    """Whether it finds no other items than those that the lookups of its paths find."""
+    is_points: bool
+    """Whether each range has the entries of one key, which are in the order of rids."""
+
+
+def single_lookups(accesses: Iterable[Access]) -> dict[Path, Lookup]:
+    """The lookups that a column of an index of several paths can stand for, by their paths."""
+    return {
+        each.path: each
+        for each in accesses
+        if isinstance(each, Lookup) and each.kind == layout.IX and ARRAY not in each.path
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class OrderIndex:
+    """Entries in the order of some keys. `descending`: which columns are stored complemented."""
+
+    prefix: bytes
+    """Of all entries that may be wanted: the index, and values that the filter fixes."""
+    low: bytes
+    high: bytes
+    """Bounds of the entries that the filter lets through."""
+    descending: tuple[bool, ...]
+    cut: int
+    model: ValueModel
+    is_reverse: bool
+    name: str
+    path: Path | None = None
+    """Of a single index, in which items without the path are missing; None when the filter wants
+    none of these."""
+    served: frozenset[Path] = frozenset()
+    """Paths whose lookups find exactly what is between the bounds."""
+
+
+def served(paths: Iterable[Path], lookups: Mapping[Path, Lookup]) -> frozenset[Path]:
+    """Those whose lookups are no wider between bounds than they are."""
+    found = (path for path in paths if path in lookups and lookups[path].exact)
+    return frozenset(path for path in found if len(lookups[path].ranges) == 1)

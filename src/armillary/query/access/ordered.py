@@ -28,10 +28,9 @@ from armillary.encoding.models import ValueModel
 from armillary.encoding.terms import DIGEST_BYTES as CUT_DIGEST_BYTES
 from armillary.encoding.terms import Partial, descending
 from armillary.query.access.choice import choose
-from armillary.query.access.composite import single_lookups
 from armillary.query.access.kinds import registry
-from armillary.query.access.lookups import Access
-from armillary.query.access.order import OrderIndex, order_index, some_lack
+from armillary.query.access.lookups import Access, OrderIndex, single_lookups
+from armillary.query.access.order import order_index, some_lack
 from armillary.query.access.rids import RID_BYTES
 from armillary.query.run.consume import Clock, OrderedRow, first_rows, ordered_rows, take_ordered
 from armillary.query.run.items import CHUNK_FIRST, StoreView, View

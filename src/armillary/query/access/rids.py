@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from armillary.query.access.composite import CompositeLookup
-from armillary.query.access.lookups import Access, Both, Either, Lookup, Unplaced
+from armillary.query.access.lookups import Access, Both, Either, JointLookup, Lookup, Unplaced
 from armillary.store.index.plan import path_hash
 from armillary.store.rows import layout
 
 if TYPE_CHECKING:
     from armillary.query.run.items import StoreView
 
-Way: TypeAlias = Access | CompositeLookup
+Way: TypeAlias = Access | JointLookup
 #: Rids from a given one on.
 Run: TypeAlias = Callable[[bytes], Iterator[bytes]]
 
@@ -35,7 +34,7 @@ STEPS: Final = 16  # entries that are passed over before it pays to seek
 def count(view: StoreView, access: Way, bound: int) -> int:
     """Entries to be read, at most `bound`."""
     match access:
-        case Lookup() | CompositeLookup():
+        case Lookup() | JointLookup():
             return sum(1 for _ in islice(_rows(view, access), bound))
         case Either(parts):
             total = 0
@@ -92,7 +91,7 @@ class Gathering:
 def _all_rows(view: StoreView, way: Way) -> Iterator[tuple[bytes, bytes]] | None:
     """The entries of a way; None when not all of them have to be read."""
     match way:
-        case Lookup() | CompositeLookup():
+        case Lookup() | JointLookup():
             return _rows(view, way)
         case Either(parts):
             rows = [_all_rows(view, part) for part in parts]
@@ -104,7 +103,7 @@ def _all_rows(view: StoreView, way: Way) -> Iterator[tuple[bytes, bytes]] | None
 
 def is_stream(access: Way) -> bool:
     match access:
-        case Lookup() | CompositeLookup():
+        case Lookup() | JointLookup():
             return access.is_points
         case Either(parts):
             return all(isinstance(part, Lookup) and part.is_points for part in parts)
@@ -164,7 +163,7 @@ def _run_of(view: StoreView, way: Way) -> Run:
 
 def _prefixes(way: Way) -> list[bytes]:
     match way:
-        case CompositeLookup():
+        case JointLookup():
             return [start for start, _ in way.ranges]
         case Lookup():
             prefix = way.kind + path_hash(way.path)
@@ -221,7 +220,7 @@ def _leaping(runs: Sequence[Run], start: bytes) -> Iterator[bytes]:
 
 def _collect(view: StoreView, access: Way) -> set[bytes]:
     match access:
-        case Lookup() | CompositeLookup():
+        case Lookup() | JointLookup():
             return {key[-RID_BYTES:] for key, _ in view.inside(_rows(view, access))}
         case Either(parts):
             return set().union(*(_collect(view, part) for part in parts))
@@ -242,7 +241,7 @@ def _smallest_of(view: StoreView, parts: Sequence[Access]) -> set[bytes]:
     return found
 
 
-def _rows(view: StoreView, lookup: Lookup | CompositeLookup) -> Iterator[tuple[bytes, bytes]]:
+def _rows(view: StoreView, lookup: Lookup | JointLookup) -> Iterator[tuple[bytes, bytes]]:
     prefix = b""
     if isinstance(lookup, Lookup):
         prefix = lookup.kind + path_hash(lookup.path)
@@ -250,6 +249,6 @@ def _rows(view: StoreView, lookup: Lookup | CompositeLookup) -> Iterator[tuple[b
         yield from view.entries(prefix + start, prefix + end)
 
 
-def entries_of(view: StoreView, lookup: Lookup | CompositeLookup) -> Iterator[bytes]:
+def entries_of(view: StoreView, lookup: Lookup | JointLookup) -> Iterator[bytes]:
     """The keys of the entries that belong to items of the view."""
     return (key for key, _ in view.inside(_rows(view, lookup)))

@@ -22,10 +22,11 @@ from armillary.encoding.edm.values import STRING, TYPE, VALUE
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.terms import DOUBLE, WHOLE_END, number_bytes, string_term, term
 from armillary.limits import TERM_CUT_BYTES
-from armillary.store.index.composite import Stamp, composite_keys, stamp, unique_key
 from armillary.store.index.kinds.registry import changed_indexes, other_rows
 from armillary.store.index.paths import ARRAY, Path, Segment
 from armillary.store.index.plan import IndexPlan, Node, compile_index, path_hash
+from armillary.store.index.stamps import Stamp, stamp
+from armillary.store.index.unique_keys import unique_key
 from armillary.store.rows import layout
 from armillary.values import JSON
 
@@ -86,8 +87,8 @@ def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
     shape = shape_of_paths(plan, tuple(hashes))
     cx: list[bytes] = []
     stamps: list[Stamp] = []
-    for composite in plan.composites:
-        composite_keys(composite, item, cx, stamps)
+    for index in plan.keyed:
+        index.append_keys(item, cx, stamps)
     ux = [unique_key(*key, item, plan.model) for key in enumerate(plan.unique_keys)]
     others = other_rows(plan.others, item) if plan.others else []
     leaves += changed_indexes([], others)[1] if others else 0

@@ -27,9 +27,8 @@ from armillary.encoding.terms import (
     STRING,
     TRUE_TERM,
 )
-from armillary.store.index.composite import Composite, compile_composite
-from armillary.store.index.kinds.base import OtherIndex
-from armillary.store.index.kinds.registry import compile_others
+from armillary.store.index.kinds.base import KeyIndex, OtherIndex
+from armillary.store.index.kinds.registry import compile_keyed, compile_others
 from armillary.store.index.paths import (
     ARRAY,
     ROOT_HASH,
@@ -113,7 +112,8 @@ class IndexPlan:
     """A compiled policy. Shared by threads: they may make a node twice, which costs time only."""
 
     root: Node
-    composites: tuple[Composite, ...]
+    keyed: tuple[KeyIndex, ...]
+    """Composite indexes."""
     unique_keys: UniqueKeys
     ts_prefix: bytes | None
     model: ValueModel = JSON_MODEL
@@ -128,7 +128,7 @@ class IndexPlan:
     def is_plain(self) -> bool:
         """Range entries and nothing else: what an item has in the indexes follows from one property
         of its root at a time."""
-        return not (self.composites or self.unique_keys or self.others)
+        return not (self.keyed or self.unique_keys or self.others)
 
     def covers(self, segments: Sequence[Segment]) -> bool:
         """Is a scalar at this path indexed? If so, every item that has a value there has an entry
@@ -196,10 +196,7 @@ def compile_index(
     return IndexPlan(
         root=root,
         named=named,
-        composites=tuple(
-            compile_composite(number, paths, model)
-            for number, paths in enumerate(policy.composites)
-        ),
+        keyed=compile_keyed(policy.document, model),
         unique_keys=unique_keys,
         ts_prefix=layout.IX + path_hash(_TS) if "_ts" in kept else None,
         model=model,

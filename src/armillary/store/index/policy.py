@@ -3,8 +3,8 @@ service gives them back.
 
 What is absent is filled in with the defaults (nosql-rest 2.5, nosql-query 7.1). Tuple paths are
 checked in form and echoed, and queries that would use them read the items instead. What a policy
-means for one item is decided in store/index/entries.py; how spatial, vector and full-text indexes
-fit the container's other policies, in store/index/kinds/.
+means for one item is decided in store/index/entries.py; what composite, spatial, vector and
+full-text indexes are, and how they fit the container's other policies, in store/index/kinds/.
 """
 
 import copy
@@ -16,21 +16,14 @@ from armillary.encoding.paths import Path as PropertyPath
 from armillary.encoding.paths import format_path, parse_path
 from armillary.errors import BadInput
 from armillary.limits import (
-    COMPOSITE_INDEXES_MAX,
-    COMPOSITE_PATHS_MAX,
     INDEX_PATHS_MAX,
     UNIQUE_KEY_PATHS_MAX,
     UNIQUE_KEYS_MAX,
 )
-from armillary.store.index.kinds.base import Kind
-from armillary.store.index.kinds.registry import BY_NAME, KINDS
+from armillary.store.index.kinds.registry import KINDS
 from armillary.store.index.paths import (
-    ARRAY,
     IndexPath,
-    Path,
     parse_index_path,
-    parse_property_path,
-    path_text,
 )
 from armillary.values import JSON
 
@@ -39,13 +32,6 @@ UniqueKeys: TypeAlias = tuple[tuple[PropertyPath, ...], ...]
 
 _EVERYTHING: Final = IndexPath((), "subtree")
 _ETAG_ENTRY: Final = {"path": '/"_etag"/?'}
-_COMPOSITE_PATHS_MIN: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class CompositePath:
-    segments: Path
-    descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +43,6 @@ class IndexPolicy:
     mode: Mode
     included: tuple[IndexPath, ...]
     excluded: tuple[IndexPath, ...]
-    composites: tuple[tuple[CompositePath, ...], ...]
     document: dict[str, JSON]
 
     def to_json(self) -> dict[str, JSON]:
@@ -72,20 +57,16 @@ def parse_policy(source: JSON | None) -> IndexPolicy:
     if mode == "none":
         _refuse_paths_without_index(given)
         document |= {"includedPaths": [], "excludedPaths": []}
-        return IndexPolicy(mode, (), (), (), document)
+        return IndexPolicy(mode, (), (), document)
     included, excluded = _path_entries(given)
     document |= {"includedPaths": included, "excludedPaths": excluded}
-    composites = tuple(map(_parse_composite, _composite_entries(given)))
-    if composites:
-        document["compositeIndexes"] = [list(map(_composite_json, index)) for index in composites]
     for kind in KINDS:
         if entries := _list(given, kind.name):
-            document[kind.name] = [_other_entry(kind, entry) for entry in entries]
+            document[kind.name] = kind.parse(entries)
     return IndexPolicy(
         mode,
         tuple(parse_index_path(entry["path"]) for entry in included),
         tuple(parse_index_path(entry["path"]) for entry in excluded),
-        composites,
         document,
     )
 
@@ -127,9 +108,9 @@ def _parse_mode(given: dict[str, JSON]) -> tuple[Mode, bool]:
 
 def _refuse_paths_without_index(given: dict[str, JSON]) -> None:
     # Clients send their default lists along with mode none, so only real wishes are refused.
-    for name in ("compositeIndexes", *BY_NAME):
-        if _list(given, name):
-            raise BadInput(f"The indexing mode 'none' does not allow {name}.")
+    for kind in KINDS:
+        if _list(given, kind.name):
+            raise BadInput(f"The indexing mode 'none' does not allow {kind.name}.")
 
 
 def _path_entries(given: dict[str, JSON]) -> tuple[list[dict[str, JSON]], list[dict[str, JSON]]]:
@@ -185,52 +166,7 @@ def _is_range_index(entry: JSON) -> bool:
     return isinstance(kind, str) and kind.lower() in ("hash", "range")
 
 
-# --- composite indexes and unique keys ------------------------------------------------------------
-
-
-def _composite_entries(given: dict[str, JSON]) -> list[JSON]:
-    entries = _list(given, "compositeIndexes")
-    if len(entries) > COMPOSITE_INDEXES_MAX:
-        raise BadInput(
-            f"The policy has {len(entries)} composite indexes; allowed are {COMPOSITE_INDEXES_MAX}."
-        )
-    return entries
-
-
-def _parse_composite(entry: JSON) -> tuple[CompositePath, ...]:
-    if not isinstance(entry, list):
-        raise BadInput("A composite index must be a list of paths.")
-    if not _COMPOSITE_PATHS_MIN <= len(entry) <= COMPOSITE_PATHS_MAX:
-        raise BadInput(
-            f"A composite index has {len(entry)} paths; allowed are {_COMPOSITE_PATHS_MIN} to "
-            f"{COMPOSITE_PATHS_MAX}."
-        )
-    paths = tuple(
-        _parse_composite_path(_object(path, "A path of a composite index")) for path in entry
-    )
-    if len({path.segments for path in paths}) < len(paths):
-        raise BadInput("A composite index names a path more than once.")
-    arrays = {
-        path.segments[: path.segments.index(ARRAY)] for path in paths if ARRAY in path.segments
-    }
-    if len(arrays) > 1 or any(path.segments.count(ARRAY) > 1 for path in paths):
-        raise BadInput("A composite index can go into one array only.")
-    return paths
-
-
-def _parse_composite_path(entry: dict[str, JSON]) -> CompositePath:
-    order = entry.get("order") or "ascending"
-    if not isinstance(order, str) or order.lower() not in ("ascending", "descending"):
-        raise BadInput(
-            f"The order {order!r} of a composite index is invalid; allowed are 'ascending' and "
-            "'descending'."
-        )
-    return CompositePath(parse_property_path(entry.get("path")), order.lower() == "descending")
-
-
-def _composite_json(path: CompositePath) -> dict[str, JSON]:
-    order = "descending" if path.descending else "ascending"
-    return {"path": path_text(path.segments), "order": order}
+# --- unique keys ----------------------------------------------------------------------------------
 
 
 def _parse_unique_key(entry: dict[str, JSON]) -> tuple[PropertyPath, ...]:
@@ -251,15 +187,6 @@ def _parse_unique_path(text: JSON) -> PropertyPath:
     if not isinstance(text, str):
         raise BadInput("A path of a unique key must be a string such as '/name'.")
     return parse_path(text)
-
-
-# --- indexes of other kinds -----------------------------------------------------------------------
-
-
-def _other_entry(kind: Kind, entry: JSON) -> dict[str, JSON]:
-    given = _object(entry, f"An entry of {kind.name}")
-    kind.check_entry(given)
-    return copy.deepcopy(given)
 
 
 # --- form -----------------------------------------------------------------------------------------

@@ -37,9 +37,7 @@ class Ready(NamedTuple):
 def is_plain(state: ContainerState) -> bool:
     """Whether items of this container have range entries only."""
     plan = state.plan
-    return not (
-        plan.composites or plan.unique_keys or plan.others or state.definition.synthetic_key
-    )
+    return not (plan.keyed or plan.unique_keys or plan.others or state.definition.synthetic_key)
 
 
 def ready(state: ContainerState, items: Sequence[dict[str, JSON]]) -> Ready | None:

@@ -36,6 +36,8 @@ def test_words_without_meaning_do_not_make_a_text_longer() -> None:
 
 
 def test_an_index_of_an_older_analysis_keeps_its_rows_and_answers_nothing() -> None:
+    assert KIND.compile is not None
+    assert KIND.describe is not None
     old, new = (
         KIND.compile({"path": "/text"}, {"language": "en-US", "languages": {}} | more)
         for more in ({}, {"analysis": ANALYSIS})

@@ -1,4 +1,4 @@
-"""Kinds of index besides ranges and composites, as queries read them: one module each, and a table.
+"""Kinds of index besides ranges, as queries read them: one module each, and a table.
 
     spatial     ST_WITHIN(c.at, {…}), ST_DISTANCE(c.at, {…}) < 500
     full_text   FullTextContains(c.text, "red bicycle"); words and holders of terms

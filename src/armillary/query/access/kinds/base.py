@@ -6,11 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from armillary.query.access.lookups import Access, Lookup, Places, Unplaced
+from armillary.query.access.lookups import (
+    Access,
+    JointLookup,
+    Lookup,
+    OrderIndex,
+    Places,
+    Unplaced,
+)
 from armillary.query.expr import nodes
 from armillary.query.expr.evaluate import Scope
 from armillary.store.index.kinds.base import OtherIndex
 from armillary.store.index.paths import Path
+from armillary.store.index.plan import IndexPlan
 from armillary.values import JSON
 
 if TYPE_CHECKING:
@@ -46,8 +54,13 @@ class Measure(Protocol):
         ...
 
 
+Columns: TypeAlias = tuple[tuple[Path, bool], ...]
+"""Paths of an index of several, and whether each is descending."""
 CallReader: TypeAlias = Callable[[Reading, nodes.Call, Places], Access | None]
 ComparisonReader: TypeAlias = Callable[[Reading, nodes.Call, JSON, Places], Access | None]
+Order: TypeAlias = Callable[
+    ["StoreView", list[Path], tuple[bool, ...], Mapping[Path, Lookup]], OrderIndex | None
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +77,12 @@ class AccessKind:
     """An aggregate, given the name of the item."""
     first_rows: Callable[..., list[Any] | None] | None = None
     """The first rows of a query in its order, as `vector.nearest` has them."""
+    joint: Callable[[IndexPlan, Mapping[Path, Lookup]], list[JointLookup]] | None = None
+    """What lookups of several paths ask for, of one index each."""
+    order: Order | None = None
+    """An index of the sort keys, in their directions or all the opposite ones, given the lookups of
+    the filter."""
+    has_order: Callable[[IndexPlan, list[Path], tuple[bool, ...]], bool] | None = None
+    """Whether there is one, whatever the filter."""
+    has_columns: Callable[[IndexPlan, Columns], bool] | None = None
+    """Whether there is an index of these, whatever it serves."""

@@ -1,5 +1,6 @@
-"""Kinds of index besides ranges, composites and unique keys: one module each, and a table of them.
+"""Kinds of index besides ranges and unique keys: one module each, and a table of them.
 
+    composite  cx  number, terms, rid     → epk               the terms of several paths in one key
     spatial    sx  path, cell, rid        → epk               each cell of each shape at the path
     full_text  fx  path, 01, token, rid   → epk               each different token of a text
                fx  path, 00, rid          → words, epk        how many tokens, repeated ones too

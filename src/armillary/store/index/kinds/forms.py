@@ -1,5 +1,7 @@
 """Small questions that the policies of all kinds ask of the JSON they are given."""
 
+import copy
+from collections.abc import Callable
 from typing import Any, Final
 
 from armillary.encoding.paths import parse_path
@@ -43,6 +45,21 @@ def a_list(given: dict[str, JSON], name: str) -> list[JSON]:
     if not isinstance(value, list):
         raise BadInput(f"{INVALID}: {name} must be a list.")
     return value
+
+
+def each(name: str, check: Callable[[dict[str, JSON]], None]) -> Callable[[list[JSON]], list[JSON]]:
+    """The `parse` of a kind whose entries are objects that are kept as they are."""
+
+    def parse(entries: list[JSON]) -> list[JSON]:
+        found: list[JSON] = []
+        for entry in entries:
+            if not isinstance(entry, dict):
+                raise BadInput(f"An entry of {name} must be a JSON object.")
+            check(entry)
+            found.append(copy.deepcopy(entry))
+        return found
+
+    return parse
 
 
 def check_property(entry: dict[str, JSON]) -> None:

@@ -19,6 +19,7 @@ from armillary.store.index.kinds.forms import (
     an_object,
     by_path,
     check_property,
+    each,
     is_path,
     names,
 )
@@ -142,7 +143,7 @@ def _check_language(language: JSON) -> None:
 KIND: Final = Kind(
     name="fullTextIndexes",
     prefix=layout.FX,
-    check_entry=check_property,
+    parse=each("fullTextIndexes", check_property),
     describe=_describe,
     compile=_compile,
     told=_told,

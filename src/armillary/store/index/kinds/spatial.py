@@ -11,7 +11,7 @@ from armillary.encoding.geo.boxes import KINDS, boxes_of
 from armillary.encoding.geo.cells import EARTH, Box, cells_of
 from armillary.errors import BadInput
 from armillary.store.index.kinds.base import Kind, Row, row_prefix
-from armillary.store.index.kinds.forms import a_list, an_object, is_one_of
+from armillary.store.index.kinds.forms import a_list, an_object, each, is_one_of
 from armillary.store.index.paths import ARRAY, Array, IndexPath, Path, Segment, parse_index_path
 from armillary.store.rows import layout
 from armillary.values import JSON
@@ -156,7 +156,7 @@ def _check_box(index: dict[str, JSON]) -> None:
 KIND: Final = Kind(
     name="spatialIndexes",
     prefix=layout.SX,
-    check_entry=_check_spatial,
+    parse=each("spatialIndexes", _check_spatial),
     describe=_describe,
     compile=_compile,
     told=_told,

@@ -27,6 +27,7 @@ from armillary.store.index.kinds.forms import (
     an_object,
     by_path,
     check_property,
+    each,
     is_one_of,
     is_path,
     names,
@@ -223,7 +224,7 @@ def _check_shard_key(paths: JSON) -> None:
 KIND: Final = Kind(
     name="vectorIndexes",
     prefix=layout.VX,
-    check_entry=check_property,
+    parse=each("vectorIndexes", check_property),
     describe=_describe,
     compile=_compile,
     told=_told,
