@@ -35,7 +35,8 @@ from armillary.errors import DbError
 from armillary.store.index.entries import PATH, Entries, paths_of
 from armillary.store.items import operations
 from armillary.store.items.requests import Context, Done, Key, Op, Refusal, to_refusal
-from armillary.store.items.transaction import Added, Work
+from armillary.store.items.totals import Added
+from armillary.store.items.transaction import Work
 from armillary.store.rows import layout
 from armillary.store.rows.meta import COUNTER_BITS
 from armillary.store.rows.secondary import is_cut, pack_created

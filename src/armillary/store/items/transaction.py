@@ -1,18 +1,16 @@
 """One write transaction in one space: finding items, putting and removing them with all their rows.
 
-`Work` lives for one command. It collects the changes of totals and writes shapes, logical
-partitions and `meta` once, in `finish`. It decides nothing: what an operation means is in
-`operations.py`.
+`Work` lives for one command. It decides nothing: what an operation means is in `operations.py`;
+the totals that it changes on the way are in `totals.py`, and are written once.
 
     add_item      doc, id, lr, ix cx ux tx, log    ┐
     replace_item  those that differ                ├ then, once: shapes, lp, meta
     remove_item   the same rows backwards          ┘
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from copy import copy
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import orjson
 from msgspec.structs import replace
@@ -29,10 +27,7 @@ from armillary.encoding.etags import etag_bytes, etag_text
 from armillary.encoding.rids import item_rid
 from armillary.engine.base import Writer
 from armillary.errors import (
-    ContainerFull,
     Fenced,
-    PartitionKeyCollision,
-    PartitionKeyFull,
     Stale,
 )
 from armillary.store.feed.log import log_remove, log_superseded
@@ -48,22 +43,19 @@ from armillary.store.index.item_rows import (
 from armillary.store.index.plan_cache import entries_of, plan_of
 from armillary.store.items.expiry import is_expired
 from armillary.store.items.requests import Context, Key, Op
-from armillary.store.rows import layout, shapes
-from armillary.store.rows.fence import open_meta
-from armillary.store.rows.meta import KEEP_CHANGES, KEEP_UNDO, Meta
+from armillary.store.items.totals import SpaceTotals
+from armillary.store.rows import layout
+from armillary.store.rows.meta import KEEP_UNDO
 from armillary.store.rows.secondary import (
     LogicalPartition,
     expiry_key,
     id_part,
     is_cut,
     log_key,
-    logical_key,
     pack_created,
     pack_replaced,
-    unpack_logical,
 )
-from armillary.store.rows.undo import pack_undo, read_hold, undo_key
-from armillary.units import bytes_text
+from armillary.store.rows.undo import pack_undo, undo_key
 
 
 class Found(NamedTuple):
@@ -74,52 +66,15 @@ class Found(NamedTuple):
     text: bytes
 
 
-class Added:
-    """What new items add to a logical partition."""
-
-    __slots__ = ("items", "lsn", "size_bytes")
-
-    def __init__(self) -> None:
-        self.items = 0
-        self.size_bytes = 0
-        self.lsn = 0
-
-
-#: What an operation may change of `Work`, as it was before: meta, its logical partition and
-#: whether that had changed, shapes.
-SavedKey: TypeAlias = tuple[Meta, LogicalPartition | None, bool, dict[bytes, shapes.Counted]]
-
-
-class Work:
-    __slots__ = (
-        "_logical",
-        "_shapes",
-        "_touched",
-        "_ts_entries",
-        "context",
-        "lsn",
-        "meta",
-        "plan",
-        "ts",
-        "tx",
-    )
+class Work(SpaceTotals):
+    __slots__ = ("_ts_entries", "plan")
 
     def __init__(self, tx: Writer, context: Context) -> None:
-        self.tx = tx
-        self.context = context
-        self.meta = open_meta(tx, context.fence)
-        if self.meta.keep_log & KEEP_UNDO and read_hold(tx)[0] <= context.now_s:
-            self.meta.keep_log &= ~KEEP_UNDO
-        self.lsn = self.meta.lsn + 1
-        # Never backwards within a range, so that LSN order is also _ts order.
-        self.ts = max(context.now_s, self.meta.ts)
+        super().__init__(tx, context)
         self.plan = plan_of(context.policies, context.policy)
         """Of the current policy."""
         self._ts_entries: dict[int, bytes] = {}
         """Of the index of `_ts`, without the rid."""
-        self._logical: dict[bytes, LogicalPartition | None] = {}
-        self._touched: set[bytes] = set()
-        self._shapes: dict[bytes, shapes.Counted] = {}
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -141,26 +96,6 @@ class Work:
     def is_expired(self, found: Found) -> bool:
         header, context = found.header, self.context
         return is_expired(header.ts, header.ttl, context.default_ttl, context.now_s)
-
-    def logical(self, epk_key: bytes) -> LogicalPartition | None:
-        if epk_key not in self._logical:
-            row = self.tx.get(logical_key(epk_key))
-            self._logical[epk_key] = None if row is None else unpack_logical(row)
-        return self._logical[epk_key]
-
-    def know_logical(self, keys: Sequence[Key]) -> None:
-        """Read the logical partitions of all of them that are not known yet."""
-        missing = [key.epk_key for key in keys if key.epk_key not in self._logical]
-        if missing:
-            rows = self.tx.get_many([*map(logical_key, missing)])
-            for epk_key, row in zip(missing, rows, strict=True):
-                self._logical[epk_key] = None if row is None else unpack_logical(row)
-
-    def check_collision(self, key: Key) -> None:
-        """Two keys with one hash can't both have items: they would share everything."""
-        known = self.logical(key.epk_key)
-        if known is not None and known.identity != key.identity:
-            raise PartitionKeyCollision(key=key.json.decode(), other=known.key_json.decode())
 
     def indexed(self, found: Found) -> Indexed:
         """What a stored item has in the indexes, by the policy it was indexed under."""
@@ -276,59 +211,6 @@ class Work:
         for entries, count in shapes:
             counted = self._shapes.get(entries.shape) or (0, partial(paths_of, self.plan, entries))
             self._shapes[entries.shape] = counted[0] + count, counted[1]
-
-    def has_room(self, keys: Sequence[Key], added: Sequence["Added"], size_bytes: int) -> bool:
-        """Whether so much more fits the logical partitions, and all of it a fixed container."""
-        limit = self.context.logical_bytes_max
-        held_bytes = self.meta.body_bytes + self.meta.index_bytes
-        if self.context.fixed and held_bytes + size_bytes > limit:
-            return False
-        for key, one in zip(keys, added, strict=True):
-            logical = self.logical(key.epk_key)
-            if one.size_bytes + (0 if logical is None else logical.size_bytes) > limit:
-                return False
-        return True
-
-    def count_added(
-        self,
-        keys: Sequence[Key],
-        added: Sequence["Added"],
-        body_bytes: int,
-        index_bytes: int,
-        shapes: Iterable[tuple[bytes, int, Callable[[], frozenset[bytes]]]],
-    ) -> None:
-        """Many new items of several logical partitions, each with the next LSN, whose rows are put
-        already (`store/inserts/loads.py`). `shapes`: each with how many items have it, and what
-        gives its paths."""
-        meta = self.meta
-        items = 0
-        for key, one in zip(keys, added, strict=True):
-            if not one.items:
-                continue
-            items += one.items
-            held = self._logical[key.epk_key]
-            if held is None or not held.items:
-                made = LogicalPartition(key.identity, key.json, one.items, one.size_bytes, one.lsn)
-            else:
-                made = LogicalPartition(
-                    held.identity,
-                    held.key_json,
-                    held.items + one.items,
-                    held.size_bytes + one.size_bytes,
-                    one.lsn,
-                )
-            self._logical[key.epk_key] = made
-            self._touched.add(key.epk_key)
-        meta.rids += items
-        meta.etags += items
-        meta.items += items
-        meta.body_bytes += body_bytes
-        meta.index_bytes += index_bytes
-        for shape, count, paths in shapes:
-            counted = self._shapes.get(shape) or (0, paths)
-            self._shapes[shape] = counted[0] + count, counted[1]
-        self.lsn += items - 1
-        self.advance()
 
     # HOT: every upsert, replace and patch of an item that is there; one flat function, as above.
     def replace_item(self, key: Key, op: Op, old: Found) -> tuple[bytes, str, int, int]:
@@ -481,30 +363,6 @@ class Work:
         self._move_index_rows(was, now, {layout.DOC + old.rid: pack_header(header) + old.text})
         self._count(None, old, was, old._replace(header=header), now, is_change=False)
 
-    def finish(self, *, is_change: bool = True) -> None:
-        """The rows that a transaction writes once. Nothing, when it only looked."""
-        if not self._touched:
-            return
-        for shape, counted in self._shapes.items():
-            shapes.count(self.tx, self.meta, shape, counted)
-        self._shapes = {}
-        changed: dict[bytes, bytes | None] = {}
-        for epk_key in self._touched:
-            logical = self._logical[epk_key]
-            assert logical is not None
-            changed[layout.LP + epk_key] = logical.pack() if logical.items else None
-        self.tx.change_many(changed)
-        if is_change:
-            self._mark_change()
-        self.tx.put(layout.META, self.meta.pack())
-
-    def saved(self) -> "Saved":
-        """What `restore` brings back, when an operation failed after it had begun to write."""
-        return copy(self.meta), dict(self._logical), set(self._touched), dict(self._shapes)
-
-    def restore(self, saved: "Saved") -> None:
-        self.meta, self._logical, self._touched, self._shapes = saved
-
     # --- many operations, each for itself --------------------------------------------------------
 
     def adopt(self, context: Context) -> None:
@@ -519,81 +377,12 @@ class Work:
         self.context = context
         self.ts = max(context.now_s, self.meta.ts)
 
-    def save_key(self, epk_key: bytes) -> "SavedKey":
-        """What the next operation, which is on this logical partition, may change here."""
-        return (
-            copy(self.meta),
-            self.logical(epk_key),
-            epk_key in self._touched,
-            self._shapes.copy(),
-        )
-
-    def restore_key(self, epk_key: bytes, saved: "SavedKey") -> None:
-        """An operation was refused; its rows are undone by the scope it ran in."""
-        self.meta, self._logical[epk_key], touched, self._shapes = saved
-        if not touched:
-            self._touched.discard(epk_key)
-
-    def advance(self) -> None:
-        """The next operation is a change of its own, with the next LSN."""
-        self._mark_change()
-        self.lsn += 1
-
-    def finish_many(self) -> None:
-        """`finish`, when each change has been marked by `advance`."""
-        self.finish(is_change=False)
-
     # --- inside ---------------------------------------------------------------------------------
-
-    def _mark_change(self) -> None:
-        if not self._keeps_versions and self.meta.log_start == self.meta.lsn:
-            self.meta.log_start = self.lsn  # nothing is kept, so nothing is left to trim
-        self.meta.lsn = self.lsn
-        self.meta.ts = self.ts
-
-    @property
-    def _keeps_versions(self) -> bool:
-        return bool(self.context.retention_s or self.meta.keep_log & KEEP_CHANGES)
 
     def _move_index_rows(self, was: Indexed, now: Indexed, rows: dict[bytes, bytes]) -> None:
         """`rows`, which the item has besides, are put with them."""
         self.tx.change_many(changed_rows(was, now) | rows)
         self._count_shapes(was, now)
-
-    def _count_shapes(self, was: Indexed, now: Indexed) -> None:
-        before, after = was.entries.shape, now.entries.shape
-        if before != after:
-            if before:
-                self._count_shape(before, -1, was)
-            if after:
-                self._count_shape(after, 1, now)
-
-    def _count_shape(self, shape: bytes, items: int, indexed: Indexed) -> None:
-        known = self._shapes.get(shape)
-        if known is None:
-            assert indexed.plan is not None
-            known = 0, partial(paths_of, indexed.plan, indexed.entries)
-        self._shapes[shape] = known[0] + items, known[1]
-
-    def _check_size(self, key: Key, growth_bytes: int) -> None:
-        """The limit of one logical partition, and of a fixed container. A write that makes it
-        smaller is always welcome."""
-        if growth_bytes <= 0:
-            return
-        limit = self.context.logical_bytes_max
-        held_bytes = self.meta.body_bytes + self.meta.index_bytes
-        if self.context.fixed and held_bytes + growth_bytes > limit:
-            raise ContainerFull(
-                f"The container reached its maximum size of {bytes_text(limit)}. It was created "
-                "as a fixed one and does not grow; copy it to one that does."
-            )
-        logical = self.logical(key.epk_key)
-        if (logical.size_bytes if logical else 0) + growth_bytes > limit:
-            raise PartitionKeyFull(
-                f"Partition key reached maximum size of {bytes_text(limit)}. "
-                "Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
-                key=key.json.decode(),
-            )
 
     def _found(self, rid: bytes, value: bytes | None) -> Found:
         assert value is not None, "a rid without its item"
@@ -610,33 +399,15 @@ class Work:
         *,
         is_change: bool = True,
     ) -> None:
-        meta = self.meta
-        items = (new is not None) - (old is not None)
-        body = (len(new.text) if new else 0) - (len(old.text) if old else 0)
-        index = now.size_bytes - was.size_bytes
-        meta.items += items
-        # Never below zero: earlier versions counted rows of equal elements twice when they went.
-        meta.body_bytes = max(0, meta.body_bytes + body)
-        meta.index_bytes = max(0, meta.index_bytes + index)
-        if old is not None and old.header.policy_version != meta.policy:
-            meta.stale_items -= 1
         one = new or old
         assert one is not None
-        epk_key = one.header.epk
-        logical = self.logical(epk_key)
-        if logical is None or not logical.items:
-            assert key is not None
-            logical = LogicalPartition(key.identity, key.json)
-        self._touched.add(epk_key)
-        self._logical[epk_key] = LogicalPartition(
-            logical.identity,
-            logical.key_json,
-            logical.items + items,
-            max(0, logical.size_bytes + body + index),
-            max(logical.lsn, self.lsn) if is_change else logical.lsn,
+        if old is not None and old.header.policy_version != self.meta.policy:
+            self.meta.stale_items -= 1
+        self._count_totals(
+            one.header.epk,
+            (new is not None) - (old is not None),
+            (len(new.text) if new else 0) - (len(old.text) if old else 0),
+            now.size_bytes - was.size_bytes,
+            key=key,
+            is_change=is_change,
         )
-
-
-Saved: TypeAlias = tuple[
-    Meta, dict[bytes, LogicalPartition | None], set[bytes], dict[bytes, shapes.Counted]
-]
