@@ -35,7 +35,7 @@ lock: $(STAMP)  ## resolve the dependencies again into requirements.lock
 run: $(RUN_STAMP)  ## the server on port 8081, data in ./.armillary, until Ctrl-C
 	@exec $(PY) -m armillary serve
 
-test: $(STAMP)  ## every test but the long ones; ends with what was skipped and why
+test: $(STAMP)  ## every test but the long ones; ends with what was skipped and why, and its slowest files
 	@tools/browser.sh
 	@$(PY) -m pytest -rs -n 2 --dist loadfile --no-loadscope-reorder
 
