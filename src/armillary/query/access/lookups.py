@@ -7,7 +7,6 @@ counting its entries is counting the items.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -96,8 +95,7 @@ def path_at(expr: nodes.Expr, places: Places) -> Path | None:
 # --- indexes of several paths, and of an order ----------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class JointLookup:
+class JointLookup(msgspec.Struct, frozen=True):
     """What several lookups ask for, as ranges of whole keys of one index; every item has one entry
     in it."""
 
@@ -119,8 +117,7 @@ def single_lookups(accesses: Iterable[Access]) -> dict[Path, Lookup]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class OrderIndex:
+class OrderIndex(msgspec.Struct, frozen=True):
     """Entries in the order of some keys. `descending`: which columns are stored complemented."""
 
     prefix: bytes
