@@ -17,8 +17,8 @@ from armillary.store.catalog.accounts import AccountStore
 
 class EchoService(Service):
     """`/quick…` is answered on the loop, all else in a thread. `/wait/NAME` waits for `let(NAME)`,
-    `/long/LANE` works until its budget ends it, `/large/BYTES` answers with that many bytes, `/bug`
-    and `/split` are bugs of the service."""
+    `/long/LANE` works until its budget ends it, `/slow/NAME` does so without a lane,
+    `/large/BYTES` answers with that many bytes, `/bug` and `/split` are bugs of the service."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -52,7 +52,7 @@ class EchoService(Service):
         match request.target.split("/")[1:]:
             case ["wait", name]:
                 assert self.gate(name).wait(20)
-            case ["long", _]:
+            case ["long" | "slow", _]:
                 assert request.budget is not None
                 self.gate("long").set()
                 try:

@@ -109,19 +109,22 @@ def test_long_work_does_not_stand_in_the_way_of_other_requests(start: Start) -> 
         assert {name for name in server.service.threads if name == "query"}
 
 
-def test_a_deadline_ends_long_work_with_an_answer(start: Start) -> None:
+@pytest.mark.parametrize("target", ["/long/a", "/slow/a"])
+def test_a_deadline_ends_work_with_an_answer(start: Start, target: str) -> None:
+    """Also of what is not long as a rule: a list of items, a batch."""
     server = start(query_s=0.05)
     with server.connect() as client:
-        client.sendall(get("/long/a"))
+        client.sendall(get(target))
         assert Answers(client).get().status == 408
     assert server.service.ended == ["OutOfTime"]
 
 
+@pytest.mark.parametrize("target", ["/long/a", "/slow/a"])
 @pytest.mark.parametrize("half", [False, True])
-def test_a_client_that_leaves_ends_its_work(start: Start, half: bool) -> None:
+def test_a_client_that_leaves_ends_its_work(start: Start, half: bool, target: str) -> None:
     server = start()
     client = server.connect()
-    client.sendall(get("/long/a"))
+    client.sendall(get(target))
     assert server.service.gate("long").wait(60)
     if half:
         client.shutdown(socket.SHUT_WR)
