@@ -32,6 +32,7 @@ from armillary.store.rows.meta import unpack_meta
 from armillary.store.rows.secondary import U64, Change, LogEntry, LogFlag, split_log_key, unpack_log
 from armillary.values import JSON, UNDEFINED
 
+SPENT_ROWS = 100  # that are taken from a budget at once
 CHANGE_NAMES = {Change.CREATE: "create", Change.REPLACE: "replace", Change.DELETE: "delete"}
 
 
@@ -134,7 +135,8 @@ def _read(reader: Reader, scan: FeedScan, take: _Take) -> FeedSlice:
     reached = scan.lsn
     rows = reader.scan(layout.LOG + U64.pack(scan.lsn + 1), layout.after(layout.LOG))
     for count, (key, row) in enumerate(rows):
-        scan.budget.spend()
+        if not count % SPENT_ROWS:
+            scan.budget.spend(SPENT_ROWS)
         lsn, rid = split_log_key(key)
         full = len(entries) >= scan.limit or size_bytes >= PAGE_BYTES_MAX
         if lsn != reached and (full or count >= FEED_SCAN_ROWS_MAX):

@@ -251,8 +251,8 @@ class ContainerStore(RoutedStore):
         for _ in range(ROUNDS_MAX):
             state = self.state
             by_owner: dict[Range, list[tuple[int, Key]]] = {}
+            within.spend(len(left))
             for index in left:
-                within.spend()
                 epk, key = key_in(state, wanted[index][1])
                 by_owner.setdefault(state.table.find(epk), []).append((index, key))
             left = []

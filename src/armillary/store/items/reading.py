@@ -171,11 +171,13 @@ def page_of_range(
     """Items of a space whose key lies in [start, end), in rid order."""
     rows = reader.scan(layout.DOC + after_rid + b"\x00", layout.after(layout.DOC))
     page = _PageMaker(limit)
-    for row, value in rows:
-        budget.spend()  # most may be of other keys, or expired
-        is_wanted = start <= Stored(value).epk_key < end and is_live(value, default_ttl, now_s)
-        if is_wanted and not page.take(row[1:], value):
-            return page.cut()
+    # Most may be of other keys, or expired.
+    while chunk := list(islice(rows, min(limit - len(page.items) + 1, CHUNK_ITEMS))):
+        budget.spend(len(chunk))
+        for row, value in chunk:
+            is_wanted = start <= Stored(value).epk_key < end and is_live(value, default_ttl, now_s)
+            if is_wanted and not page.take(row[1:], value):
+                return page.cut()
     return Page(page.items, None)
 
 
