@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.engine.base import Command
-from armillary.engine.lmdb.outbox import Outbox, receive
+from armillary.engine.lmdb.process.outbox import Outbox, receive
 from armillary.engine.messages import Codecs, joined, number_of, split
 from armillary.store.commands import CODECS
 from armillary.store.index.entries import Entries

@@ -31,9 +31,9 @@ from tests.support.workload_actions import Target, without_system
 from armillary import account, steps
 from armillary.account import Account
 from armillary.engine.base import Durability, Engine
-from armillary.engine.lmdb.lone import Solitude
-from armillary.engine.lmdb.worker import LmdbWorkerEngine, open_with_writer_process
-from armillary.engine.lmdb.writer_process import WriterProcess
+from armillary.engine.lmdb.process.lone import Solitude
+from armillary.engine.lmdb.process.worker import LmdbWorkerEngine, open_with_writer_process
+from armillary.engine.lmdb.process.writer_process import WriterProcess
 from armillary.errors import DbError, NotFound
 from armillary.store.commands import HANDLERS
 

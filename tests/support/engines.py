@@ -11,7 +11,7 @@ from tests.support.commands import HANDLERS, HANDLERS_PATH
 
 from armillary.engine.base import Engine
 from armillary.engine.lmdb.engine import LmdbEngine
-from armillary.engine.lmdb.worker import open_with_writer_process
+from armillary.engine.lmdb.process.worker import open_with_writer_process
 from armillary.engine.memory import MemoryEngine
 
 

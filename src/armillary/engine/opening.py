@@ -50,7 +50,7 @@ def open_engine(
     if address.kind == "postgres":
         return _open_postgres(address.text, handlers, {"durability": durability, **options})
     if writer_process is not None:
-        from armillary.engine.lmdb.worker import open_with_writer_process
+        from armillary.engine.lmdb.process.worker import open_with_writer_process
 
         return open_with_writer_process(
             Path(address.text),

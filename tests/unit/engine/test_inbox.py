@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.waiting import until
 
-from armillary.engine.lmdb.inbox import Inbox
-from armillary.engine.lmdb.outbox import framed
-from armillary.engine.lmdb.worker import shut_down
+from armillary.engine.lmdb.process.inbox import Inbox
+from armillary.engine.lmdb.process.outbox import framed
+from armillary.engine.lmdb.process.worker import shut_down
 
 
 @given(

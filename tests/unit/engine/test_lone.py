@@ -19,9 +19,9 @@ from tests.support.waiting import until
 
 from armillary import steps
 from armillary.engine.base import Command
-from armillary.engine.lmdb import lone
 from armillary.engine.lmdb.environment import Busy
-from armillary.engine.lmdb.lone import (
+from armillary.engine.lmdb.process import lone
+from armillary.engine.lmdb.process.lone import (
     ALONE_MIN,
     GOOD_MIN,
     REST_SECONDS,
@@ -29,9 +29,9 @@ from armillary.engine.lmdb.lone import (
     SLOW_SECONDS,
     Solitude,
 )
+from armillary.engine.lmdb.process.worker import LmdbWorkerEngine
+from armillary.engine.lmdb.process.writer_process import WriterProcess
 from armillary.engine.lmdb.turnstile import FileLock
-from armillary.engine.lmdb.worker import LmdbWorkerEngine
-from armillary.engine.lmdb.writer_process import WriterProcess
 from armillary.errors import StorageFull, WriteUncertain
 
 PACKED = b"x"

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from armillary.engine.lmdb.outbox import Outbox, receive
+from armillary.engine.lmdb.process.outbox import Outbox, receive
 
 WAIT_SECONDS = 60
 

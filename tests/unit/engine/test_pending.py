@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.waiting import until
 
-from armillary.engine.lmdb.pending import Pending
+from armillary.engine.lmdb.process.pending import Pending
 
 
 def test_it_answers_who_asks_afterwards() -> None:

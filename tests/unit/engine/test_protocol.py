@@ -13,7 +13,7 @@ import pytest
 import armillary
 from armillary.engine.base import Engine
 from armillary.engine.lmdb.engine import LmdbEngine
-from armillary.engine.lmdb.worker import LmdbWorkerEngine
+from armillary.engine.lmdb.process.worker import LmdbWorkerEngine
 from armillary.engine.memory import MemoryEngine
 from armillary.engine.postgres.engine import PostgresEngine
 from armillary.engine.replicas import ReplicaEngine

@@ -22,8 +22,8 @@ from tests.support.commands import (
 from tests.support.waiting import until
 
 from armillary.engine.base import Command
-from armillary.engine.lmdb.worker import LmdbWorkerEngine, open_with_writer_process
-from armillary.engine.lmdb.writer_process import WriterProcess, load_handlers
+from armillary.engine.lmdb.process.worker import LmdbWorkerEngine, open_with_writer_process
+from armillary.engine.lmdb.process.writer_process import WriterProcess, load_handlers
 from armillary.engine.messages import Codecs, error_frame, number_of
 from armillary.errors import BadInput, FormatMismatch, Unavailable, WriteUncertain
 
@@ -218,8 +218,8 @@ def test_a_restarted_writer_is_found_again(open_worker: OpenWorker, writer: Writ
 
 
 WORK_AND_DIE = """
-from armillary.engine.lmdb.worker import LmdbWorkerEngine
-from armillary.engine.lmdb.writer_process import WriterAddress
+from armillary.engine.lmdb.process.worker import LmdbWorkerEngine
+from armillary.engine.lmdb.process.writer_process import WriterAddress
 worker = LmdbWorkerEngine(folder, WriterAddress(sys.argv[2], bytes.fromhex(sys.argv[3])))
 worker.run(1, command(("count", b"died")))
 futures = [worker.submit(1, command(("count", b"died"), ("meet", sys.argv[4])))]
@@ -308,7 +308,7 @@ def test_errors_survive_the_trip(error: Exception, kind: type) -> None:
 
 DIE_AS_SUPERVISOR = """
 import multiprocessing
-from armillary.engine.lmdb.writer_process import WriterProcess
+from armillary.engine.lmdb.process.writer_process import WriterProcess
 if __name__ == "__main__":
     writer = WriterProcess(folder, "tests.support.commands:HANDLERS")
     print(writer.process.pid, flush=True)

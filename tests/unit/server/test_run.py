@@ -349,7 +349,7 @@ def test_a_server_does_not_import_what_it_does_not_need() -> None:
     # Each of these would cost an idle server megabytes, and its start a part of a second.
     script = (
         "import sys, armillary.__main__, armillary.server.command\n"
-        "import armillary.api.nosql.service, armillary.engine.lmdb.worker\n"
+        "import armillary.api.nosql.service, armillary.engine.lmdb.process.worker\n"
         "print([name for name in 'typer rich pydantic psycopg cryptography azure'.split()"
         " if name in sys.modules])"
     )

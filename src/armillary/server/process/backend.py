@@ -23,7 +23,7 @@ from armillary.api.core.streams import StreamService
 from armillary.api.http.messages import Service
 from armillary.config import LogSettings
 from armillary.engine.base import Engine
-from armillary.engine.lmdb.writer_process import WriterAddress, WriterProcess
+from armillary.engine.lmdb.process.writer_process import WriterAddress, WriterProcess
 from armillary.errors import Unavailable
 from armillary.server.process.front import Listener
 from armillary.server.process.plan import Plan
@@ -65,7 +65,7 @@ def load_ahead(plan: Plan) -> None:
     if main.mounted:
         importlib.import_module("armillary.api.http.mounts")
     if plan.folder is not None:
-        importlib.import_module("armillary.engine.lmdb.worker")
+        importlib.import_module("armillary.engine.lmdb.process.worker")
         load(HANDLERS_PATH)
 
 
@@ -156,7 +156,7 @@ def _observer(asked: LogSettings) -> tuple[Observer | None, Callable[[], None]]:
 def _open(plan: Plan, address: WriterAddress | None) -> Engine:
     durability = plan.settings.engine.durability
     if address is not None:
-        from armillary.engine.lmdb.worker import LmdbWorkerEngine
+        from armillary.engine.lmdb.process.worker import LmdbWorkerEngine
 
         assert plan.folder is not None
         return LmdbWorkerEngine(

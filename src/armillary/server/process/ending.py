@@ -15,7 +15,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from armillary.engine.lmdb.writer_process import WriterProcess
+from armillary.engine.lmdb.process.writer_process import WriterProcess
 from armillary.limits import CLOSE_SECONDS
 
 EXIT_FAILED = 1

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.engine.lmdb.writer_process import WriterProcess
+from armillary.engine.lmdb.process.writer_process import WriterProcess
 from armillary.errors import DbError
 from armillary.server.binding import PortBusy, address_of, check_free
 from armillary.server.heaps import share_heaps

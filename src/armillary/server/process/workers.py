@@ -25,7 +25,7 @@ from multiprocessing.context import SpawnProcess
 from typing import TypeAlias
 
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.engine.lmdb.writer_process import WriterAddress
+from armillary.engine.lmdb.process.writer_process import WriterAddress
 from armillary.errors import DbError, Unavailable
 from armillary.server import binding
 from armillary.server.binding import address_of

@@ -99,6 +99,6 @@ class WriterProcess:
 
 def _serve(*job: Any) -> None:
     """In the new process."""
-    from armillary.engine.lmdb.writer_main import serve_writer
+    from armillary.engine.lmdb.process.writer_main import serve_writer
 
     serve_writer(*job)

@@ -17,8 +17,8 @@ from typing import Any
 
 from armillary.engine.groups import Job
 from armillary.engine.lmdb.engine import LmdbEngine
-from armillary.engine.lmdb.outbox import Outbox, receive
-from armillary.engine.lmdb.writer_process import WriterAddress, load_handlers
+from armillary.engine.lmdb.process.outbox import Outbox, receive
+from armillary.engine.lmdb.process.writer_process import WriterAddress, load_handlers
 from armillary.engine.messages import Codecs, error_frame, sendable
 from armillary.errors import Unavailable
 

@@ -26,11 +26,11 @@ from typing import Any
 from armillary.engine.base import Command, Handlers, Row
 from armillary.engine.groups import IDLE_SECONDS, Job
 from armillary.engine.lmdb.engine import CREATE, MERGE, LmdbStore, drop_in_pieces
-from armillary.engine.lmdb.inbox import Inbox, Loop
-from armillary.engine.lmdb.lone import Arrivals, Lone, can_commit
-from armillary.engine.lmdb.outbox import Outbox
-from armillary.engine.lmdb.pending import Pending
-from armillary.engine.lmdb.writer_process import WriterAddress, WriterProcess, load_handlers
+from armillary.engine.lmdb.process.inbox import Inbox, Loop
+from armillary.engine.lmdb.process.lone import Arrivals, Lone, can_commit
+from armillary.engine.lmdb.process.outbox import Outbox
+from armillary.engine.lmdb.process.pending import Pending
+from armillary.engine.lmdb.process.writer_process import WriterAddress, WriterProcess, load_handlers
 from armillary.engine.messages import Codec, Codecs, number_of
 from armillary.errors import Unavailable, WriteUncertain
 from armillary.limits import QUEUE_COMMANDS_MAX

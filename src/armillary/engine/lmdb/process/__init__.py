@@ -1,0 +1,7 @@
+"""One writer process for all workers of a folder, and the way there and back.
+
+worker                         `Engine` in a worker: it reads the map itself and sends commands
+writer_process, writer_main    the process that runs them: started and ended; its loop
+inbox, outbox, pending         messages in, messages out, commands that wait for their answer
+lone                           a worker that commits by itself
+"""
