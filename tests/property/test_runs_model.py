@@ -240,6 +240,10 @@ def load_appended_out_of_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(writing, "is_above", lambda area, run, key: True)
 
 
+def a_run_continued_under_newer_keys(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(writing, "has_between", lambda area, run, first, last: False)
+
+
 BROKEN: list[Patch] = [
     age_by_number,
     merge_of_runs_that_are_not_adjacent,
@@ -260,6 +264,7 @@ BROKEN: list[Patch] = [
     output_listed_at_the_end_only,
     the_older_value_wins,
     load_appended_out_of_order,
+    a_run_continued_under_newer_keys,
 ]
 
 

@@ -35,6 +35,7 @@ def tiny() -> Iterator[None]:
         patch.object(writing, "BOUND_BYTES_MAX", 6),
         patch.object(writing, "SMALL_ENTRIES", 2),
         patch.object(writing, "INLINE_ENTRIES", 6),
+        patch.object(writing, "LONG_ENTRIES", 2),
         patch.object(merging, "PIECE_ENTRIES", 4),
         patch.object(merging, "WORK", 0),
         patch.object(merging, "WORK_MIN", 3),

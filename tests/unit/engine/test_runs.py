@@ -14,7 +14,7 @@ from tests.support.waiting import until
 
 from armillary.engine.lmdb import environment
 from armillary.engine.lmdb.engine import LmdbEngine
-from armillary.engine.runs import merging, writing
+from armillary.engine.runs import checking, merging, writing
 from armillary.engine.runs.blocks import Block, cut_blocks, decode_block, of_entries
 from armillary.engine.runs.cache import CACHE, EXPANSION, BlockCache, Whole
 from armillary.engine.runs.directory import EMPTY, Directory, pack_directory
@@ -69,6 +69,26 @@ def test_a_sorted_load_is_one_run_and_merges_nothing() -> None:
         directory = writing.flush(area, directory, rows, Random(1).randbytes)  # type: ignore[arg-type]
         assert not merging.is_due(directory)
     assert [slot.entries for slot in directory.slots] == [20_000]
+
+
+def test_batches_of_rising_rows_of_several_kinds_merge_nothing_but_the_few_between() -> None:
+    """As many documents with rising names, one batch after the other: rows of the partition and of
+    the index of names, and one of the record of a retryable write, which lies between them."""
+    area, directory, number, merged = MemoryArea(), EMPTY, 0, 0
+    for batch in range(100):
+        rows: dict[bytes, bytes | None] = {b"\x51a%06d" % batch: b""}
+        for _ in range(100):
+            number += 1
+            rows |= {b"\x31%06d" % number: b"", b"\x51b%06d" % number: b""}
+        directory = writing.flush(area, directory, rows, Random(batch).randbytes)  # type: ignore[arg-type]
+        directory = merging.plan(directory, Random(batch).randbytes, merging.FAN)
+        merged += sum(slot.entries for slot in directory.slots if slot.merging)
+        directory = merging.work(area, directory, 10_000)  # type: ignore[arg-type]
+    assert merged <= 100
+    assert max(slot.entries for slot in directory.slots) >= 9_900
+    assert sum(slot.entries for slot in directory.slots) == 20_100
+    area.save(directory)
+    assert not [*checking.problems(area, b"\x31\x51")]  # type: ignore[arg-type]
 
 
 def test_blocks_fill_a_page_and_never_more() -> None:

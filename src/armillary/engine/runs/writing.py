@@ -1,10 +1,13 @@
 """The changes of one commit, put into the runs of a space.
 
-    changes ─sort─▶ 1  all keys are above the newest run: it is continued (a sorted load is one run)
-                    2  the newest runs are small: they are read and written again with the changes
-                    3  else, a new run on top
+    changes ─sort─▶ 1  many keys of one kind are above a long run: that is continued with them
+                    2  all keys are above the newest run: it is continued (a sorted load is one run)
+                    3  the newest runs are small: they are read and written again with the rest
+                    4  else, a new run on top
 
 Runs stay few because small ones never stay: a lone create rewrites some pages of the newest run.
+Batches of items whose names rise, as ObjectIds do, have several rows each that rise, a kind between
+the others: by the first rule there is soon a run for each kind, and nothing of them is merged.
 Everything happens in the transaction of the commit; what a reader or another process sees is the
 directory of a committed transaction.
 """
@@ -24,6 +27,7 @@ from armillary.engine.runs.blocks import (
     of_entries,
     put_together,
     run_prefix,
+    seek_key,
 )
 from armillary.engine.runs.directory import Directory, Run, Slot
 
@@ -32,6 +36,11 @@ NONCE_BYTES: Final = 8
 SMALL_ENTRIES: Final = 64
 #: Entries that are rewritten in one go, at most.
 INLINE_ENTRIES: Final = 4_000
+#: Entries of one kind that continue a run under others, which has as many: they become blocks of
+#: their own, which no merge fills up later. More than most small runs have.
+LONG_ENTRIES: Final = 80
+#: The newest runs, which are looked at for that.
+LOOKED_AT: Final = 12
 
 Nonce = Callable[[int], bytes]
 
@@ -60,9 +69,32 @@ def flush_sorted(
 def flush_blocks(area: Area, directory: Directory, new: list[Block], nonce: Nonce) -> Directory:
     """The same, of one block for each kind, in order."""
     slots = list(directory.slots)
-    if slots and not slots[0].merging and is_above(area, slots[0].inputs[0], new[0].key(0)):
+    before = sum(map(len, new))
+    new = _continued(area, slots, new)
+    if not new:
+        return _with(directory, slots)
+    rising: list[Block] = []
+    if sum(map(len, new)) < before:  # where one kind rises, others do too: each gets its run
+        rising = [block for block in new if len(block) >= LONG_ENTRIES]
+        new = [block for block in new if len(block) < LONG_ENTRIES]
+    elif slots and not slots[0].merging and is_above(area, slots[0].inputs[0], new[0].key(0)):
         slots[0] = Slot((append(area, slots[0].inputs[0], new),))
         return _with(directory, slots)
+    number = directory.next_run
+    if new:
+        slots = _on_top(area, directory, slots, new, nonce)
+        number += 1
+    for block in rising:
+        run = Run(number, nonce(NONCE_BYTES), 0, 0)
+        slots.insert(0, Slot((append(area, run, [block]),)))
+        number += 1
+    return Directory(tuple(slots), number, directory.tree)
+
+
+def _on_top(
+    area: Area, directory: Directory, slots: list[Slot], new: list[Block], nonce: Nonce
+) -> list[Slot]:
+    """A new run, with small ones that were on top before."""
     sources = [new]
     count = sum(map(len, new))
     while slots and not slots[0].merging:
@@ -77,11 +109,44 @@ def flush_blocks(area: Area, directory: Directory, new: list[Block], nonce: Nonc
     lowest = not slots and not directory.tree
     if len(sources) > 1 or (lowest and any(one.has_tombstones for one in new)):
         new = put_together(sources, tombstones=not lowest)
-    number = directory.next_run
     if new:
-        run = Run(number, nonce(NONCE_BYTES), 0, 0)
+        run = Run(directory.next_run, nonce(NONCE_BYTES), 0, 0)
         slots.insert(0, Slot((append(area, run, new),)))
-    return Directory(tuple(slots), number + 1, directory.tree)
+    return slots
+
+
+def _continued(area: Area, slots: list[Slot], new: list[Block]) -> list[Block]:
+    """Append to long runs what is above them. What is left of the changes."""
+    left: list[Block] = []
+    for block in new:
+        if block.joined is not None and len(block) >= LONG_ENTRIES:
+            at, start = _below(area, slots, block)
+            if at is not None:
+                run = append(area, slots[at].inputs[0], [block.cut(start, len(block))])
+                slots[at] = Slot((run,))
+                block = block.cut(0, start)
+        if len(block):
+            left.append(block)
+    return left
+
+
+def _below(area: Area, slots: list[Slot], block: Block) -> tuple[int | None, int]:
+    """The run whose last key is next below many entries of a block, and the first of those. No
+    newer run has keys between them: it would hide what is new."""
+    found: list[tuple[bytes, int]] = []
+    for at, slot in enumerate(slots[:LOOKED_AT]):
+        if slot.merging:
+            break
+        if slot.inputs[0].entries >= LONG_ENTRIES:
+            bound = last_bound(area, slot.inputs[0])
+            if bound is not None and bound <= block.key(-LONG_ENTRIES):
+                found.append((bound, at))
+    for bound, at in sorted(found, reverse=True):
+        start = block.find(bound)
+        first, last = block.key(start), block.key(-1)
+        if not any(has_between(area, one.inputs[0], first, last) for one in slots[:at]):
+            return at, start
+    return None, 0
 
 
 def append(area: Area, run: Run, entries: list[Block]) -> Run:
@@ -116,13 +181,31 @@ def take_out(area: Area, run: Run) -> list[Block]:
 
 def is_above(area: Area, run: Run, key: bytes) -> bool:
     """Whether every entry of the run is below the key."""
+    bound = last_bound(area, run)
+    return bound is not None and bound <= key
+
+
+def last_bound(area: Area, run: Run) -> bytes | None:
+    """What every entry of the run is below. None: a cut bound does not say enough."""
     prefix = run_prefix(run.number)
     where = area.last_below(run_prefix(run.number + 1), prefix)
     if where is None:
-        return True
+        return b""
     bound = where[len(prefix) :]
-    # A cut bound does not say enough.
-    return len(bound) <= BOUND_BYTES_MAX and bound <= key
+    return bound if len(bound) <= BOUND_BYTES_MAX else None
+
+
+def has_between(area: Area, run: Run, first: bytes, last: bytes) -> bool:
+    """Whether the run has an entry from the first key to the last."""
+    prefix = run_prefix(run.number)
+    where = area.first_from(seek_key(prefix, first), prefix)
+    while where is not None:
+        block = decode_block(area.value(), where)
+        at = block.find(first)
+        if at < len(block):
+            return block.key(at) <= last
+        where = area.first_from(where + b"\x00", prefix)
+    return False
 
 
 def _with(directory: Directory, slots: list[Slot]) -> Directory:
