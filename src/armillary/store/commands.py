@@ -51,9 +51,7 @@ CODECS: dict[str, Codec] = {
     ),
     operations.WRITE: Codec(tuple[Key, list[Op]], Done, Context),
     atomic.ATOMIC: Codec(tuple[Key, list[Op]], tuple[list[Done], Failed | None], Context),
-    inserts.INSERT: Codec(
-        tuple[Key, list[Op], NewItems], tuple[list[Done], Failed | None], Context
-    ),
+    inserts.INSERT: Codec(tuple[Key, NewItems], tuple[Failed | None], Context),
     loads.LOAD: Codec(tuple[loads.Load, bool], loads.Loaded, Context),
     script_writes.COMMIT: Codec(script_writes.Commit, list[Done]),
 }

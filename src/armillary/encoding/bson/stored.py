@@ -81,6 +81,8 @@ def to_stored(value: Any, depth: int = 0) -> JSON:
     if kind is list:
         if depth > DEPTH_MAX:
             raise BadInput(f"The document is nested deeper than {DEPTH_MAX} levels.")
+        if _AS_THEY_ARE.issuperset(map(type, value)):
+            return value[:]
         return [to_stored(one, depth + 1) for one in value]
     if kind is float and not value.is_integer() and value == value and abs(value) != _INFINITY:
         return value

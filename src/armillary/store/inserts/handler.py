@@ -11,8 +11,6 @@ from binascii import b2a_base64
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from armillary.encoding.documents import FORMAT_VERSION, HEADER
 from armillary.encoding.etags import etag_bytes, etag_text
 from armillary.encoding.rids import item_rid
@@ -21,11 +19,11 @@ from armillary.errors import DbError
 from armillary.store.index.entries import Entries
 from armillary.store.inserts.requests import InsertAnswer, InsertData, NewItems, creates
 from armillary.store.items import atomic, operations
-from armillary.store.items.requests import Key, Op
+from armillary.store.items.requests import Key
 from armillary.store.items.transaction import Work
 from armillary.store.rows import layout
 from armillary.store.rows.meta import COUNTER_BITS
-from armillary.store.rows.secondary import log_key, pack_created
+from armillary.store.rows.secondary import expiry_key, log_key, pack_created
 
 INSERT = "items.insert"
 
@@ -41,30 +39,23 @@ def run_many(tx: Writer, many: Sequence[InsertData]) -> list[InsertAnswer | DbEr
     return operations.run_group(tx, many, _run_or_one_by_one)
 
 
-def _run_or_one_by_one(
-    work: Work, key: Key, ops: Sequence[Op], items: NewItems
-) -> InsertAnswer | DbError:
-    answer = _run(work, key, ops, items)
-    if answer is not None:
-        return answer
-    each = atomic.run_on(work, key, [*ops, *creates(items)])
-    return each if isinstance(each, DbError) else (each[0][: len(ops)], each[1])
+def _run_or_one_by_one(work: Work, key: Key, items: NewItems) -> InsertAnswer | DbError:
+    if _are_added(work, key, items):
+        return (None,)
+    each = atomic.run_on(work, key, creates(items))
+    return each if isinstance(each, DbError) else (each[1],)
 
 
-def _run(work: Work, key: Key, ops: Sequence[Op], items: NewItems) -> InsertAnswer | None:
-    """None: something is in the way of one of them, nothing has changed."""
+def _are_added(work: Work, key: Key, items: NewItems) -> bool:
+    """False: something is in the way of one of them, nothing has changed."""
     if not _is_free(work, key, items):
-        return None
-    saved = work.save_key(key.epk_key)
+        return False
     try:
-        with work.tx.nested():
-            done = [replace(operations.run_operation(work, key, op), text=b"") for op in ops]
-            _add(work, key, items)
+        _add(work, key, items)
     except DbError:
-        work.restore_key(key.epk_key, saved)
-        return None
+        return False
     work.advance()
-    return done, None
+    return True
 
 
 def _is_free(work: Work, key: Key, items: NewItems) -> bool:
@@ -108,13 +99,13 @@ def rows_of(work: Work, key: Key, items: NewItems) -> tuple[dict[bytes, bytes], 
     pack, policy, digest, epk_bytes = HEADER.pack, context.policy, key.digest, len(epk_key)
     rids = [one.to_bytes(8, "big") for one in range(number + 1, number + len(items.texts) + 1)]
     wholes: list[bytes] = []
-    for rid, text in zip(rids, items.texts, strict=True):
+    for rid, text, ttl in zip(rids, items.texts, items.ttls, strict=True):
         etags += 1
         tag = etags.to_bytes(6, "big")
         name = b2a_base64(container + rid[::-1], newline=False).replace(b"/", b"-")
         shown = tag.hex("-", -4).encode()
         head = pack(
-            FORMAT_VERSION, 0, lsn, 0, ts, 0, policy, len(text), tag + tag_end, digest, epk_bytes
+            FORMAT_VERSION, 0, lsn, 0, ts, ttl, policy, len(text), tag + tag_end, digest, epk_bytes
         )  # fmt: skip
         wholes.append(b'%b%b%b,"_rid":"%b","_self":"%b%b/","_etag":"\\"%b%b' % (
             head, epk_key, text[:-1], name, self_prefix, name, shown, end
@@ -136,6 +127,12 @@ def rows_of(work: Work, key: Key, items: NewItems) -> tuple[dict[bytes, bytes], 
         index_bytes += len(rids) * (len(ts_entry) + 8)
         for rid in rids:
             rows[ts_entry + rid] = epk_key
+    if any(items.ttls):
+        for rid, ttl in zip(rids, items.ttls, strict=True):
+            if ttl > 0:
+                expiry = expiry_key(ts + ttl, rid)
+                rows[expiry] = b""
+                index_bytes += len(expiry)
     for rid in rids:
         rows[log_head + rid] = log_row
     body_bytes = sum(map(len, wholes)) - len(rids) * (HEADER.size + epk_bytes)
@@ -146,15 +143,14 @@ def rows_of(work: Work, key: Key, items: NewItems) -> tuple[dict[bytes, bytes], 
 
 
 def _keys_of(data: InsertData) -> list[bytes]:
-    context, key, ops, items = data
+    context, key, items = data
     ids = [layout.ID + key.epk_key + part for part in items.id_parts]
     shapes = [layout.SHAPE + shape for shape in set(items.shapes)]
-    return [*operations.keys_of((context, key, ops)), *ids, *shapes]
+    return [*operations.keys_of((context, key, ())), *ids, *shapes]
 
 
 def _vias_of(data: InsertData) -> list[Row]:
-    context, key, ops, _ = data
-    return operations.vias_of((context, key, ops))
+    return operations.vias_of((*data[:2], ()))
 
 
 def _never(data: InsertData) -> bool:

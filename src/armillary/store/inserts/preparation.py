@@ -48,12 +48,13 @@ def ready(state: ContainerState, items: Sequence[dict[str, JSON]]) -> Ready | No
     for item in items:
         name: Any = item["id"]
         part = name.encode()
-        if len(part) > ID_CUT_BYTES or "ttl" in item:
+        if len(part) > ID_CUT_BYTES:
             return None
         id_parts.append(b"\x00" + part)
     texts = _all_texts(items)
     ix, leaves, shapes = _all_entries(plan, items)
-    return Ready(NewItems(id_parts, texts, ix, shapes), leaves)
+    ttls: list[Any] = [item.get("ttl") or 0 for item in items]
+    return Ready(NewItems(id_parts, texts, ix, shapes, ttls), leaves)
 
 
 def _all_texts(items: Sequence[dict[str, JSON]]) -> list[bytes]:

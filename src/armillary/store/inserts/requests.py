@@ -1,15 +1,14 @@
-"""New items that are all alike: nothing but their text, their id and their range entries.
+"""New items that are all alike: nothing but their text, id, time to live and range entries.
 
 Their command carries lists of bytes, one per property, instead of an operation per item: a list
 of bytes is packed and read ten times as fast, and the writer looks at nothing that is not there.
-Items with a time to live, unique keys, composite or other indexes, or a cut id go as operations.
+Items with unique keys, composite or other indexes, or a cut id go as operations.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from armillary.store.index.entries import Entries
-from armillary.store.items.requests import Context, Done, Failed, Key, Op
+from armillary.store.items.requests import Context, Failed, Key, Op
 
 
 class NewItems(NamedTuple):
@@ -20,12 +19,14 @@ class NewItems(NamedTuple):
     ix: list[list[bytes]]
     """Range entries of each, as in `Entries`."""
     shapes: list[bytes]
+    ttls: list[int]
+    """In seconds; 0: none of its own."""
 
 
-InsertData: TypeAlias = tuple[Context, Key, Sequence[Op], NewItems]
-"""The operations come first, in the same commit: all of it happens, or nothing."""
-InsertAnswer: TypeAlias = tuple[list[Done], Failed | None]
-"""Of the operations; what the items cost is known before. Positions count both."""
+InsertData: TypeAlias = tuple[Context, Key, NewItems]
+"""All of them are inserted, or none."""
+InsertAnswer: TypeAlias = tuple[Failed | None]
+"""What they cost is known before."""
 
 
 def creates(items: NewItems) -> list[Op]:
@@ -38,7 +39,8 @@ def creates(items: NewItems) -> list[Op]:
             text=text,
             new_id=part[1:].decode(),
             new_id_part=part,
+            ttl=ttl,
             entries=Entries(ix=ix, shape=shape),
         )
-        for part, text, ix, shape in zip(*items, strict=True)
+        for part, text, ix, shape, ttl in zip(*items, strict=True)
     ]

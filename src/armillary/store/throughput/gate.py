@@ -51,11 +51,10 @@ class Gate:
 
     def passed_unread(self, all_done: list[Done]) -> float:
         """The same where only the sum is wanted: what all of them cost."""
-        return self.passed_with(all_done, 0.0)
+        return self.passed_for(sum(map(self._cost, all_done)))
 
-    def passed_with(self, all_done: list[Done], rest_ru: float) -> float:
-        """The same where a part of the cost is known already."""
-        ru = sum(map(self._cost, all_done)) + rest_ru
+    def passed_for(self, ru: float) -> float:
+        """The same where the cost is known already."""
         self.charge(ru)
         return ru
 

@@ -17,6 +17,7 @@ from armillary.api.mongo.data.writes import (
     Statement,
     duplicate,
     item_of,
+    record_item,
     recorded,
     recording,
     refused,
@@ -168,10 +169,13 @@ def start_inserts(
     store, key = collection.store, batch[0].key
     state = store.state
     if state.definition is collection.definition and is_plain(state):
-        made = ready(state, [one.item for one in batch])
+        items = [one.item for one in batch]
+        if statement is not None:
+            first, reply = _recorded_by(batch)
+            items.insert(0, record_item(collection, first.document, statement(first.at), reply))
+        made = ready(state, items)
         if made is not None:
-            first = _records(collection, batch, statement)
-            return start_insert(store, state, first, made, key, submit, budget)
+            return start_insert(store, state, made, key, submit, budget)
     operations = operations_of(collection, batch, statement)
     return start_batch(store, operations, key, submit, budget)
 
@@ -185,17 +189,15 @@ def operations_of(
     collection: Collection, batch: Sequence[Insert], statement: Statements | None
 ) -> list[Operation]:
     made = [writing(collection, "create", one.document, one.item) for one in batch]
-    return [*_records(collection, batch, statement), *made]
-
-
-def _records(
-    collection: Collection, batch: Sequence[Insert], statement: Statements | None
-) -> list[Operation]:
     if statement is None:
-        return []
-    first = batch[0]
-    written = {"at": [one.at for one in batch]}
-    return [recording(collection, first.document, statement(first.at), written)]
+        return made
+    first, reply = _recorded_by(batch)
+    return [recording(collection, first.document, statement(first.at), reply), *made]
+
+
+def _recorded_by(batch: Sequence[Insert]) -> tuple[Insert, Document]:
+    """The insert whose statement names the record of a batch, and what the record says."""
+    return batch[0], {"at": [one.at for one in batch]}
 
 
 # --- all batches of a command ---------------------------------------------------------------------
