@@ -28,8 +28,9 @@ pytestmark = [
 def lines() -> list[str]:
     shell = modules_for(FOLDER, seconds=800) / ".bin" / "mongosh"
     with tempfile.TemporaryDirectory() as folder, started(Path(folder) / "data") as (_, uri):
+        patient = f"{uri}&serverSelectionTimeoutMS=120000"  # its own 2 seconds are few when busy
         done = subprocess.run(
-            [str(shell), uri, "--quiet", "--file", str(STORY)],
+            [str(shell), patient, "--quiet", "--file", str(STORY)],
             env=os.environ | {"HOME": folder},
             capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
