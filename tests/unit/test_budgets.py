@@ -387,7 +387,7 @@ def _insert(world: World, budget: Budget) -> Any:
     store = world.collection
     made = ready(store.state, [{"id": "new", "pk": "long"}])
     assert made is not None
-    return start_insert(store, store.state, (), made, KEY, budget=budget).future.result()
+    return start_insert(store, store.state, made, KEY, budget=budget).future.result()
 
 
 def _metrics(world: World) -> QueryMetrics:
