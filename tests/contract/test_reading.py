@@ -138,12 +138,23 @@ def test_scan_is_the_slice_of_the_sorted_keys(filled: Engine) -> None:
             assert backward == inside[::-1][:limit], (start, end, limit)
 
 
+def test_lists_of_a_scan_are_its_rows(filled: Engine) -> None:
+    for start, end in BOUNDS:
+        for rows_max in (1, 3, 100):
+            with filled.read(1) as reader:
+                lists = list(reader.scan_lists(start, end, rows_max))
+                rows = list(reader.scan(start, end))
+            assert [row for some in lists for row in some] == rows, (start, end, rows_max)
+            assert all(0 < len(some) <= rows_max for some in lists)
+
+
 def test_scan_streams_many_rows_in_order(engine: Engine) -> None:
     rows = [(b"k%05d" % number, b"v" * (number % 700)) for number in range(3_000)]
     engine.run(1, command(("put_many", rows)))
     engine.run(2, command(("put_many", rows[:10])))
     with engine.read(1) as reader:
         assert list(reader.scan(b"k", b"l")) == rows
+        assert [row for some in reader.scan_lists(b"k", b"l", 200) for row in some] == rows
         assert list(reader.scan(b"k", b"l", reverse=True)) == rows[::-1]
         assert list(reader.scan(b"k00100", b"k02000")) == rows[100:2000]
         assert (

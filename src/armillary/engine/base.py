@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -36,6 +37,7 @@ Rows: TypeAlias = Iterable[Row] | dict[bytes, bytes]
 
 META_KEY = b"\x00"
 CATALOG_SPACE = 0
+LIST_ROWS_FIRST = 16  # of `Reader.scan_lists`: few may be all that is wanted
 
 
 class SpaceGone(Exception):
@@ -68,6 +70,12 @@ class Reader(Protocol):
     ) -> Iterator[Row]:
         """Rows with start <= key < end, ascending, or descending when `reverse`. Take a list before
         writing.
+        """
+        ...
+
+    def scan_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
+        """`scan` for a caller that wants many rows: in lists of at most `rows_max`, the first of
+        them short. The two high bits of the first two bytes of each value may be the engine's.
         """
         ...
 
@@ -431,6 +439,14 @@ def read_fences(engine: Reading, spaces: Sequence[int]) -> dict[int, bytes]:
         except SpaceGone:
             continue
     return found
+
+
+def scanned_lists(reader: Reader, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
+    """`Reader.scan_lists` by a scan."""
+    rows, size = reader.scan(start, end), min(LIST_ROWS_FIRST, rows_max)
+    while some := list(islice(rows, size)):
+        yield some
+        size = min(2 * size, rows_max)
 
 
 def scanned_tails(

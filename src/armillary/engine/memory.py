@@ -27,6 +27,7 @@ from armillary.engine.base import (
     Handlers,
     Row,
     SpaceGone,
+    scanned_lists,
     scanned_tails,
 )
 from armillary.engine.blocks import EMPTY, Blocks
@@ -63,6 +64,9 @@ class MemoryReader:
         scan = self._blocks.scan_reverse if reverse else self._blocks.scan
         rows = scan(start, end)
         return rows if limit is None else islice(rows, limit)
+
+    def scan_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
+        return scanned_lists(self, start, end, rows_max)
 
     def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
         return scanned_tails(self, prefixes, size, limit)

@@ -24,7 +24,15 @@ from enum import Enum
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
-from armillary.engine.base import META_KEY, Handlers, Reader, Row, Rows, scanned_tails
+from armillary.engine.base import (
+    META_KEY,
+    Handlers,
+    Reader,
+    Row,
+    Rows,
+    scanned_lists,
+    scanned_tails,
+)
 from armillary.engine.groups import Job
 from armillary.errors import DbError
 from armillary.limits import KEY_BYTES_MAX
@@ -137,6 +145,9 @@ class OverlayWriter:
         base = self._base.scan(start, end, reverse=reverse, limit=below)
         merged = _merge(base, ours, self._changes, reverse)
         return merged if limit is None else _first(limit, merged)
+
+    def scan_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
+        return scanned_lists(self, start, end, rows_max)
 
     def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
         return scanned_tails(self, prefixes, size, limit)

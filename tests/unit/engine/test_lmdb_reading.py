@@ -17,7 +17,8 @@ from armillary.engine.lmdb import access as lmdb_access
 from armillary.engine.lmdb import environment as lmdb_environment
 from armillary.engine.lmdb.access import CHUNK_BYTES, _chunks
 from armillary.engine.lmdb.engine import LmdbEngine
-from armillary.errors import SnapshotExpired
+from armillary.engine.sealing import seal
+from armillary.errors import DataDamaged, SnapshotExpired
 
 HOLD_A_SNAPSHOT = """
 engine = LmdbEngine(folder, HANDLERS)
@@ -70,6 +71,7 @@ def test_an_old_reader_is_refused_at_its_next_step(
             lambda: reader.get_many([b"k0001"]),
             lambda: reader.get_via(b"k0001", b"x"),
             lambda: list(reader.scan(b"k", b"l")),
+            lambda: list(reader.scan_lists(b"k", b"l", 16)),
         ):
             with pytest.raises(SnapshotExpired):
                 step()
@@ -88,6 +90,45 @@ def test_a_scan_holds_little_at_a_time(open_lmdb: Callable[..., LmdbEngine]) -> 
     assert sum(map(len, lists)) == 40
     assert len(lists[0]) <= 4
     assert all(len(rows) <= 2 for rows in lists[1:])
+
+
+def put_raw(engine: LmdbEngine, key: bytes, value: bytes) -> None:
+    """As the file has it, without a checksum of the engine."""
+    place = engine._spaces.places[1]
+    with engine._environment.lmdb.begin(write=True) as writing:
+        writing.put(place.prefix + key, value, db=place.db)
+
+
+@pytest.mark.parametrize("own_max", [0, 100])
+def test_lists_of_sealed_rows(open_lmdb: Callable[..., LmdbEngine], own_max: int) -> None:
+    """Rows from before there were checksums lie among them; rows of other kinds, which have none,
+    follow in the same list of the tree and are not taken for damaged ones."""
+    engine = open_lmdb(own_max=own_max, packed=b"", sealed=b"k")
+    rows = [(b"k%03d" % number, b"\x01\x00%d" % number) for number in range(100)]
+    engine.create_space(1, [*first_rows(), *rows, *((b"l%d" % n, b"\xc1\xc0") for n in range(9))])
+    with engine.read(1) as reader:
+        assert list(reader.scan(b"k", b"l")) == rows
+    for key, value in rows[::7]:
+        put_raw(engine, key, value)
+    with engine.read(1) as reader:
+        found = [row for some in reader.scan_lists(b"k", b"l", 16) for row in some]
+        assert [(key, value[2:]) for key, value in found] == [
+            (key, value[2:]) for key, value in rows
+        ]
+        assert {value[0] for _, value in found} == {0x01, 0xC1}, "of both kinds"
+        assert list(reader.scan(b"k", b"l")) == rows
+
+
+def test_a_damaged_row_ends_the_lists(open_lmdb: Callable[..., LmdbEngine]) -> None:
+    engine = open_lmdb(packed=b"", sealed=b"k")
+    rows = [(b"k%d" % number, b"\x01\x00body") for number in range(5)]
+    engine.create_space(1, [*first_rows(), *rows])
+    with engine.read(1):
+        put_raw(engine, b"k3", seal(b"\x01\x00body").replace(b"body", b"bady"))
+    with engine.read(1) as reader:
+        assert [len(some) for some in reader.scan_lists(b"k", b"k3", 16)] == [3]
+        with pytest.raises(DataDamaged, match="6b33"):
+            list(reader.scan_lists(b"k", b"l", 16))
 
 
 def test_a_dead_reader_is_cleared_at_open(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armillary.engine.sealing import CRC_MARK, cut_sealed, seal, unseal, unseal_many
+from armillary.engine.sealing import CRC_MARK, cut_rows, cut_sealed, seal, unseal, unseal_many
 from armillary.errors import DataDamaged
 
 heads = st.integers(0, 0x3F)
@@ -35,6 +35,11 @@ def test_unsealed_is_what_was_sealed(value: bytes) -> None:
     cut = cut_sealed([stored, stored])
     assert cut is not None
     assert [one[2:] for one in cut] == [value[2:]] * 2
+    odd: dict[bytes, bytes] = {}
+    assert [(key, one[2:]) for key, one in cut_rows([(b"key", stored)], odd)] == [
+        (b"key", value[2:])
+    ]
+    assert not odd
 
 
 @given(values)
@@ -43,6 +48,9 @@ def test_rows_with_a_crc_are_read(value: bytes) -> None:
     assert unseal(stored, b"key") == value
     assert unseal_many([stored], [b"key"]) == [value]
     assert cut_sealed([stored]) is None, "these need `unseal`"
+    odd: dict[bytes, bytes] = {}
+    assert cut_rows([(b"key", stored)], odd) == [(b"key", stored)]
+    assert odd == {b"key": stored}, "and these"
 
 
 @given(values, seals, st.data())
@@ -53,6 +61,9 @@ def test_a_changed_bit_is_noticed(
     at = data.draw(st.integers(0, len(stored) - 1))
     stored[at] ^= 1 << data.draw(st.integers(0, 7))
     assert cut_sealed([seal(value), bytes(stored)]) is None
+    odd: dict[bytes, bytes] = {}
+    assert len(cut_rows([(b"one", seal(value)), (b"other", bytes(stored))], odd)) == 2
+    assert list(odd) == [b"other"]
     with pytest.raises(DataDamaged, match="6b6579"):
         unseal(bytes(stored), b"key")
 

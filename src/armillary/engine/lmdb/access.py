@@ -13,7 +13,8 @@ is too old; it notices at its next step.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, count, islice
 from operator import itemgetter
 from time import monotonic
@@ -21,7 +22,14 @@ from typing import Any
 
 import lmdb
 
-from armillary.engine.base import META_KEY, Row, SpaceGone, scanned_tails
+from armillary.engine.base import (
+    LIST_ROWS_FIRST,
+    META_KEY,
+    Row,
+    SpaceGone,
+    scanned_lists,
+    scanned_tails,
+)
 from armillary.engine.lmdb.place import TAG_BYTES, Place
 from armillary.engine.runs import checking
 from armillary.engine.runs.area import Area
@@ -29,12 +37,11 @@ from armillary.engine.runs.blocks import DIRECTORY_KEY, END, FIRST_OWN
 from armillary.engine.runs.cache import CACHE, BlockCache
 from armillary.engine.runs.directory import Directory, unpack_directory
 from armillary.engine.runs.reading import Part, RunReader, parts_of
-from armillary.engine.sealing import unseal, unseal_many
+from armillary.engine.sealing import cut_rows, unseal, unseal_many
 from armillary.errors import SnapshotExpired
 from armillary.limits import KEY_BYTES_MAX
 
-CHUNK_ROWS_FIRST = 4
-CHUNK_ROWS_MAX = 32
+CHUNK_ROWS = 4, 32  # of the first list of a scan, and at most
 CHUNK_BYTES = 256 * 1024
 DIRECTORIES_KEPT = 256
 LOOKED_UP_KEPT = 4_096  # of questions to the index
@@ -122,6 +129,12 @@ class LmdbReader:
         rows = chain.from_iterable(lists)
         return rows if limit is None else islice(rows, limit)
 
+    # HOT: once per item of a long scan.
+    def scan_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
+        if not start or start[0] not in self._place.sealed or end > bytes((start[0] + 1,)):
+            return scanned_lists(self, start, end, rows_max)
+        return self._sealed_lists(start, end, rows_max)
+
     def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
         if any(prefix[0] not in self._packed for prefix in prefixes):
             return scanned_tails(self, prefixes, size, limit)
@@ -166,6 +179,17 @@ class LmdbReader:
         if any(start < bytes((kind + 1,)) and end > bytes((kind,)) for kind in sealed):
             return (_unsealed(rows, sealed) for rows in lists)
         return lists
+
+    def _sealed_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
+        cursor, prefix = self._txn.cursor(self._place.db), self._prefix
+        odd: dict[bytes, bytes] = {}
+        sizes, take = (min(LIST_ROWS_FIRST, rows_max), rows_max), partial(cut_rows, odd=odd)
+        for rows in _chunks(cursor, prefix, start, end, False, self._check_age, sizes, take):
+            if not odd:
+                yield rows
+                continue
+            yield [(key, unseal(v, key) if prefix + key in odd else v) for key, v in rows]
+            odd.clear()
 
     def _check_age(self) -> None:
         if monotonic() > self._deadline:
@@ -273,6 +297,8 @@ def _chunks(
     end: bytes,
     reverse: bool,
     check_age: Callable[[], None],
+    sizes: tuple[int, int] = CHUNK_ROWS,
+    take: Callable[[Iterable[Row]], list[Row]] = list,
 ) -> Iterator[list[Row]]:
     if start >= end:
         return
@@ -282,9 +308,9 @@ def _chunks(
     rows_left: Iterator[Any] = iter(())
     if found:
         rows_left = cursor.iterprev() if reverse else cursor.iternext()
-    size = CHUNK_ROWS_FIRST
+    size, rows_max = sizes
     check_age()
-    while rows := list(islice(rows_left, size)):
+    while rows := take(islice(rows_left, size)):
         short = len(rows) < size
         last = rows[-1][0]
         if reverse and last < low:
@@ -297,7 +323,7 @@ def _chunks(
             del rows[bisect_left(rows, high, key=_key_of) :]
             short = True
         if rows:
-            size = _next_size(rows)
+            size = _next_size(rows, rows_max)
             meta_at = -1 if reverse else 0
             if rows[meta_at][0] == prefix + META_KEY:
                 rows[meta_at] = rows[meta_at][0], rows[meta_at][1][TAG_BYTES:]
@@ -307,11 +333,11 @@ def _chunks(
         check_age()
 
 
-def _next_size(rows: list[Row]) -> int:
-    """Twice as many, unless the values are large."""
-    stored = sum([len(value) for _, value in rows])
-    fitting = CHUNK_BYTES * len(rows) // (stored + 1)
-    return max(1, min(2 * len(rows), fitting, CHUNK_ROWS_MAX))
+def _next_size(rows: list[Row], rows_max: int) -> int:
+    """Twice as many, unless the values are large; one of eight is looked at."""
+    some = [len(value) for _, value in rows[::8]]
+    fitting = CHUNK_BYTES * len(some) // (sum(some) + 1)
+    return max(1, min(2 * len(rows), fitting, rows_max))
 
 
 def _seek_first(cursor: lmdb.Cursor[bytes], low: bytes) -> bool:

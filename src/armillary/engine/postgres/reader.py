@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
-from armillary.engine.base import META_KEY, Row, after
+from armillary.engine.base import META_KEY, Row, after, scanned_lists
 from armillary.engine.postgres.sql import Statements
 from armillary.limits import SCAN_CHUNK_BYTES, SCAN_CHUNK_ROWS, SCAN_CHUNK_ROWS_MAX
 
@@ -61,6 +61,9 @@ class PostgresReader:
                 start = last + b"\x00"  # the least key after it
             left = None if left is None else left - len(chunk)
             rows = _next_rows(chunk)
+
+    def scan_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
+        return scanned_lists(self, start, end, rows_max)
 
     def tails(self, prefixes: Sequence[bytes], size: int, limit: int) -> set[bytes] | None:
         """In one round trip."""

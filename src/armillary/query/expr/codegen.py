@@ -20,6 +20,7 @@ that every way to the present place goes through.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import fmod
 from typing import Any, Final, TypeAlias
 
 from armillary.query.expr import nodes, operators
@@ -62,6 +63,7 @@ NAMES: Final[dict[str, Any]] = {
     "between": operators.between,
     "contained": operators.contained,
     "element": operators.element,
+    "fmod": fmod,
     "identity": identity,
     "like": like,
     "defined": _defined,
@@ -412,6 +414,10 @@ class Writer:
             case nodes.Binary("=" | "!=" as operator):
                 run = equality(self._scope.frame.budget, operator == "=")
                 return Text(f"{self.fixed(run)}({self._listed(parts)})")
+            case nodes.Binary("%", left) if _is_divisor(parts[1]):
+                first, v = self._named(parts[0], self._key(left))
+                k = self.as_value(parts[1])
+                return Text(f"(fmod({v}, {k}) if type({first}) is int else remainder({v}, {k}))")
             case nodes.Binary(operator):
                 return Text(f"{_OPERATORS[operator]}({self._listed(parts)})")
             case nodes.Index():
@@ -479,6 +485,11 @@ class Writer:
 
 def _both(guard: str, test: str) -> str:
     return f"{guard} and ({test})" if guard else f"({test})"
+
+
+def _is_divisor(code: Code) -> bool:
+    """Of any integer, without a look at what it is: then `remainder` is one call."""
+    return isinstance(code, Fixed) and type(code.value) in (int, float) and code.value != 0
 
 
 def _operands(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:

@@ -109,19 +109,22 @@ class StoreView:
         time, under their keys. The first lists are short: few rows may be all that is wanted.
         """
         start = after + b"\x00"
+        rows_max = CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS
         choice = choose(self, program.accesses)
         rows: Iterator[tuple[bytes, bytes]]
         if choice is not None:
             self.metrics.index_used.update(dict.fromkeys(choice.names))
             rows = ((layout.DOC + rid, v) for rid, v in self.load(rids(self, choice, start)))
         elif self.piece.key is None:
-            rows = self.reader.scan(layout.DOC + start, layout.after(layout.DOC))
+            end = layout.after(layout.DOC)
+            yield from self.reader.scan_lists(layout.DOC + start, end, rows_max)
+            return
         else:
             rows = ((layout.DOC + rid, value) for rid, value in self.everything(start))
         size = CHUNK_FIRST
         while batch := list(islice(rows, size)):
             yield batch
-            size = min(2 * size, CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS)
+            size = min(2 * size, rows_max)
 
     def is_done(self, program: Program, after: bytes) -> bool:
         """Nothing is decoded or counted: the next page does, and pays for it."""

@@ -111,7 +111,7 @@ def loop_of_rows(plan: Plan, scope: Scope) -> Loop | None:
     if writing is None:
         return None
     if gives_item:
-        writing.add("keep((key, text))")
+        writing.add(f"keep((key, {_TEXT}))")
     elif isinstance(plan.output, nodes.ObjectLiteral) and plan.output.members:
         writing.add("made = {}")
         for name, first, again in writing.writer.members(plan.output):
@@ -130,7 +130,7 @@ def loop_of_places(plan: Plan, scope: Scope) -> Loop | None:
     if writing is None:
         return None
     values = ", ".join(writing.writer.value(key) for key in keys)
-    writing.add(f"keep((key, text, ({values},)))")
+    writing.add(f"keep((key, {_TEXT}, ({values},)))")
     made: Loop | None = writing.function("rows, keep")
     return made
 
@@ -159,7 +159,7 @@ def loop_of_groups(plan: Plan, scope: Scope) -> GroupLoop | None:
         "states = found.get(known)",
         "if states is None:",
         " if known in found: continue",
-        f" states = found[known] = made({whole}, [{', '.join(keys)}], text)",
+        f" states = found[known] = made({whole}, [{', '.join(keys)}], {_TEXT})",
         " if states is None: continue",
     )
     for number, call in enumerate(fold.aggregates):
@@ -221,9 +221,8 @@ class _Writing:
         if parts is None:
             return None
         writing = cls(Writer(scope))
-        writing.add(f"text = {_TEXT}")
         if parts.decode is not None:
-            writing.add(f"s = {writing.writer.fixed(parts.decode)}(text)")
+            writing.add(f"s = {writing.writer.fixed(parts.decode)}({_TEXT})")
         slot = scope.names[alias]
         is_early = {path: any(_meet(path, one) for one in first) for path in parts.fields}
         for early in (True, False):
