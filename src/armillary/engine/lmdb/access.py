@@ -50,6 +50,9 @@ LOOKED_UP_KEYS = 32  # of an answer to one
 #: Not for `get_many` at once: of several kinds, empty, or the meta row.
 OTHER_KINDS = (b"", META_KEY)
 
+#: By the first byte of a key: above every key of its kind.
+_ENDS = [bytes((kind + 1,)) for kind in range(255)]
+
 _key_of = itemgetter(0)
 
 
@@ -158,6 +161,8 @@ class LmdbReader:
     def _lists(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
         if not self._packed:
             return self._tree(start, end, reverse)
+        if start and start[0] in self._packed and end <= _ENDS[start[0]]:
+            return self._packed_lists(start, end, reverse)
         return self._segments(start, min(end, END), reverse)
 
     def _segments(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
@@ -166,11 +171,14 @@ class LmdbReader:
         for low, high, packed in reversed(segments) if reverse else segments:
             if not packed:
                 yield from self._tree(low, high, reverse)
-                continue
+            else:
+                yield from self._packed_lists(low, high, reverse)
+
+    def _packed_lists(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
+        self._check_age()
+        for rows in self.runs().chunks(start, end, reverse):
+            yield rows
             self._check_age()
-            for rows in self.runs().chunks(low, high, reverse):
-                yield rows
-                self._check_age()
 
     def _tree(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
         cursor = self._txn.cursor(self._place.db)

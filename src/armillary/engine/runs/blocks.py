@@ -33,6 +33,7 @@ from zlib import crc32
 import msgspec
 from mmh3 import mmh3_x64_128_digest as murmur_128
 
+from armillary.engine.base import Row
 from armillary.errors import DataDamaged
 
 #: Sorted keys, and their values in the same order. None: a tombstone.
@@ -139,6 +140,18 @@ class Block:
         if width == 0:
             return rows, [b""] * len(rows)
         return [row[:-width] for row in rows], [row[-width:] for row in rows]
+
+    def alive_rows(self, first: int, last: int) -> list[Row]:
+        """Those of them that are no tombstones."""
+        joined, width = self.joined, self.width
+        if joined is None:
+            keys, values = self._keys[first:last], self._values[first:last]
+            return [
+                (key, value) for key, value in zip(keys, values, strict=True) if value is not None
+            ]
+        if width == 0:
+            return [(row, b"") for row in joined[first:last]]
+        return [(row[:-width], row[-width:]) for row in joined[first:last]]
 
     def alive(self, first: int, last: int) -> Entries:
         """As `part`, for a caller who asks of a value only whether it is a tombstone."""

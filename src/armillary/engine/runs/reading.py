@@ -35,8 +35,11 @@ Part: TypeAlias = tuple[Run, bytes, bytes, bytes, bytes]
 """(run, from, up to, what the keys of its blocks begin with, the name that it is kept whole under:
 empty where it is too large for that)"""
 Chunks: TypeAlias = Iterator[Entries]
+Spans: TypeAlias = Iterator[tuple[Block, int, int]]
+"""Entries of a block from one place to before another."""
 
 TREE_ROWS: Final = 64  # of the tree, in one chunk
+SPAN_FIRST: Final = 16  # of a run, in the first chunk; later ones are larger
 #: Entries of a run that is kept whole once it was looked at as often as it has blocks: then a look
 #: takes a fifth of the time of one at a block. To put so many together takes 5 ms.
 KEPT_ENTRIES: Final = 20_000
@@ -86,16 +89,17 @@ class RunReader:
 
     def chunks(self, start: bytes, end: bytes, reverse: bool) -> Iterator[list[Row]]:
         """Rows of packed kinds from `start` to before `end`, in lists."""
+        has_tree = self.directory.tree
+        if len(self.parts) == 1 and not has_tree:
+            return _alone(self._spans(self.parts[0], start, end, reverse), reverse)
         near = None if reverse else self._near(start, end, TREE_ROWS, values=True)
         if near is not None:
             return _put_together(near)
         sources: list[Chunks] = []
-        for run, low, high, prefix, _ in self.parts:
-            first, last = max(start, low), min(end, high)
-            if first < last:
-                walk = self._descending if reverse else self._ascending
-                sources.append(walk(run, prefix, first, last))
-        if self.directory.tree:
+        for part in self.parts:
+            if start < part[2] and part[1] < end:
+                sources.append(_parts_of(self._spans(part, start, end, reverse)))
+        if has_tree:
             sources.append(self._tree(start, end, reverse))
         return merged(sources, reverse)
 
@@ -232,28 +236,49 @@ class RunReader:
             cache.put_whole(name, known)
         return known
 
-    def _ascending(self, run: Run, prefix: bytes, start: bytes, end: bytes) -> Chunks:
+    def _spans(self, part: Part, start: bytes, end: bytes, reverse: bool) -> Spans:
+        """Its entries in scan order, the first few by themselves: they may be all that is
+        wanted."""
+        run, low, high, prefix, name = part
+        first, last = max(start, low), min(end, high)
+        if first >= last:
+            return iter(())
+        if name and end <= _after(start) and (whole := self._whole(part)) is not None:
+            block = whole.get(start[0])
+            return iter(()) if block is None else _spans_of(block, first, last, reverse)
+        if reverse:
+            return self._descending(run, prefix, first, last)
+        return self._ascending(run, prefix, first, last)
+
+    def _ascending(self, run: Run, prefix: bytes, start: bytes, end: bytes) -> Spans:
         found = self._block_from(run, prefix, start)
+        size = SPAN_FIRST
         while found is not None:
             where, block = found
             first, last, ends = block.span(start, end)
-            if first < last:
-                yield block.part(first, last)
+            while first < last:
+                after = min(last, first + size)
+                yield block, first, after
+                size = max(size, 4 * (after - first))
+                first = after
             if ends:
                 return
             found = self._block_after(run, prefix, where)
 
-    def _descending(self, run: Run, prefix: bytes, start: bytes, end: bytes) -> Chunks:
-        """Chunks from the last to the first; each is ascending in itself."""
-        area = self.area
+    def _descending(self, run: Run, prefix: bytes, start: bytes, end: bytes) -> Spans:
+        """Spans from the last to the first; each is ascending in itself."""
+        area, size = self.area, SPAN_FIRST
         where = area.first_from(seek_key_below(prefix, end), prefix)
         if where is None:
             where = area.last_below(run_prefix(run.number + 1), prefix)
         while where is not None:
             block = self._load(run, where)
             first, last, _ = block.span(start, end)
-            if first < last:
-                yield block.part(first, last)
+            while first < last:
+                before = max(first, last - size)
+                yield block, before, last
+                size = max(size, 4 * (last - before))
+                last = before
             if first > 0:
                 return
             where = area.last_below(where, prefix)
@@ -323,6 +348,34 @@ def parts_of(directory: Directory) -> list[Part]:
 def _after(key: bytes) -> bytes:
     """Above every key of the kind of this one."""
     return bytes((key[0] + 1,)) if key and key[0] < 0xFF else b""
+
+
+# HOT: every scan of a space that is at rest: nothing has to be merged.
+def _alone(spans: Spans, reverse: bool) -> Iterator[list[Row]]:
+    for block, first, last in spans:
+        rows = block.alive_rows(first, last)
+        if reverse:
+            rows.reverse()
+        if rows:
+            yield rows
+
+
+def _spans_of(block: Block, start: bytes, end: bytes, reverse: bool) -> Spans:
+    """Of a run that is kept whole."""
+    first, last, _ = block.span(start, end)
+    size = SPAN_FIRST
+    while first < last:
+        if reverse:
+            yield block, max(first, last - size), last
+            last -= size
+        else:
+            yield block, first, min(last, first + size)
+            first += size
+        size *= 4
+
+
+def _parts_of(spans: Spans) -> Chunks:
+    return (block.part(first, last) for block, first, last in spans)
 
 
 def _put_together(entries: Sequence[Entries]) -> Iterator[list[Row]]:
