@@ -37,6 +37,7 @@ Rows: TypeAlias = Iterable[Row] | dict[bytes, bytes]
 
 META_KEY = b"\x00"
 CATALOG_SPACE = 0
+ENGINE_BITS = 0xC0  # of the first two bytes of a value, where it says so
 LIST_ROWS_FIRST = 16  # of `Reader.scan_lists`: few may be all that is wanted
 
 
@@ -58,6 +59,12 @@ class Reader(Protocol):
     def get(self, key: bytes) -> bytes | None: ...
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    def get_behind(self, prefix: bytes, tails: Sequence[bytes]) -> list[bytes | None]:
+        """`get_many` of `prefix` with each of `tails` behind it. The two high bits of the first
+        two bytes of each value may be the engine's: `unmarked` takes them off.
+        """
+        ...
 
     def get_via(self, key: bytes, prefix: bytes) -> tuple[bytes, bytes | None] | None:
         """The value under `key`, and the value under `prefix + that value`. None if the first is
@@ -439,6 +446,11 @@ def read_fences(engine: Reading, spaces: Sequence[int]) -> dict[int, bytes]:
         except SpaceGone:
             continue
     return found
+
+
+def unmarked(value: bytes) -> bytes:
+    """A value as it was written, without the bits of the engine in its first two bytes."""
+    return bytes((value[0] & ~ENGINE_BITS, value[1] & ~ENGINE_BITS)) + value[2:]
 
 
 def scanned_lists(reader: Reader, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:

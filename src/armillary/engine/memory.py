@@ -65,6 +65,9 @@ class MemoryReader:
         rows = scan(start, end)
         return rows if limit is None else islice(rows, limit)
 
+    def get_behind(self, prefix: bytes, tails: Sequence[bytes]) -> list[bytes | None]:
+        return self.get_many([prefix + tail for tail in tails])
+
     def scan_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
         return scanned_lists(self, start, end, rows_max)
 

@@ -146,6 +146,9 @@ class OverlayWriter:
         merged = _merge(base, ours, self._changes, reverse)
         return merged if limit is None else _first(limit, merged)
 
+    def get_behind(self, prefix: bytes, tails: Sequence[bytes]) -> list[bytes | None]:
+        return self.get_many([prefix + tail for tail in tails])
+
     def scan_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
         return scanned_lists(self, start, end, rows_max)
 

@@ -20,9 +20,10 @@ from zlib import crc32
 
 from mmh3 import mmh3_x64_128_digest as murmur_128
 
+from armillary.engine.base import ENGINE_BITS
 from armillary.errors import DataDamaged
 
-MARK: Final = 0xC0
+MARK: Final = ENGINE_BITS
 SUM_BYTES: Final = 16
 CRC_MARK: Final = 0x80
 CRC_BYTES: Final = 4

@@ -12,7 +12,7 @@ import pytest
 from tests.support.children import start_child, wait_for_line
 from tests.support.commands import command, first_rows
 
-from armillary.engine.base import after, read_few
+from armillary.engine.base import after, read_few, unmarked
 from armillary.engine.lmdb import access as lmdb_access
 from armillary.engine.lmdb import environment as lmdb_environment
 from armillary.engine.lmdb.access import CHUNK_BYTES, _chunks
@@ -69,6 +69,7 @@ def test_an_old_reader_is_refused_at_its_next_step(
         for step in (
             lambda: reader.get(b"k0001"),
             lambda: reader.get_many([b"k0001"]),
+            lambda: reader.get_behind(b"k", [b"0001"]),
             lambda: reader.get_via(b"k0001", b"x"),
             lambda: list(reader.scan(b"k", b"l")),
             lambda: list(reader.scan_lists(b"k", b"l", 16)),
@@ -116,6 +117,11 @@ def test_lists_of_sealed_rows(open_lmdb: Callable[..., LmdbEngine], own_max: int
             (key, value[2:]) for key, value in rows
         ]
         assert {value[0] for _, value in found} == {0x01, 0xC1}, "of both kinds"
+        tails = [key[1:] for key, _ in rows]
+        for some in (tails, tails[1:5], [*tails[1:5], b"none"]):
+            values = reader.get_behind(b"k", some)
+            wanted = reader.get_many([b"k" + tail for tail in some])
+            assert [value and unmarked(value) for value in values] == wanted
         assert list(reader.scan(b"k", b"l")) == rows
 
 
@@ -127,6 +133,9 @@ def test_a_damaged_row_ends_the_lists(open_lmdb: Callable[..., LmdbEngine]) -> N
         put_raw(engine, b"k3", seal(b"\x01\x00body").replace(b"body", b"bady"))
     with engine.read(1) as reader:
         assert [len(some) for some in reader.scan_lists(b"k", b"k3", 16)] == [3]
+        assert None not in reader.get_behind(b"k", [b"1", b"4"])
+        with pytest.raises(DataDamaged, match="6b33"):
+            reader.get_behind(b"k", [b"1", b"3"])
         with pytest.raises(DataDamaged, match="6b33"):
             list(reader.scan_lists(b"k", b"l", 16))
 

@@ -62,6 +62,9 @@ class PostgresReader:
             left = None if left is None else left - len(chunk)
             rows = _next_rows(chunk)
 
+    def get_behind(self, prefix: bytes, tails: Sequence[bytes]) -> list[bytes | None]:
+        return self.get_many([prefix + tail for tail in tails])
+
     def scan_lists(self, start: bytes, end: bytes, rows_max: int) -> Iterator[list[Row]]:
         return scanned_lists(self, start, end, rows_max)
 

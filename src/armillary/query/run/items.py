@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol, TypeVar
 
 from armillary.budget import Budget, unbounded
@@ -22,7 +22,7 @@ from armillary.encoding.documents import (
     EPK_LENGTH_AT,
     MOMENT,
 )
-from armillary.engine.base import Reader
+from armillary.engine.base import Reader, unmarked
 from armillary.limits import FUNCTION_ROWS
 from armillary.partition.ranges import Range
 from armillary.partition.request_units import Coefficients
@@ -111,20 +111,13 @@ class StoreView:
         start = after + b"\x00"
         rows_max = CHUNK_MAX if program.is_quick else ITEMS_BETWEEN_LOOKS
         choice = choose(self, program.accesses)
-        rows: Iterator[tuple[bytes, bytes]]
         if choice is not None:
             self.metrics.index_used.update(dict.fromkeys(choice.names))
-            rows = ((layout.DOC + rid, v) for rid, v in self.load(rids(self, choice, start)))
-        elif self.piece.key is None:
+            return self._loaded(rids(self, choice, start), CHUNK_FIRST, rows_max, layout.DOC)
+        if self.piece.key is None:
             end = layout.after(layout.DOC)
-            yield from self.reader.scan_lists(layout.DOC + start, end, rows_max)
-            return
-        else:
-            rows = ((layout.DOC + rid, value) for rid, value in self.everything(start))
-        size = CHUNK_FIRST
-        while batch := list(islice(rows, size)):
-            yield batch
-            size = min(2 * size, rows_max)
+            return self.reader.scan_lists(layout.DOC + start, end, rows_max)
+        return self._loaded(self._rids_of_key(start), CHUNK_FIRST, rows_max, layout.DOC)
 
     def is_done(self, program: Program, after: bytes) -> bool:
         """Nothing is decoded or counted: the next page does, and pays for it."""
@@ -132,15 +125,13 @@ class StoreView:
         first = next(batches, [])
         return not self.visible(first) and next(batches, None) is None
 
+    def visible(self, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        return rows if self.shows_all else [row for row in rows if self.is_visible(row[1])]
+
     @property
     def shows_all(self) -> bool:
-        """Whether every item of the physical partition is visible."""
+        """Whether every item of the space is visible."""
         return self.is_whole and self.state.definition.default_ttl == TTL_OFF
-
-    def visible(self, rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        if self.shows_all:
-            return rows
-        return [row for row in rows if self.is_visible(row[1])]
 
     def entries(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Rows of an index. They cost no steps, but the client may have left; to find where they
@@ -168,17 +159,18 @@ class StoreView:
         if program.functions is not None:
             rows = self._foreseen(program, iter(rows))
         frame, keeps = program.scope.frame, program.gives_stored
-        spend, shows_all = frame.budget.spend, self.shows_all
+        spend, body_bytes = frame.budget.spend, BODY_BYTES.unpack_from
+        combinations, shows_all = program.combinations_of_text, self.shows_all
         for rid, value in rows:
             spend()
             if not shows_all and not self.is_visible(value):
                 continue
             if keeps:
-                frame.stored = rid, value
+                frame.stored = rid, unmarked(value)
             metrics.retrieved_items += 1
-            metrics.retrieved_bytes += BODY_BYTES.unpack_from(value)[0]
+            metrics.retrieved_bytes += body_bytes(value)[0]
             metrics.calls += calls
-            yield rid, program.combinations_of_text(value[EPK_AT + value[EPK_LENGTH_AT] :])
+            yield rid, combinations(value[EPK_AT + value[EPK_LENGTH_AT] :])
 
     def _foreseen(
         self, program: Program, rows: Iterator[tuple[bytes, bytes]]
@@ -215,31 +207,46 @@ class StoreView:
         self, start: bytes, *, descending: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         """All items of the piece in rid order, from `start` on; descending, from there down."""
-        prefix = layout.DOC
         if self.piece.key is not None:
-            prefix = layout.LR + self.piece.key.epk_key
+            return self.load(self._rids_of_key(start, descending=descending))
+        rows = self._between(layout.DOC, start, descending)
+        return ((key[1:], value) for key, value in rows)
+
+    def _rids_of_key(self, start: bytes, *, descending: bool = False) -> Iterator[bytes]:
+        """The items of the logical partition that the piece is."""
+        assert self.piece.key is not None
+        prefix = layout.LR + self.piece.key.epk_key
+        rows = self._between(prefix, start, descending)
+        return (key[len(prefix) :] for key, _ in rows)
+
+    def _between(
+        self, prefix: bytes, start: bytes, descending: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
         low, high = prefix + start, layout.after(prefix)
         if descending:
             low, high = prefix, prefix + start + b"\x00" if start else high
-        rows = self.reader.scan(low, high, reverse=descending)
-        if self.piece.key is not None:
-            return self.load(key[len(prefix) :] for key, _ in rows)
-        return ((key[1:], value) for key, value in rows)
+        return self.reader.scan(low, high, reverse=descending)
 
     def load(
         self, wanted: Iterable[bytes], first: int = CHUNK_FIRST
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Items by rid, in the order given; a chunk at a time, which is one round trip on an
-        engine that has them. `first`: how many at first; they may be large.
+        """Items by rid, in the order given. `first`: how many the caller is likely to take."""
+        return chain.from_iterable(self._loaded(wanted, min(first, CHUNK_MAX), CHUNK_MAX))
+
+    def _loaded(
+        self, wanted: Iterable[bytes], first: int, most: int, prefix: bytes = b""
+    ) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Items by rid, in the order given, under `prefix` and the rid; a chunk at a time, which is
+        one round trip on an engine that has them.
         """
         waiting = iter(wanted)
         size = first
         while chunk := list(islice(waiting, size)):
-            values = self.reader.get_many([layout.DOC + rid for rid in chunk])
-            for rid, value in zip(chunk, values, strict=True):
-                assert value is not None, "a rid without its item"
-                yield rid, value
-            size = min(2 * size, CHUNK_MAX)
+            values = self.reader.get_behind(layout.DOC, chunk)
+            assert None not in values, "a rid without its item"
+            keys = [prefix + rid for rid in chunk] if prefix else chunk
+            yield list(zip(keys, values, strict=True))  # type: ignore[arg-type]
+            size = min(2 * size, most)
 
 
 class StoreSource:
