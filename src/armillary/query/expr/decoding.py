@@ -68,6 +68,7 @@ class Parts:
     """Path → the path of its struct, and its field there."""
 
 
+@lru_cache(maxsize=256)
 def parts_for(paths: frozenset[Path]) -> Parts | None:
     """Structs for these paths; None when the item has to be decoded whole."""
     if () in paths:
@@ -75,15 +76,6 @@ def parts_for(paths: frozenset[Path]) -> Parts | None:
     tree = _tree(paths)
     if _count(tree) > FIELDS_MAX or not all(map(_can_be_field, tree)):
         return None
-    structs, fields = _structs(frozenset(paths))
-    decode = msgspec.json.Decoder(structs[()]).decode if tree else None
-    return Parts(decode, structs, fields)
-
-
-@lru_cache(maxsize=256)
-def _structs(
-    paths: frozenset[Path],
-) -> tuple[dict[Path, type[msgspec.Struct]], dict[Path, tuple[Path, str]]]:
     structs: dict[Path, type[msgspec.Struct]] = {}
     fields: dict[Path, tuple[Path, str]] = {}
 
@@ -100,10 +92,10 @@ def _structs(
         structs[at] = msgspec.defstruct(f"Part{len(structs)}", members, rename=rename, gc=False)
         return structs[at]
 
-    # A decoder is made here, although it is not used: msgspec works out a class at its first one,
-    # and another thread that came by in the middle of that would crash.
-    msgspec.json.Decoder(make(_tree(paths), ()))
-    return structs, fields
+    # Made here once, before another thread knows the class: msgspec works it out at its first
+    # decoder, and a thread that came by in the middle of that would crash.
+    decoder = msgspec.json.Decoder(make(tree, ()))
+    return Parts(decoder.decode if tree else None, structs, fields)
 
 
 def paths_in(
