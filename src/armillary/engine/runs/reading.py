@@ -350,7 +350,7 @@ def _after(key: bytes) -> bytes:
     return bytes((key[0] + 1,)) if key and key[0] < 0xFF else b""
 
 
-# HOT: every scan of a space that is at rest: nothing has to be merged.
+# HOT: every scan of a space that has one run, as after a load: nothing has to be merged.
 def _alone(spans: Spans, reverse: bool) -> Iterator[list[Row]]:
     for block, first, last in spans:
         rows = block.alive_rows(first, last)
