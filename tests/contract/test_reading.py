@@ -40,6 +40,7 @@ def test_get_finds_what_is_there_and_nothing_else(filled: Engine) -> None:
 def test_get_behind_is_get_many_of_what_begins_alike(filled: Engine) -> None:
     with filled.read(1) as reader:
         tails = [b"\xff", b"", b"nope", b"\x00", b"b" * KEY_BYTES_MAX]
+        assert reader.get_behind(b"b", []) == []
         assert reader.get_behind(b"b", tails) == [b"vb\xff", b"vb", None, b"vb\x00", None]
 
 

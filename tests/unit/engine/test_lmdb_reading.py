@@ -118,7 +118,7 @@ def test_lists_of_sealed_rows(open_lmdb: Callable[..., LmdbEngine], own_max: int
         ]
         assert {value[0] for _, value in found} == {0x01, 0xC1}, "of both kinds"
         tails = [key[1:] for key, _ in rows]
-        for some in (tails, tails[1:5], [*tails[1:5], b"none"]):
+        for some in (tails, tails[1:5], [*tails[1:5], b"none"], []):
             values = reader.get_behind(b"k", some)
             wanted = reader.get_many([b"k" + tail for tail in some])
             assert [value and unmarked(value) for value in values] == wanted

@@ -125,7 +125,7 @@ class LmdbReader:
     def get_behind(self, prefix: bytes, tails: Sequence[bytes]) -> list[bytes | None]:
         if (
             prefix[0] not in self._place.sealed
-            or len(prefix) + max(map(len, tails)) > KEY_BYTES_MAX
+            or len(prefix) + max(map(len, tails), default=0) > KEY_BYTES_MAX
         ):
             return self.get_many([prefix + tail for tail in tails])
         if monotonic() > self._deadline:
