@@ -130,7 +130,7 @@ class StoreView:
 
     @property
     def shows_all(self) -> bool:
-        """Whether every item of the space is visible."""
+        """Whether every item of the physical partition is visible."""
         return self.is_whole and self.state.definition.default_ttl == TTL_OFF
 
     def entries(self, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -230,8 +230,8 @@ class StoreView:
     def load(
         self, wanted: Iterable[bytes], first: int = CHUNK_FIRST
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Items by rid, in the order given. `first`: how many the caller is likely to take."""
-        return chain.from_iterable(self._loaded(wanted, min(first, CHUNK_MAX), CHUNK_MAX))
+        """Items by rid, in the order given. `first`: how many at first; they may be large."""
+        return chain.from_iterable(self._loaded(wanted, first, CHUNK_MAX))
 
     def _loaded(
         self, wanted: Iterable[bytes], first: int, most: int, prefix: bytes = b""
