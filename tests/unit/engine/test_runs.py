@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -17,7 +18,7 @@ from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.runs import checking, merging, writing
 from armillary.engine.runs.blocks import Block, cut_blocks, decode_block, of_entries
 from armillary.engine.runs.cache import CACHE, EXPANSION, BlockCache, Whole
-from armillary.engine.runs.directory import EMPTY, Directory, pack_directory
+from armillary.engine.runs.directory import EMPTY, SLOTS_MAX, Directory, pack_directory
 from armillary.errors import DataDamaged
 from armillary.store.rows import layout
 
@@ -34,7 +35,7 @@ def burst(groups: int, entries: int) -> tuple[MemoryArea, Directory, int]:
         directory = writing.flush(area, directory, changes, random.randbytes)  # type: ignore[arg-type]
         directory = merging.plan(directory, random.randbytes, merging.FAN)
         work = max(merging.WORK_MIN, merging.WORK * entries)
-        directory = merging.work(area, directory, work)  # type: ignore[arg-type]
+        directory = merging.work(area, directory, work, busy=True)  # type: ignore[arg-type]
         most = max(most, len(directory.parts()))
     return area, directory, most
 
@@ -48,6 +49,40 @@ def test_few_runs_are_live_during_and_after_a_burst(groups: int, entries: int) -
         directory = merging.work(area, directory, 16_000)  # type: ignore[arg-type]
     assert len(directory.slots) <= 6
     assert sum(slot.entries for slot in directory.slots) == groups * entries
+    assert len(pack_directory(directory)) <= 1_000
+
+
+def test_what_was_begun_in_a_pause_of_a_load_does_not_burden_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or each pause begins a merge of nearly everything, and the commits after it do that."""
+    random, area, directory, most = Random(4), MemoryArea(), EMPTY, 0
+    read = 0
+    piece = merging.merge_piece
+
+    def counted(*given: Any) -> tuple[Directory, int]:
+        nonlocal read
+        after, done = piece(*given)
+        read += done
+        return after, done
+
+    calls, commits, entries = 24, 6, 1_500
+    for _ in range(calls):
+        monkeypatch.setattr(merging, "merge_piece", counted)
+        for _ in range(commits):
+            changes: dict[bytes, bytes | None] = {
+                b"\x51" + random.randbytes(12): b"" for _ in range(entries)
+            }
+            directory = writing.flush(area, directory, changes, random.randbytes)  # type: ignore[arg-type]
+            directory = merging.plan(directory, random.randbytes, merging.BULK_FAN)
+            work = merging.WORK * entries
+            directory = merging.work(area, directory, work, busy=True)  # type: ignore[arg-type]
+            most = max(most, len(directory.parts()))
+        monkeypatch.setattr(merging, "merge_piece", piece)
+        directory = merging.plan(directory, random.randbytes)  # a pause: time for one piece
+        directory = merging.work(area, directory, merging.PIECE_ENTRIES)  # type: ignore[arg-type]
+    assert read <= 2 * calls * commits * entries
+    assert most <= SLOTS_MAX + commits
     assert len(pack_directory(directory)) <= 1_000
 
 

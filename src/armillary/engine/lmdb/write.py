@@ -83,7 +83,7 @@ def write_changes(
     directory = merging.plan(directory, os.urandom, fan)
     if not rest or len(directory.slots) > SLOTS_MAX:
         entries = max(merging.WORK_MIN, merging.WORK * count)
-        directory = merging.work(area, directory, entries)
+        directory = merging.work(area, directory, entries, busy=True)
     if new or directory != before:
         area.save(directory)
     return merging.is_due(directory)

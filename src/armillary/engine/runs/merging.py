@@ -61,13 +61,13 @@ SIMILAR: Final = 2
 
 def plan(directory: Directory, nonce: Nonce, fan: int = 0) -> Directory:
     """Begin the merges that are due. `fan`: of how many at least, while commits follow each other;
-    0: at rest."""
+    0: at rest, one after the other, so that there is always room for one of those."""
     slots = list(directory.slots)
     sizes = _sizes(slots)
     merges = sizes.count(0)
     number = directory.next_run
     at = 0
-    while at < len(slots) and merges < MERGES_MAX:
+    while at < len(slots) and merges < (MERGES_MAX if fan else 1):
         until = _due(sizes, at, fan)
         if until - at >= 2:
             sizes[at:until] = [0]
@@ -88,26 +88,32 @@ def _sizes(slots: Sequence[Slot]) -> list[int]:
 
 def _due(sizes: list[int], at: int, fan: int) -> int:
     """The first after those that should merge with the one at this place, and with it."""
-    total, until = sizes[at], at + 1
-    if not total:
+    if not sizes[at]:
         return at
     crowded = len(sizes) > SLOTS_MAX
+    until = at + 1
+    if crowded or not fan:
+        total = sizes[at]
+        while until < len(sizes) and (older := sizes[until]):
+            if not crowded and older > RATIO * total:
+                break
+            total += older
+            until += 1
+        return until
+    until = _alike(sizes, at)
+    small = sizes[at] <= WHOLE_ENTRIES
+    return until if until - at >= (SMALL_FAN if small else fan) else at
+
+
+def _alike(sizes: Sequence[int], at: int) -> int:
+    """The first after those of about the size of the one at this place, or smaller."""
+    total, until = sizes[at], at + 1
     small = total <= WHOLE_ENTRIES
     while until < len(sizes) and (older := sizes[until]):
-        if crowded:
-            joins = True
-        elif not fan:
-            joins = older <= RATIO * total
-        elif small:
-            joins = older <= WHOLE_ENTRIES
-        else:
-            joins = older * (until - at) <= SIMILAR * total
-        if not joins:
+        if older > WHOLE_ENTRIES if small else older * (until - at) > SIMILAR * total:
             break
         total += older
         until += 1
-    if fan and not crowded and until - at < (SMALL_FAN if small else fan):
-        return at
     return until
 
 
@@ -119,17 +125,29 @@ def is_due(directory: Directory) -> bool:
     return any(_due(sizes, at, 0) - at >= 2 for at in range(len(sizes)))
 
 
-def work(area: Area, directory: Directory, entries: int) -> Directory:
-    """Merge about this many entries, the newest merges first: they are the shortest."""
+def work(area: Area, directory: Directory, entries: int, *, busy: bool = False) -> Directory:
+    """Merge about this many entries, the newest merges first: they are the shortest. `busy`:
+    commits follow each other."""
     at = 0
     while entries > 0 and at < len(directory.slots):
-        if not directory.slots[at].inputs or not directory.slots[at].merging:
+        slot = directory.slots[at]
+        if not slot.inputs or not slot.merging or (busy and _waits(directory, slot)):
             at += 1
             continue
         directory, done = merge_piece(area, directory, at, min(PIECE_ENTRIES, entries))
         steps.reached("runs.piece")
         entries -= max(done, 1)
     return directory
+
+
+def _waits(directory: Directory, slot: Slot) -> bool:
+    """Whether a merge goes on only at rest. It was begun there, of runs that are not alike: a large
+    one would be written again for a small one, time after time while many items come with pauses
+    between. It goes on all the same when there are many runs to look at."""
+    sizes = [run.entries for run in slot.inputs]
+    if _alike(sizes, 0) == len(sizes):
+        return False
+    return len(directory.parts()) <= SLOTS_MAX
 
 
 def merge_piece(area: Area, directory: Directory, at: int, entries: int) -> tuple[Directory, int]:
