@@ -40,7 +40,8 @@ from armillary.turns import waiting
 
 COMMIT_DELAY = 0.25  # of the time that the group before took…
 COMMIT_DELAY_SECONDS_MAX = 0.005  # …and no more: it may have been a piece of a split
-IDLE_SECONDS = 0.1  # without a command, before work that can wait is done
+IDLE_SECONDS = 0.1  # without a command, before work that can wait is done…
+IDLE_SECONDS_MAX = 2.0  # …or as long as groups have run since then, and no more
 ONE_LINE = -1  # the name of the only line when spaces are mixed; no space has this number
 
 
@@ -108,6 +109,7 @@ class Groups:
         self._rested = idle is None  # whether `idle` has nothing to do
         self._idling = False
         self._ended_s = 0.0  # of the last group
+        self._busy_s = 0.0  # how long groups have run since `idle` was called
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)
         self._lines: dict[int, deque[Job]] = {}
@@ -238,6 +240,7 @@ class Groups:
         else:
             settle(group, AssertionError("the engine did not settle this command"))
         self._ended_s = ended_s = monotonic()
+        self._busy_s += ended_s - began_s
         self._answered = len(group)
         commit_delay_s = (ended_s - began_s) * self._commit_delay
         self._commit_delay_s = ended_s + min(commit_delay_s, self._commit_delay_max_s)
@@ -246,8 +249,11 @@ class Groups:
     def _run_idle(self) -> None:
         """Work that can wait, outside the lock, until there is none or a command has come."""
         assert self._idle is not None
-        if self._lines or monotonic() < self._ended_s + self._idle_after_s:
+        # A pause is no rest before it has lasted as long as the work: many items come in calls.
+        rest_s = max(self._idle_after_s, min(self._busy_s, IDLE_SECONDS_MAX))
+        if self._lines or monotonic() < self._ended_s + rest_s:
             return  # commands run in the threads of their callers
+        self._busy_s = 0.0
         more = self._idling = True
         while more and not self._ready and not self._closing:
             self._lock.release()

@@ -90,7 +90,7 @@ def _due(sizes: list[int], at: int, fan: int) -> int:
     """The first after those that should merge with the one at this place, and with it."""
     if not sizes[at]:
         return at
-    crowded = len(sizes) > SLOTS_MAX
+    crowded = len(sizes) > 2 * SLOTS_MAX
     until = at + 1
     if crowded or not fan:
         total = sizes[at]
@@ -101,8 +101,12 @@ def _due(sizes: list[int], at: int, fan: int) -> int:
             until += 1
         return until
     until = _alike(sizes, at)
-    small = sizes[at] <= WHOLE_ENTRIES
-    return until if until - at >= (SMALL_FAN if small else fan) else at
+    least = SMALL_FAN if sizes[at] <= WHOLE_ENTRIES else fan
+    # Three levels of eight are many. The newest that are alike merge then, which is little: all
+    # that there are would be written again for each few items that come.
+    if len(sizes) > SLOTS_MAX:
+        least = 2
+    return until if until - at >= least else at
 
 
 def _alike(sizes: Sequence[int], at: int) -> int:
