@@ -18,7 +18,7 @@ from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.runs import checking, merging, writing
 from armillary.engine.runs.blocks import Block, cut_blocks, decode_block, of_entries
 from armillary.engine.runs.cache import CACHE, EXPANSION, BlockCache, Whole
-from armillary.engine.runs.directory import EMPTY, SLOTS_MAX, Directory, pack_directory
+from armillary.engine.runs.directory import EMPTY, SLOTS_MAX, Directory, Run, Slot, pack_directory
 from armillary.errors import DataDamaged
 from armillary.store.rows import layout
 
@@ -84,6 +84,17 @@ def test_what_was_begun_in_a_pause_of_a_load_does_not_burden_it(
     assert read <= 2 * calls * commits * entries
     assert most <= SLOTS_MAX + commits
     assert len(pack_directory(directory)) <= 1_000
+
+
+def test_of_very_many_runs_those_that_are_alike_merge_and_not_all() -> None:
+    sizes = [size for size in (30_000, 240_000, 1_900_000, 15_000_000) for _ in range(7)]
+    runs = [Run(number, b"%08d" % number, size, 1) for number, size in enumerate(sizes)]
+    directory = Directory(tuple(Slot((run,)) for run in runs), len(runs))
+    assert len(sizes) > SLOTS_MAX
+    after = merging.plan(directory, Random(1).randbytes, merging.BULK_FAN)
+    begun = [slot.inputs for slot in after.slots if slot.merging]
+    assert begun
+    assert all(len({run.entries for run in inputs}) == 1 for inputs in begun)
 
 
 def test_a_piece_of_a_merge_is_bounded() -> None:
