@@ -1,7 +1,6 @@
 """What fast paths of all protocols share: texts that clients repeat are looked up, not read again.
 
-HOT: once per request that is answered from bytes to bytes. What they do not know is no refusal: the
-general path decides.
+HOT: once per request that is answered from bytes to bytes. In doubt the general path decides.
 """
 
 from __future__ import annotations

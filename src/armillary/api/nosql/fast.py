@@ -1,7 +1,7 @@
 """Fast paths from bytes to bytes. Each is a decoder of an operation that the general path asks the
 store for, and a form of the answer that its encoder writes.
 
-    groups of a template ──▶ signature ──▶ container ──▶ `ask`: the store ──▶ Outcome ──▶ form
+    groups of a template ──▶ signature ──▶ container ──▶ `ask` the store ──▶ `outcome` ──▶ form
 
     PointReads   as `items/single.py:read_item`       `ContainerStore.read_at`
     Creates      as `items/single.py:begin_create`    `ContainerStore.start`, then `finish`
@@ -10,8 +10,7 @@ store for, and a form of the answer that its encoder writes.
 
 HOT: once per request, on the event loop; numbers in bench/http_cost.py. The general path is the
 reference (tests/property/test_hot_*.py), and answers after every doubt: a miss, a moved range, a
-token from the future, a signature that is not the first key's. Texts that clients repeat are looked
-up instead of read again; the signature of every request is computed.
+token from the future, a signature that is not the first key's. Every signature is computed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from armillary.limits import PAGE_ITEMS_MAX
 from armillary.partition.ranges import Range
 from armillary.store.catalog.controls import FAULTS
 from armillary.store.catalog.state import ContainerState, Spot
-from armillary.store.items.containers import ContainerStore, Sent
+from armillary.store.items.containers import ContainerStore
 from armillary.store.items.paging import check_page_size
 from armillary.store.items.preparation import Operation
 from armillary.store.rows.layout import DOC
@@ -59,6 +58,7 @@ LEVEL: Final = "x-ms-consistency-level"
 LINES: Final = {outcome: STATUS_LINES[status].encode() for outcome, status in STATUS.items()}
 OK: Final = LINES["read"]
 QUERY_BYTES_MAX: Final = 2_000  # of one that is kept
+PLACE_MARK: Final = "\0p"  # of what a range says of itself, which is the same until the next write
 PROGRESS: Final = Struct(">Qi")  # LSN and session version, the first counters of a meta row
 
 
@@ -70,20 +70,19 @@ class Known(NamedTuple):
     state: ContainerState
     rid: bytes
     form: bytes
-    """Of an answer; the status line is its first value."""
+    """Of the form of an answer: given a place, it is that; the status line is its first value."""
     admit: Callable[..., Ticket | None]
     """A refusal is not counted: the general path is going to refuse again."""
     kept: dict[Any, Any]
     """What a decoder reads once: by the text of a key header, or the body of a query."""
 
 
-Place: TypeAlias = tuple[Any, int, int, int]
-"""What was read, and where: ordinal of the range, session version, LSN."""
-Outcome: TypeAlias = tuple[bytes, float, tuple[Any, ...], bytes]
-"""What an operation gave: status line, RU, values of the headers of its answer, body."""
-Otherwise: TypeAlias = Callable[[Request], Response | None]
-Asked: TypeAlias = tuple[Future[Any] | None, Callable[[], Outcome], Otherwise]
-"""An operation of the store: what it waits for, its outcome, the answer if there is none."""
+Place: TypeAlias = tuple[int, int, int]
+"""How far a range is: its ordinal, session version, LSN."""
+Outcome: TypeAlias = tuple[bytes, float, tuple[Any, ...], Place, bytes]
+"""What an operation gave: status line, RU, values of the headers that are its own, body."""
+Asked: TypeAlias = tuple[Future[Any] | None, tuple[Any, ...]]
+"""What an operation of the store waits for, and what `outcome` needs of it."""
 
 
 class Decoder:
@@ -110,6 +109,7 @@ class Decoder:
         # Whether answers are `Waiting`: for the writer, or for a database.
         self.waits = self.writes or gateway.settings.loop_reads
         self._containers: dict[bytes, Known] = {}
+        self._forms: dict[tuple[bytes, int, int, int], bytes] = {}
 
     def headers(self, place: calls.Headers) -> calls.Headers:
         """Those of an answer, with marks, given those that name the range."""
@@ -123,6 +123,12 @@ class Decoder:
     def ask(self, known: Known, item: bytes, token: bytes, own: tuple[bytes, ...]) -> Asked:
         """`own`: the headers that only this kind captures, and the body."""
         raise NotImplementedError
+
+    def outcome(self, known: Known, token: bytes, asked: tuple[Any, ...]) -> Outcome:
+        raise NotImplementedError
+
+    def otherwise(self, asked: tuple[Any, ...], request: Request) -> Response | None:
+        return None  # nothing has happened
 
     def answer(
         self,
@@ -149,23 +155,26 @@ class Decoder:
                 known = self._keep_container(names)
             if known is None or (rid and rid != known.rid):
                 return None
-            future, end, otherwise = self.ask(known, item, token, own)
+            future, asked = self.ask(known, item, token, own)
         except (DbError, SpaceGone, MayNotWait):
             return None
         if future is None:
-            return self._filled(known, activity, end, lines)
-        return Waiting(future, partial(self._filled, known, activity, end), otherwise)
+            return self._filled(known, activity, token, asked, lines)
+        filled = partial(self._filled, known, activity, token, asked)
+        return Waiting(future, filled, partial(self.otherwise, asked))
 
     def _filled(
-        self, known: Known, activity: bytes, end: Callable[[], Outcome], lines: bytes
+        self, known: Known, activity: bytes, token: bytes, asked: tuple[Any, ...], lines: bytes
     ) -> bytes | None:
         try:
-            status, ru, values, body = end()
+            status, ru, values, (at, version, lsn), body = self.outcome(known, token, asked)
         except (DbError, SpaceGone, MayNotWait):
             return None
+        forms, place = self._forms, (known.form, at, version, lsn)
+        form = forms.get(place) or keep(forms, place, known.form % (at, version, lsn, at, lsn))
         charge = known.kept.get(ru) or keep(known.kept, ru, calls.format_charge(ru).encode())
         activity = activity or new_activity().encode()
-        return known.form % (status, activity, charge, *values, lines, len(body), body)
+        return form % (status, activity, charge, *values, lines, len(body), body)
 
     def _keep_container(self, names: bytes) -> Known | None:
         """None: the general path has not met it yet, or a database would be asked."""
@@ -174,19 +183,19 @@ class Decoder:
         if store is None or (self._shared.polls and store.known_state is None):
             return None
         store = store.strong if self._level in STRONG else store
-        state, place = store.state, item_headers(store, INTEGER_MARK, INTEGER_MARK, INTEGER_MARK)
-        form = form_of(calls.response_of(200, BYTES_MARK, BYTES_MARK, self.headers(place)))
-        form, rid = b"%b" + form.removeprefix(OK), state.record.rid.encode()
-        admit = _unlimited if store.meter is None else store.meter.admit_here
+        headers = self.headers(item_headers(store, PLACE_MARK, PLACE_MARK, PLACE_MARK))
+        form = form_of(calls.response_of(200, BYTES_MARK, BYTES_MARK, headers)).removeprefix(OK)
+        form = (b"%b" + form).replace(b"%", b"%%").replace(PLACE_MARK.encode(), b"%d")
+        state, rid = store.state, store.state.record.rid.encode()
+        admit = store.meter.admit_here if store.meter is not None else lambda *asked, note: None
         return keep(self._containers, names, Known(store, state, rid, form, admit, {}))
 
     def spot(self, known: Known, key: bytes) -> tuple[KeyValues, Spot]:
         values = parse_key_header(key.decode())
-        found = values, known.state.spot(values)
-        keep(known.kept, key, found)
+        found: tuple[KeyValues, Spot] = keep(known.kept, key, (values, known.state.spot(values)))
         return found
 
-    def seen(self, known: Known, owner: Range, token: bytes, read: Any) -> Place:
+    def seen(self, known: Known, owner: Range, token: bytes, read: Any) -> tuple[Any, Place]:
         """What an engine has read, or its future gives, the meta row first, and how far the range
         is. None: it can't be read here."""
         if self.waits and read is not None:
@@ -197,7 +206,7 @@ class Decoder:
         if token:
             seen = known.kept.get(token) or keep(known.kept, token, parse_token(token.decode()))
             check_barrier(seen, owner, Seen(version, lsn))
-        return read, owner.ordinal, version, lsn
+        return read, (owner.ordinal, version, lsn)
 
 
 class PointReads(Decoder):
@@ -211,14 +220,14 @@ class PointReads(Decoder):
         ticket, owner = known.admit(known.state, spot[1], "read", note=False), spot[1]
         engine_read = store.engine.read_via_soon if self.waits else store.engine.read_via
         read: Any = engine_read(owner.space, spot[2] + b"\x00" + item, DOC)
+        return (read if self.waits else None), (spot, item, ticket, read)
 
-        def end() -> Outcome:
-            found, at, version, lsn = self.seen(known, owner, token, read)
-            value, _, _, ru = store.read_at(spot, item, final=False, begun=(ticket, found))
-            etag, own_lsn, text = shown(value)
-            return OK, ru, (etag, own_lsn, at, version, lsn, at, lsn), text
-
-        return (read if self.waits else None), end, _unanswered
+    def outcome(self, known: Known, token: bytes, asked: tuple[Any, ...]) -> Outcome:
+        spot, item, ticket, read = asked
+        found, place = self.seen(known, spot[1], token, read)
+        value, _, _, ru = known.store.read_at(spot, item, final=False, begun=(ticket, found))
+        etag, lsn, text = shown(value)
+        return OK, ru, (etag, lsn), place, text
 
 
 class Creates(Decoder):
@@ -243,22 +252,23 @@ class Creates(Decoder):
         operation = self.operation(item, own)
         ticket = known.admit(known.state, spot[1], operation.kind, note=False)
         sent = store.start(operation, values, ticket)
-        end = partial(self._outcome, known, sent)
-        return sent.future, end, lambda request: ended(self._call_of(request), store, values, sent)
+        return sent.future, (store, values, sent)
 
-    def _outcome(self, known: Known, sent: Sent) -> Outcome:
-        store, owner, gateway = known.store, sent.owner, self._gateway
+    def otherwise(self, asked: tuple[Any, ...], request: Request) -> Response | None:
+        return ended(self._call_of(request), *asked)
+
+    def outcome(self, known: Known, token: bytes, asked: tuple[Any, ...]) -> Outcome:
+        (store, _, sent), gateway = asked, self._gateway
         if (
             sent.future.exception() is not None
             or store.known_state is not known.state  # the range may be another one now
-            or (self._shared.polls and not gateway.knows_session(owner.space))  # a failover
+            or (self._shared.polls and not gateway.knows_session(sent.owner.space))  # a failover
         ):
             raise MayNotWait
         done = store.finish(sent)
         assert done is not None
-        at, lsn, version = owner.ordinal, done.lsn, gateway.session_version(owner.space)
-        values = done.etag.encode(), lsn, at, version, lsn, at, lsn
-        return LINES[done.outcome], done.charge_ru, values, done.text
+        place = sent.owner.ordinal, gateway.session_version(sent.owner.space), done.lsn
+        return LINES[done.outcome], done.charge_ru, (done.etag.encode(), done.lsn), place, done.text
 
 
 class Patches(Creates):
@@ -303,14 +313,14 @@ class Queries(Decoder):
         ticket = known.admit(state, owner, "query", note=False)
         engine_read = store.engine.read_few_soon if self.waits else store.engine.read_few
         read: Any = engine_read(owner.space, *bounds)
+        return (read if self.waits else None), (owner, items_max, ticket, read)
 
-        def end() -> Outcome:
-            found, at, version, lsn = self.seen(known, owner, token, read)
-            texts, ru = self._rows_of(store, state, owner, items_max, ticket, *found)
-            page = calls.feed_body(state.record.rid, DOCUMENTS, texts)
-            return OK, ru, (len(texts), at, version, lsn, at, lsn), page
-
-        return (read if self.waits else None), end, _unanswered
+    def outcome(self, known: Known, token: bytes, asked: tuple[Any, ...]) -> Outcome:
+        owner, size, ticket, read = asked
+        found, place = self.seen(known, owner, token, read)
+        texts, ru = self._rows_of(known.store, known.state, owner, size, ticket, *found)
+        page = calls.feed_body(known.state.record.rid, DOCUMENTS, texts)
+        return OK, ru, (len(texts),), place, page
 
     def _bounds(self, known: Known, body: bytes) -> tuple[Any, ...]:
         """Empty: the general path."""
@@ -322,11 +332,3 @@ class Queries(Decoder):
             keep(known.kept, text, kind.quick_of(text, known.state))
         quick = known.kept[text]
         return (None if quick is None else quick(parameters)) or ()
-
-
-def _unanswered(request: Request) -> None:
-    """Nothing has happened."""
-
-
-def _unlimited(*asked: object, note: bool) -> None:
-    """Nothing is measured."""

@@ -99,16 +99,15 @@ def _pattern(path: FastPath, data: bytes, request: Request) -> bytes | None:
 
 def _made(path: FastPath, pattern: bytes) -> Template:
     compiled = re.compile(pattern)
-    places = compiled.groupindex
-    order = [n for n in range(1, compiled.groups + 1) if n not in places.values()]
-    order += [places[_group(name)] for name in path.captured]
+    places, fullmatch = compiled.groupindex, compiled.fullmatch
+    target = [n for n in range(1, compiled.groups + 1) if n not in places.values()]
     body, length = places.get("body", 0), places.get("content_length", 0)
-    order += [body] if body else []
+    order = *target, *(places[_group(name)] for name in path.captured), *([body] if body else [])
 
     def match(data: bytes) -> Sequence[bytes] | None:
         """Whole: not a byte less than it says, and none of the next one. The bounds of the parser
         hold here as well; what is long goes there to be refused."""
-        found = compiled.fullmatch(data)
+        found = fullmatch(data)
         if found is None:
             return None
         head_bytes = found.start(body) if body else len(data)
