@@ -17,7 +17,7 @@ from armillary.store.catalog.accounts import AccountStore
 
 class EchoService(Service):
     """`/quick…` is answered on the loop, all else in a thread. `/wait/NAME` waits for `let(NAME)`,
-    `/long/LANE` works until its budget ends it, `/slow/NAME` does so without a lane,
+    `/long/LANE` works until its budget ends it, `/laneless/NAME` does so without a lane,
     `/large/BYTES` answers with that many bytes, `/bug` and `/split` are bugs of the service."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class EchoService(Service):
         match request.target.split("/")[1:]:
             case ["wait", name]:
                 assert self.gate(name).wait(20)
-            case ["long" | "slow", _]:
+            case ["long" | "laneless", _]:
                 assert request.budget is not None
                 self.gate("long").set()
                 try:

@@ -109,7 +109,7 @@ def test_long_work_does_not_stand_in_the_way_of_other_requests(start: Start) -> 
         assert {name for name in server.service.threads if name == "query"}
 
 
-@pytest.mark.parametrize("target", ["/long/a", "/slow/a"])
+@pytest.mark.parametrize("target", ["/long/a", "/laneless/a"])
 def test_a_deadline_ends_work_with_an_answer(start: Start, target: str) -> None:
     """Also of what is not long as a rule: a list of items, a batch."""
     server = start(query_s=0.05)
@@ -119,7 +119,7 @@ def test_a_deadline_ends_work_with_an_answer(start: Start, target: str) -> None:
     assert server.service.ended == ["OutOfTime"]
 
 
-@pytest.mark.parametrize("target", ["/long/a", "/slow/a"])
+@pytest.mark.parametrize("target", ["/long/a", "/laneless/a"])
 @pytest.mark.parametrize("half", [False, True])
 def test_a_client_that_leaves_ends_its_work(start: Start, half: bool, target: str) -> None:
     server = start()
