@@ -98,7 +98,8 @@ def test_the_rows_are_those_of_operations(
             items = [one.item for one in batch]
             if statement is not None:
                 reply = {"at": [one.at for one in batch]}
-                items.insert(0, record_item(collection, batch[0].document, statement(0), reply))
+                first = batch[0].document
+                items.insert(0, record_item(collection.shape, first, statement(0), reply))
             made = ready(state, items)
             assert made is not None
             (answer,) = HANDLERS[INSERT].run(whole, (context, key, made.items))

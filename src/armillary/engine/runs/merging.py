@@ -114,7 +114,8 @@ def _alike(sizes: Sequence[int], at: int) -> int:
     total, until = sizes[at], at + 1
     small = total <= WHOLE_ENTRIES
     while until < len(sizes) and (older := sizes[until]):
-        if older > WHOLE_ENTRIES if small else older * (until - at) > SIMILAR * total:
+        is_alike = older <= WHOLE_ENTRIES if small else older * (until - at) <= SIMILAR * total
+        if not is_alike:
             break
         total += older
         until += 1

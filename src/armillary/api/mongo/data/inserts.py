@@ -172,7 +172,8 @@ def start_inserts(
         items = [one.item for one in batch]
         if statement is not None:
             first, reply = _recorded_by(batch)
-            items.insert(0, record_item(collection, first.document, statement(first.at), reply))
+            record = record_item(collection.shape, first.document, statement(first.at), reply)
+            items.insert(0, record)
         made = ready(state, items)
         if made is not None:
             return start_insert(store, state, made, key, submit, budget)

@@ -153,24 +153,18 @@ def recording(
     collection: Collection, document: Document, statement: Statement, reply: Document
 ) -> Operation:
     """The create of the record of a statement, in the logical partition of the document."""
-    made = record_item(collection, document, statement, reply)
+    made = record_item(collection.shape, document, statement, reply)
 
     def body_for(definition: Any) -> Body:
         if definition is collection.definition:
             return made_body(made)
         shape = shape_by(definition)
-        return made_body(_record_item(shape, document, statement, reply))
+        return made_body(record_item(shape, document, statement, reply))
 
     return Operation("create", body_for=body_for, keyed_by=collection.definition)
 
 
 def record_item(
-    collection: Collection, document: Document, statement: Statement, reply: Document
-) -> dict[str, JSON]:
-    return _record_item(collection.shape, document, statement, reply)
-
-
-def _record_item(
     shape: CollectionShape, document: Document, statement: Statement, reply: Document
 ) -> dict[str, JSON]:
     item: dict[str, JSON] = {
