@@ -1,20 +1,43 @@
 """The log of a space: what the change feed reads.
 
-Every live item has exactly one live entry, under the LSN of its last change; so a scan of the log
-is the latest-version feed, in order. Older versions and deletes stay only where something needs
-them: the all-versions feed within its retention, or a split that is copying.
+Every item has an entry under the LSN of its last change; so a scan of the log is the latest-version
+feed, in order. Older versions and deletes stay only where something needs them: the all-versions
+feed within its retention, or a split that is copying.
 
     create  → live(create)
-    replace → live(replace);  the entry before is dropped, or kept with its old JSON
+    replace → live(replace);  the entry before is outdated, or kept with its old JSON
     delete  → nothing, or a tombstone
+
+An *outdated* entry looks like a live one, but the item has another LSN by now, or is gone. Whoever
+reads the log passes over it (`current`). It is not deleted by the change that makes it so, because
+entries of earlier changes lie anywhere in the log: that would be two more pages for each commit to
+write. Instead each change lets two entries be looked at, in the order of the log, and the outdated
+ones among them go together. So a round through the log takes half as many changes as it has
+entries, and there are at most about as many outdated entries as items.
 """
+
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import Final
 
 import orjson
 
-from armillary.encoding.documents import Header
-from armillary.engine.base import Writer
+from armillary.encoding.documents import LSN, Header
+from armillary.engine.base import Reader, Row, Writer
+from armillary.store.rows import layout
 from armillary.store.rows.meta import Meta
-from armillary.store.rows.secondary import Change, LogEntry, LogFlag, log_key, unpack_log
+from armillary.store.rows.secondary import (
+    Change,
+    LogEntry,
+    LogFlag,
+    is_live_row,
+    log_key,
+    split_log_key,
+    unpack_log,
+)
+
+CLEAN_MIN: Final = 16  # outdated entries, before some are looked for
+CLEAN_ROWS: Final = 2  # that are looked at for each of them
 
 
 def log_put(
@@ -69,10 +92,41 @@ def _supersede(
     if keep and old.lsn > meta.log_start:
         tx.put(key, _entry(tx, old.lsn, rid).superseded(old_text).pack())
     else:
-        tx.delete_many((key,))
+        meta.outdated += 1
 
 
 def _entry(tx: Writer, lsn: int, rid: bytes) -> LogEntry:
     row = tx.get(log_key(lsn, rid))
     assert row is not None, "an item without its log entry"
     return unpack_log(row)
+
+
+def current(value: bytes | None, lsn: int) -> bytes | None:
+    """The stored item, if the entry of its change at `lsn` is not outdated."""
+    return value if value is not None and LSN.unpack_from(value)[0] == lsn else None
+
+
+def clean(tx: Writer, meta: Meta) -> None:
+    """Drop outdated entries, from where it ended the last time. `meta` is the caller's to put."""
+    if meta.outdated < CLEAN_MIN:
+        return
+    limit = CLEAN_ROWS * meta.outdated
+    start = layout.LOG + meta.cleaned + b"\x00" if meta.cleaned else layout.LOG
+    rows = list(tx.scan(start, layout.after(layout.LOG), limit=limit))
+    tx.delete_many(list(outdated(tx, rows)))
+    meta.outdated = 0
+    meta.cleaned = rows[-1][0][1:] if len(rows) == limit else b""
+
+
+def outdated(reader: Reader, rows: Iterable[Row]) -> Iterable[bytes]:
+    """The keys of those that are."""
+    live = [key for key, row in rows if is_live_row(row)]
+    return compress(live, map(_is_outdated, live, _items(reader, live)))
+
+
+def _items(reader: Reader, keys: Sequence[bytes]) -> Sequence[bytes | None]:
+    return reader.get_many([layout.DOC + split_log_key(key)[1] for key in keys])
+
+
+def _is_outdated(key: bytes, value: bytes | None) -> bool:
+    return current(value, split_log_key(key)[0]) is None

@@ -18,13 +18,14 @@ from typing import Any, TypeAlias
 import orjson
 
 from armillary.budget import Budget
-from armillary.encoding.documents import LSN, MOMENT, json_offset
+from armillary.encoding.documents import MOMENT, json_offset
 from armillary.encoding.partition_key import KeyValues, key_of
 from armillary.encoding.paths import format_path
 from armillary.engine.base import Reader
 from armillary.errors import BadInput
 from armillary.limits import FEED_SCAN_ROWS_MAX, PAGE_BYTES_MAX
 from armillary.store.catalog.state import ContainerState
+from armillary.store.feed.log import current
 from armillary.store.items.expiry import is_expired
 from armillary.store.moves.floors import forgotten
 from armillary.store.rows import layout
@@ -156,7 +157,9 @@ def _latest(
 ) -> FeedEntry | None:
     if not entry.is_live:
         return None
-    value = _item(reader, lsn, rid)
+    value = current(reader.get(layout.DOC + rid), lsn)
+    if value is None:
+        return None
     _, ts, ttl = MOMENT.unpack_from(value)
     if is_expired(ts, ttl, scan.default_ttl, scan.now_s):
         return None
@@ -167,16 +170,9 @@ def _version(
     reader: Reader, scan: FeedScan, lsn: int, rid: bytes, entry: LogEntry
 ) -> FeedEntry | None:
     if entry.is_live:
-        value = _item(reader, lsn, rid)
-        return _entry(lsn, entry, value[json_offset(value) :])
+        value = current(reader.get(layout.DOC + rid), lsn)
+        return None if value is None else _entry(lsn, entry, value[json_offset(value) :])
     return _entry(lsn, entry, entry.payload)
-
-
-def _item(reader: Reader, lsn: int, rid: bytes) -> bytes:
-    value = reader.get(layout.DOC + rid)
-    assert value is not None, "a live log entry without its item"
-    assert LSN.unpack_from(value)[0] == lsn, "a live log entry of another version"
-    return value
 
 
 def _entry(lsn: int, entry: LogEntry, text: bytes) -> FeedEntry:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from armillary.engine.base import Writer
 from armillary.errors import ContainerFull, PartitionKeyCollision, PartitionKeyFull
+from armillary.store.feed.log import clean
 from armillary.store.index.entries import paths_of
 from armillary.store.index.item_rows import Indexed
 from armillary.store.items.requests import Context, Key
@@ -220,6 +221,7 @@ class SpaceTotals:
         self.tx.change_many(changed)
         if is_change:
             self._mark_change()
+        clean(self.tx, self.meta)
         self.tx.put(layout.META, self.meta.pack())
 
     def saved(self) -> Saved:

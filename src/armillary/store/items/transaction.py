@@ -252,7 +252,7 @@ class Work(SpaceTotals):
             if self._keeps_versions:
                 log_superseded(self.tx, meta, rid, header, old.text)
             else:
-                changes[log_key(header.lsn, rid)] = None
+                meta.outdated += 1
             changes[log_key(lsn, rid)] = pack_replaced(previous, ts, epk_key)
             if meta.keep_log & KEEP_UNDO:
                 changes[undo_key(lsn, rid)] = pack_undo(ts, header, old.text)

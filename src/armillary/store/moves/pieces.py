@@ -24,6 +24,7 @@ from armillary.limits import (
     MOVE_REPLAY_ITEMS_MAX,
     MOVE_REPLAY_ITEMS_MIN,
 )
+from armillary.store.feed.log import current
 from armillary.store.moves.handlers import Piece
 from armillary.store.rows import layout
 from armillary.store.rows.meta import unpack_meta
@@ -110,10 +111,10 @@ def read_changes(reader: Reader, start: bytes, limit: int = MOVE_PIECE_ITEMS) ->
         entry = unpack_log(row)
         size_bytes += len(row)
         if entry.is_live:
-            value = reader.get(layout.DOC + rid)
-            assert value is not None, "a live log entry without its item"
-            pieces.append((entry.epk, _piece(reader, rid, entry.epk, value)))
-            size_bytes += len(value)
+            value = current(reader.get(layout.DOC + rid), lsn)
+            if value is not None:
+                pieces.append((entry.epk, _piece(reader, rid, entry.epk, value)))
+                size_bytes += len(value)
         else:
             old.append((key, row))
             if entry.change is Change.DELETE:

@@ -1,7 +1,8 @@
 """The `meta` row of a space: the fence first, then the counters and totals that every write moves.
 
     0        fence: form, state, container, ordinal, epoch, settings     compared as bytes by every
-    transaction 22       counters: LSN, rid, etag, last _ts, totals … …        the range's bounds
+    transaction 22       counters: LSN, rid, etag, last _ts, totals … …        the range's bounds,
+    and, once an item was changed, how far the log has been cleaned
 
 A caller keeps the fence bytes of each range it routes to. If the row in its own snapshot starts
 with other bytes, its picture is old: it reads the catalog again and re-routes. Nothing else
@@ -19,6 +20,7 @@ FENCE = struct.Struct(">BB8sIII")
 FENCE_BYTES = FENCE.size
 COUNTERS = struct.Struct(">QiQQQQQQQIIBQQI")
 BOUND = struct.Struct(">H")
+CLEANING = struct.Struct(">I16s")  # absent: nothing to clean
 
 ORDINAL_BITS = 24
 COUNTER_BITS = 36  # rids: 24 + 36 = 60 bits, so that the type nibble of a resource id stays 0
@@ -67,6 +69,10 @@ class Meta(msgspec.Struct):
     """Every live item changed at or before this LSN has been looked at by the expiry sweep."""
     move: int = 0
     """The epoch of the split or merge that has a claim on this space; older ones are refused."""
+    outdated: int = 0
+    """Entries of the log that are of no use any more, since it was last cleaned (feed/log.py)."""
+    cleaned: bytes = b""
+    """LSN and rid of the entry up to which it was; none: begin at the first."""
 
     def fence(self) -> bytes:
         return FENCE.pack(
@@ -82,6 +88,9 @@ class Meta(msgspec.Struct):
                 self.start,
                 BOUND.pack(len(self.end)),
                 self.end,
+                CLEANING.pack(self.outdated, self.cleaned)
+                if self.outdated or self.cleaned
+                else b"",
             )
         )
 
@@ -90,7 +99,7 @@ class Meta(msgspec.Struct):
         return (self.ordinal << COUNTER_BITS | self.rids + 1).to_bytes(8, "big")
 
 
-_counters = attrgetter(*Meta.__struct_fields__[7:])
+_counters = attrgetter(*Meta.__struct_fields__[7:-2])
 
 
 def unpack_meta(row: bytes) -> Meta:
@@ -99,6 +108,12 @@ def unpack_meta(row: bytes) -> Meta:
     at = FENCE_BYTES + COUNTERS.size
     (length,) = BOUND.unpack_from(row, at)
     start = row[at + 2 : at + 2 + length]
-    end = row[at + length + 4 :]
+    at += length + 4
+    (length,) = BOUND.unpack_from(row, at - 2)
+    end = row[at : at + length]
     counters = COUNTERS.unpack_from(row, FENCE_BYTES)
-    return Meta(container, ordinal, epoch, settings, State(state), start, end, *counters)
+    meta = Meta(container, ordinal, epoch, settings, State(state), start, end, *counters)
+    if len(row) > at + length:
+        meta.outdated, cleaned = CLEANING.unpack_from(row, at + length)
+        meta.cleaned = cleaned if any(cleaned) else b""
+    return meta

@@ -127,6 +127,11 @@ class LogEntry(msgspec.Struct, frozen=True):
 _LOG = struct.Struct(">BBQQH")
 
 
+def is_live_row(row: bytes) -> bool:
+    """`unpack_log(row).is_live`, for looks at many rows."""
+    return row[0] != Change.DELETE and not row[1] & LogFlag.SUPERSEDED
+
+
 def unpack_log(row: bytes) -> LogEntry:
     change, flags, previous_lsn, ts, length = _LOG.unpack_from(row)
     at = _LOG.size

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from armillary.encoding.documents import MOMENT
 from armillary.engine.base import Handler, Reader, Writer, always
 from armillary.limits import LSN_LEAP
+from armillary.store.feed.log import current
 from armillary.store.items.expiry import TTL_NONE, TTL_OFF
 from armillary.store.items.requests import Context, Key
 from armillary.store.items.transaction import Work
@@ -109,9 +110,8 @@ def _default_ttl_over(
                 break
             swept = lsn
         if entry.is_live:
-            value = tx.get(layout.DOC + rid)
-            assert value is not None, "a live log entry without its item"
-            if MOMENT.unpack_from(value)[2] == TTL_NONE:
+            value = current(tx.get(layout.DOC + rid), lsn)
+            if value is not None and MOMENT.unpack_from(value)[2] == TTL_NONE:
                 rids.append(rid)
     return rids, swept, False
 

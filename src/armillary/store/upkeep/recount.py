@@ -19,6 +19,7 @@ from armillary.store.rows.secondary import (
     id_part,
     log_key,
     logical_key,
+    split_log_key,
     unpack_log,
     unpack_logical,
     unpack_shape,
@@ -69,7 +70,7 @@ def _problems(reader: Reader, policies: tuple[tuple[int, bytes], ...]) -> Iterat
         if header.lsn > meta.lsn:
             yield f"item {rid.hex()} has LSN {header.lsn}, the space only {meta.lsn}"
     yield from _differences("rows", rows, _derived(reader))
-    yield from _differences("log", live_log, _live_log(reader))
+    yield from _differences("log", live_log, _live_log(reader, live_log))
     stored = {k: unpack_logical(v) for k, v in _scan(reader, layout.LP)}
     sizes = {logical_key(epk): (count, logical_bytes[epk]) for epk, count in logical.items()}
     yield from _differences(
@@ -90,8 +91,15 @@ def _derived(reader: Reader) -> dict[bytes, bytes]:
     return {key: value for kind in DERIVED for key, value in _scan(reader, kind)}
 
 
-def _live_log(reader: Reader) -> set[bytes]:
-    return {key for key, row in _scan(reader, layout.LOG) if unpack_log(row).is_live}
+def _live_log(reader: Reader, expected: set[bytes]) -> set[bytes]:
+    """Without outdated entries (feed/log.py): those older than the item, or of none."""
+    last = {rid: lsn for lsn, rid in map(split_log_key, expected)}
+    found: set[bytes] = set()
+    for key, row in _scan(reader, layout.LOG):
+        lsn, rid = split_log_key(key)
+        if unpack_log(row).is_live and rid in last and lsn >= last[rid]:
+            found.add(key)
+    return found
 
 
 def _shape_problems(reader: Reader, shapes: Counter[bytes], known: int) -> Iterator[str]:
