@@ -276,6 +276,52 @@ def test_two_writing_processes_take_turns(open_lmdb: OpenLmdb, tmp_path: Path) -
     assert child.returncode == 0, errors
 
 
+def test_a_lone_command_is_committed_by_a_thread_that_waits_but_never_by_the_main_one(
+    open_lmdb: OpenLmdb,
+) -> None:
+    """Ctrl-C may end the main thread anywhere, also where it has the line of commands."""
+    seen: list[int] = []
+
+    def note(writer: Writer, data: Any) -> None:
+        seen.append(threading.get_ident())
+
+    engine = open_lmdb(handlers={**HANDLERS, "note": Handler(note)})
+    engine.create_space(1, first_rows())
+
+    def write() -> None:
+        engine.submit_now(1, Command("note", None)).result()
+        seen.append(threading.get_ident())
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    write()
+    assert seen[0] == seen[1]
+    assert seen[2] not in (seen[0], seen[3])
+    assert seen[3] == threading.main_thread().ident
+
+
+def test_threads_that_commit_by_themselves_lose_nothing(open_lmdb: OpenLmdb) -> None:
+    def count(writer: Writer, data: Any) -> None:
+        row = writer.get(b"\x11")
+        writer.put(b"\x11", (int.from_bytes(row or b"", "big") + 1).to_bytes(4, "big"))
+
+    engine = open_lmdb(handlers={**HANDLERS, "count": Handler(count)}, durability="relaxed")
+    engine.create_space(1, first_rows())
+
+    def write() -> None:
+        for _ in range(100):
+            engine.submit_now(1, Command("count", None)).result()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with engine.read(1) as reader:
+        assert int.from_bytes(reader.get(b"\x11") or b"", "big") == 400
+
+
 def test_a_full_map_refuses_writes_while_reads_go_on_and_recovers(open_lmdb: OpenLmdb) -> None:
     engine = open_lmdb(map_bytes=2 << 20)
     for space in (1, 2):

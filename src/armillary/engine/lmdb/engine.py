@@ -39,7 +39,7 @@ from armillary.engine.base import (
     SpaceGone,
     read_few,
 )
-from armillary.engine.groups import Groups, Job
+from armillary.engine.groups import Answer, Groups, Job
 from armillary.engine.lmdb.access import LmdbReader, few_keys
 from armillary.engine.lmdb.commit import GroupCommit
 from armillary.engine.lmdb.environment import ENGINE_NAME, Settings, acquire, release
@@ -62,6 +62,7 @@ IDLE_MERGE_ENTRIES = 16_000  # in one commit, while no command waits
 # Work of the engine itself, in the same queue as the commands. No handler can have these names.
 CREATE, SHRINK, DROP, PURGE = "\0create", "\0shrink", "\0drop", "\0purge"
 MERGE = "\0merge"  # a process that committed by itself has left runs to merge
+_MAIN_THREAD = threading.main_thread().ident
 
 
 class LmdbRead:
@@ -336,6 +337,16 @@ class LmdbEngine(LmdbStore):
     def submit(self, space: int, command: Command) -> Future[Any]:
         self.refuse_after_fork()
         return self._groups.submit(space, command)
+
+    def submit_now(self, space: int, command: Command) -> Future[Any]:
+        """A command that is alone is committed by the calling thread: to wake the writer's and to
+        be woken again takes longer than the command. Not by the main thread, which Ctrl-C may end
+        anywhere: the next command would wait for ever."""
+        self.refuse_after_fork()
+        future = Answer()
+        here = threading.get_ident() != _MAIN_THREAD
+        self._groups.add([Job(space, command, future)], here=here)
+        return future
 
     def add(self, jobs: Sequence[Job], *, here: bool = False) -> None:
         """Several commands at once; each is answered by its `future`. `here`: one that is alone may

@@ -130,6 +130,7 @@ class DataFolder:
         format: int = FORMAT,
     ) -> None:
         self.path = path
+        self._name = str(path)
         self.format = format
         self.turnstile = turnstile
         self.writing = writing
@@ -160,7 +161,7 @@ class DataFolder:
         self.turnstile.close()
 
     def free_bytes(self) -> int:
-        state = os.statvfs(self.path)
+        state = os.statvfs(self._name)
         return state.f_bavail * state.f_frsize
 
 
