@@ -16,7 +16,7 @@ import orjson
 
 from armillary import change_feed
 from armillary.change_feed import FeedMode, FeedPage, FeedRange, FeedStart
-from armillary.encoding.documents import Source, json_offset
+from armillary.encoding.documents import EPK_AT, EPK_LENGTH_AT, Source
 from armillary.encoding.partition_key import KeyValues, coerce
 from armillary.errors import BadInput, BatchFailed, DbError, NotFound
 from armillary.keys import SyntheticKey
@@ -191,7 +191,7 @@ class Container:
             raise BadInput("PartitionKey value must be supplied for this operation.")
         else:
             value = self._store.read_placed(id, coerce(partition_key))[0]
-        return value[json_offset(value) :]
+        return value[EPK_AT + value[EPK_LENGTH_AT] :]
 
     def _read_known(self, id: str, known: Mapping[str, JSON]) -> Item:
         candidates = self._synthetic_key().candidates(known)

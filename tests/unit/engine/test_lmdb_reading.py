@@ -12,11 +12,11 @@ import pytest
 from tests.support.children import start_child, wait_for_line
 from tests.support.commands import command, first_rows
 
-from armillary.engine.base import after, read_few, unmarked
+from armillary.engine.base import META_KEY, SpaceGone, after, read_few, unmarked
 from armillary.engine.lmdb import access as lmdb_access
 from armillary.engine.lmdb import environment as lmdb_environment
 from armillary.engine.lmdb.access import CHUNK_BYTES, _chunks
-from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.engine import LmdbEngine, LmdbStore
 from armillary.engine.sealing import seal
 from armillary.errors import DataDamaged, SnapshotExpired
 
@@ -51,6 +51,31 @@ def test_an_old_snapshot_grows_the_file_and_without_it_the_file_stays(
     with engine.read(1):
         overwrite(engine, 60)
     assert data_bytes(engine) > before + 60 * 4096, "this is why old snapshots are refused"
+
+
+def test_the_meta_row_that_is_kept_is_that_of_the_snapshot(
+    open_lmdb: Callable[..., LmdbEngine],
+) -> None:
+    """A point read does not look for the meta row again in a snapshot it has seen; a commit to any
+    space makes a new one."""
+    engine = open_lmdb()
+    for space in (1, 2):
+        engine.create_space(space, [(META_KEY, b"%d:0" % space), (b"k", b"v")])
+    other = LmdbStore(engine._environment.folder.path)
+    for number in range(1, 4):
+        for space in (1, 2):
+            engine.run(space, command(("put", META_KEY, b"%d:%d" % (space, number))))
+            for reads in (engine, other, engine):
+                for one in (1, 2):
+                    with reads.read(one) as reader:
+                        assert reads.read_via(one, b"k", b"") == (reader.meta, b"v", None)
+            assert engine.read_via(space, b"k", b"")[0] == b"%d:%d" % (space, number)
+    engine.drop_space(1)
+    for reads in (engine, other):
+        with pytest.raises(SpaceGone):
+            reads.read_via(1, b"k", b"")
+        assert reads.read_via(2, b"k", b"")[0] == b"2:3"
+    other.close()
 
 
 def test_an_old_reader_is_refused_at_its_next_step(

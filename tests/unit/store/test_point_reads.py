@@ -1,12 +1,13 @@
 """Point reads in process: the one read of the store, over keys and ids of every kind."""
 
 import json
+from typing import Any
 
 import pytest
 
 import armillary
 from armillary.container import Container
-from armillary.errors import BadInput, NotFound
+from armillary.errors import BadInput, DbError, NotFound
 
 V2 = {"paths": ["/k"], "kind": "Hash", "version": 2}
 V1 = {"paths": ["/k"], "kind": "Hash", "version": 1}
@@ -56,9 +57,28 @@ def test_equal_keys_of_other_types_are_other_keys() -> None:
                     container.read_item(other, value)
 
 
+def test_keys_that_begin_alike_are_other_keys() -> None:
+    """Of a hierarchical key; also when some are known already, and where a level is missing."""
+    paths = {"paths": ["/k", "/m"], "kind": "MultiHash", "version": 2}
+    account = armillary.open(":memory:", housekeeping=False, seed=1)
+    container = account.create_database("d").create_container("c", paths)
+    keys: list[list[Any]] = [["a", "b"], ["a", "c"], ["a", 1], ["a", True], ["b", "a"]]
+    for number, (first, second) in enumerate(keys):
+        container.create_item({"id": f"item{number}", "k": first, "m": second})
+    for _ in range(2):
+        for key in keys:
+            for number, own in enumerate(keys):
+                if own is key:
+                    assert container.read_item(f"item{number}", key)["m"] is not None
+                else:
+                    with pytest.raises(NotFound):
+                        container.read_item(f"item{number}", key)
+
+
 def test_a_miss_says_what_is_wrong() -> None:
     container = _container()
-    for bad_id, error in (("none", NotFound), ("..", BadInput), ("", BadInput)):
+    bad: dict[Any, type[DbError]] = {"none": NotFound, "..": BadInput, "": BadInput, 7: BadInput}
+    for bad_id, error in bad.items():
         with pytest.raises(error):
             container.read_item(bad_id, "a")
     with pytest.raises(BadInput):

@@ -219,7 +219,7 @@ class PointReads(Decoder):
         store, (_, spot) = known.store, known.kept.get(own[0]) or self.spot(known, own[0])
         ticket, owner = known.admit(known.state, spot[1], "read", note=False), spot[1]
         engine_read = store.engine.read_via_soon if self.waits else store.engine.read_via
-        read: Any = engine_read(owner.space, spot[2] + b"\x00" + item, DOC)
+        read: Any = engine_read(owner.space, spot[2] + item, DOC)
         return (read if self.waits else None), (spot, item, ticket, read)
 
     def outcome(self, known: Known, token: bytes, asked: tuple[Any, ...]) -> Outcome:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 NUMBER = struct.Struct(">I")
@@ -20,6 +20,11 @@ class Place:
     """The kinds of rows that lie in runs."""
     sealed: bytes = b""
     """The kinds of rows that carry a checksum."""
+    seen: list[tuple[int, bytes]] = field(
+        default_factory=lambda: [(0, b"")], compare=False, repr=False
+    )
+    """One: the number of a snapshot, and the meta row in it without its tag. The next reader mostly
+    meets the same snapshot, and need not look for the row."""
 
 
 def tag_of(space: int) -> bytes:

@@ -31,6 +31,7 @@ from armillary.store.index.plan_cache import plan_from
 from armillary.store.items.requests import Context, Key
 from armillary.store.rows.layout import ID
 from armillary.store.rows.meta import Meta
+from armillary.store.rows.secondary import WHOLE_ID
 from armillary.values import UNDEFINED
 
 SPOTS_KEPT_MAX: Final = 4_096
@@ -51,13 +52,14 @@ class ContainerState:
     self_link: str
     told: Mapping[str, Any] = field(compare=False)
     """What functions of queries know of the container's policies."""
-    spots: "dict[str, Spot]" = field(default_factory=dict, compare=False, repr=False)
-    """By the text of a key in one part: 1 and True are equal, so there are no others."""
+    spots: "dict[KeyValues, Spot]" = field(default_factory=dict, compare=False, repr=False)
+    """Of keys that are text: 1 and True are equal, so there are no others."""
 
     located: "dict[str | tuple[()], tuple[bytes, Key]]" = field(
         default_factory=dict, compare=False, repr=False
     )
-    """The same, and the key of a container without one: what `make_key` made."""
+    """By the text of a key in one part, and the key of a container without one: what `make_key`
+    made."""
 
     def key(self, values: KeyValues) -> "tuple[bytes, Key]":
         """(effective partition key, the logical partition) of a key value. HOT: once per write."""
@@ -75,22 +77,19 @@ class ContainerState:
         return found
 
     def spot(self, values: KeyValues) -> "Spot":
-        """Where the items of a key are. HOT: once per point read in process."""
-        value = values[0] if len(values) == 1 and type(values[0]) is str else None
-        found = None if value is None else self.spots.get(value)
-        if found is None:
-            found = self._spot(values)
-            if value is not None:
-                if len(self.spots) >= SPOTS_KEPT_MAX:
-                    self.spots.clear()
-                self.spots[value] = found
+        """Where the items of a key are. It may be in `spots` already."""
+        found = self._spot(values)
+        if all(type(value) is str for value in values):
+            if len(self.spots) >= SPOTS_KEPT_MAX:
+                self.spots.clear()
+            self.spots[values] = found
         return found
 
     def _spot(self, values: KeyValues) -> "Spot":
         definition = self.definition.partition_key
         epk, digest = locate(check_key(values, definition), definition)
         owner = self.table.find(epk)
-        row = ID + epk_key(epk, definition)
+        row = ID + epk_key(epk, definition) + WHOLE_ID
         return self, owner, row, digest, key_json(values), self.fences[owner.space]
 
     @property
@@ -153,8 +152,8 @@ def state_of(owner: DatabaseRecord, record: ContainerRecord) -> ContainerState:
 
 Spot: TypeAlias = tuple[ContainerState, Range, bytes, bytes, bytes, bytes]
 """Where the items of one key are, for as long as the state of their container is this one: (state,
-owner, what stands before an id in the keys of rows, digest of the key, key as statistics show it,
-fence). Plain: a named tuple takes eight times as long to make."""
+owner, what stands before a whole id in the keys of rows, digest of the key, key as statistics show
+it, fence). Plain: a named tuple takes eight times as long to make."""
 
 
 def make_key(values: KeyValues, definition: ContainerDefinition) -> tuple[bytes, Key]:

@@ -7,7 +7,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import orjson
 
@@ -55,6 +55,7 @@ from armillary.store.throughput.gate import Gate
 from armillary.store.throughput.meter import Ticket
 from armillary.values import JSON
 
+ROUNDS: Final = range(ROUNDS_MAX)
 Submit: TypeAlias = Callable[[int, Command], Future[Any]]
 Begun: TypeAlias = tuple[Ticket | None, tuple[bytes, bytes | None, bytes | None]]
 """A point read that is admitted, and what the engine read for it."""
@@ -179,16 +180,16 @@ class ContainerStore(RoutedStore):
         return Stored(self.read_placed(item_id, values)[0])
 
     def read_placed(
-        self, item_id: str, values: KeyValues, *, if_none_match: str | None = None
+        self, item_id: str, values: KeyValues, if_none_match: str | None = None
     ) -> Placed:
         """A point read, and where it was answered. `if_none_match`: NotModified if the item is
         that version, at the price of a miss."""
         raw = check_id(item_id).encode()
-        for _ in range(ROUNDS_MAX):
+        for _ in ROUNDS:
             state = self.known_state or self.state
-            spot = state.spot(values)
+            spot = state.spots.get(values) or state.spot(values)
             try:
-                return self.read_at(spot, raw, if_none_match=if_none_match)
+                return self.read_at(spot, raw, if_none_match)
             except (Fenced, SpaceGone):
                 self.catch_up(state, spot[1])
         raise RangeGone
@@ -197,7 +198,6 @@ class ContainerStore(RoutedStore):
         self,
         spot: Spot,
         raw: bytes,
-        *,
         if_none_match: str | None = None,
         final: bool = True,
         begun: "Begun | None" = None,
@@ -212,7 +212,7 @@ class ContainerStore(RoutedStore):
             ticket, (meta, _, value) = begun
         else:
             ticket = None if meter is None else meter.admit(state, owner, "read", note=final)
-            row = prefix + (b"\x00" + raw if len(raw) <= ID_CUT_BYTES else cut_id(raw))
+            row = prefix + raw if len(raw) <= ID_CUT_BYTES else prefix[:-1] + cut_id(raw)
             meta, _, value = self.engine.read_via(owner.space, row, DOC)
         if not meta.startswith(fence):
             check_fence(meta, fence)
