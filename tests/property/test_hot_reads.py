@@ -214,6 +214,33 @@ def test_faults_are_for_the_general_path(filled: Api) -> None:
         filled.gateway.shared.cells[0] = 0
 
 
+def test_what_a_range_says_of_itself_goes_on_with_its_writes(filled: Api) -> None:
+    """The form of an answer is kept until the next write: LSN and session token are those of now,
+    and a token is compared with them."""
+    body = {"id": "far", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}
+    assert filled.ask("POST", "/dbs/d/colls", body).status == 201
+    filled.item({"id": "i", "pk": "k1"}, "/dbs/d/colls/far/docs")
+    target = "/dbs/d/colls/far/docs/i"
+    headers = filled.signed("GET", target) | ACTIVITY | OF_K1
+    tokens = []
+    for number in range(3):
+        data = raw(target, headers)
+        request = parsed(data)
+        assert request is not None
+        for _ in range(2):
+            quick = short(filled, data)
+            assert quick is not None
+            assert parse_answer(quick) == parse_answer(long(filled, request))
+        token = filled.ask("GET", target, headers=OF_K1).headers["x-ms-session-token"]
+        tokens.append(token)
+        later = token[: token.index("#") + 1] + "99"
+        assert short(filled, raw(target, headers | {"x-ms-session-token": token})) is not None
+        assert short(filled, raw(target, headers | {"x-ms-session-token": later})) is None
+        filled.item({"id": f"n{number}", "pk": "k1"}, "/dbs/d/colls/far/docs")
+    assert len(set(tokens)) == 3
+    assert filled.ask("DELETE", "/dbs/d/colls/far").status == 204
+
+
 def test_a_container_that_was_made_again_is_another(filled: Api) -> None:
     """Templates and places go with the state they were made of."""
     body = {"id": "again", "partitionKey": {"paths": ["/pk"], "kind": "Hash", "version": 2}}

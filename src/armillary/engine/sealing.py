@@ -27,6 +27,8 @@ MARK: Final = ENGINE_BITS
 SUM_BYTES: Final = 16
 CRC_MARK: Final = 0x80
 CRC_BYTES: Final = 4
+_BEFORE_SUM: Final = slice(-SUM_BYTES)
+_SUM: Final = slice(-SUM_BYTES, None)
 _CRC_WHOLE: Final = 0x2144DF1C  # the crc32 of any bytes that are followed by their own
 #: The first two bytes of usual values when sealed, and before.
 _PLAIN_HEADS: Final = {
@@ -53,8 +55,8 @@ def unseal(value: bytes, key: bytes) -> bytes:
 # HOT: once per point read.
 def cut_seal(value: bytes, key: bytes) -> bytes:
     """The same, but for the marks in its first two bytes: one copy less."""
-    cut = value[:-SUM_BYTES]
-    return cut if value.endswith(murmur_128(cut)) else unseal(value, key)
+    cut = value[_BEFORE_SUM]
+    return cut if value[_SUM] == murmur_128(cut) else unseal(value, key)
 
 
 def _unseal_unusual(value: bytes, key: bytes) -> bytes:

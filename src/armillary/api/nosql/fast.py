@@ -59,6 +59,7 @@ LINES: Final = {outcome: STATUS_LINES[status].encode() for outcome, status in ST
 OK: Final = LINES["read"]
 QUERY_BYTES_MAX: Final = 2_000  # of one that is kept
 PLACE_MARK: Final = "\0p"  # of what a range says of itself, which is the same until the next write
+PLACES_MAX: Final = 64  # of one container, each until the next write to a range
 PROGRESS: Final = Struct(">Qi")  # LSN and session version, the first counters of a meta row
 
 
@@ -75,12 +76,12 @@ class Known(NamedTuple):
     """A refusal is not counted: the general path is going to refuse again."""
     kept: dict[Any, Any]
     """What a decoder reads once: by the text of a key header, or the body of a query."""
+    places: dict[bytes, tuple[Seen, bytes]]
+    """By the meta row of a range: how far it is, and the form of its answers until it goes on."""
 
 
-Place: TypeAlias = tuple[int, int, int]
-"""How far a range is: its ordinal, session version, LSN."""
-Outcome: TypeAlias = tuple[bytes, float, tuple[Any, ...], Place, bytes]
-"""What an operation gave: status line, RU, values of the headers that are its own, body."""
+Outcome: TypeAlias = tuple[bytes, float, tuple[Any, ...], bytes, bytes]
+"""What an operation gave: status line, RU, values of the headers that are its own, form, body."""
 Asked: TypeAlias = tuple[Future[Any] | None, tuple[Any, ...]]
 """What an operation of the store waits for, and what `outcome` needs of it."""
 
@@ -109,7 +110,6 @@ class Decoder:
         # Whether answers are `Waiting`: for the writer, or for a database.
         self.waits = self.writes or gateway.settings.loop_reads
         self._containers: dict[bytes, Known] = {}
-        self._forms: dict[tuple[bytes, int, int, int], bytes] = {}
 
     def headers(self, place: calls.Headers) -> calls.Headers:
         """Those of an answer, with marks, given those that name the range."""
@@ -167,14 +167,12 @@ class Decoder:
         self, known: Known, activity: bytes, token: bytes, asked: tuple[Any, ...], lines: bytes
     ) -> bytes | None:
         try:
-            status, ru, values, (at, version, lsn), body = self.outcome(known, token, asked)
+            status, ru, values, form, body = self.outcome(known, token, asked)
         except (DbError, SpaceGone, MayNotWait):
             return None
-        forms, place = self._forms, (known.form, at, version, lsn)
-        form = forms.get(place) or keep(forms, place, known.form % (at, version, lsn, at, lsn))
         charge = known.kept.get(ru) or keep(known.kept, ru, calls.format_charge(ru).encode())
         activity = activity or new_activity().encode()
-        return form % (status, activity, charge, *values, lines, len(body), body)
+        return form % (status, activity, charge, *values, lines, len(body)) + body
 
     def _keep_container(self, names: bytes) -> Known | None:
         """None: the general path has not met it yet, or a database would be asked."""
@@ -188,25 +186,26 @@ class Decoder:
         form = (b"%b" + form).replace(b"%", b"%%").replace(PLACE_MARK.encode(), b"%d")
         state, rid = store.state, store.state.record.rid.encode()
         admit = store.meter.admit_here if store.meter is not None else lambda *asked, note: None
-        return keep(self._containers, names, Known(store, state, rid, form, admit, {}))
+        return keep(self._containers, names, Known(store, state, rid, form, admit, {}, {}))
 
     def spot(self, known: Known, key: bytes) -> tuple[KeyValues, Spot]:
         values = parse_key_header(key.decode())
         found: tuple[KeyValues, Spot] = keep(known.kept, key, (values, known.state.spot(values)))
         return found
 
-    def seen(self, known: Known, owner: Range, token: bytes, read: Any) -> tuple[Any, Place]:
-        """What an engine has read, or its future gives, the meta row first, and how far the range
-        is. None: it can't be read here."""
-        if self.waits and read is not None:
-            read = read.result()
-        if read is None:
+    def seen(self, known: Known, owner: Range, token: bytes, read: Any) -> tuple[Any, bytes]:
+        """What an engine has read, or its future gives, the meta row first, and the form of its
+        answer. None: it can't be read here."""
+        if read is None or (self.waits and (read := read.result()) is None):
             raise MayNotWait
-        lsn, version = PROGRESS.unpack_from(read[0], FENCE_BYTES)
+        if (place := known.places.get(read[0])) is None:
+            (lsn, version), at = PROGRESS.unpack_from(read[0], FENCE_BYTES), owner.ordinal
+            place = Seen(version, lsn), known.form % (at, version, lsn, at, lsn)
+            keep(known.places, read[0], place, PLACES_MAX)
         if token:
             seen = known.kept.get(token) or keep(known.kept, token, parse_token(token.decode()))
-            check_barrier(seen, owner, Seen(version, lsn))
-        return read, (owner.ordinal, version, lsn)
+            check_barrier(seen, owner, place[0])
+        return read, place[1]
 
 
 class PointReads(Decoder):
@@ -224,10 +223,10 @@ class PointReads(Decoder):
 
     def outcome(self, known: Known, token: bytes, asked: tuple[Any, ...]) -> Outcome:
         spot, item, ticket, read = asked
-        found, place = self.seen(known, spot[1], token, read)
+        found, form = self.seen(known, spot[1], token, read)
         value, _, _, ru = known.store.read_at(spot, item, final=False, begun=(ticket, found))
         etag, lsn, text = shown(value)
-        return OK, ru, (etag, lsn), place, text
+        return OK, ru, (etag, lsn), form, text
 
 
 class Creates(Decoder):
@@ -267,8 +266,9 @@ class Creates(Decoder):
             raise MayNotWait
         done = store.finish(sent)
         assert done is not None
-        place = sent.owner.ordinal, gateway.session_version(sent.owner.space), done.lsn
-        return LINES[done.outcome], done.charge_ru, (done.etag.encode(), done.lsn), place, done.text
+        at, version = sent.owner.ordinal, gateway.session_version(sent.owner.space)
+        form = known.form % (at, version, done.lsn, at, done.lsn)
+        return LINES[done.outcome], done.charge_ru, (done.etag.encode(), done.lsn), form, done.text
 
 
 class Patches(Creates):
@@ -317,10 +317,10 @@ class Queries(Decoder):
 
     def outcome(self, known: Known, token: bytes, asked: tuple[Any, ...]) -> Outcome:
         owner, size, ticket, read = asked
-        found, place = self.seen(known, owner, token, read)
+        found, form = self.seen(known, owner, token, read)
         texts, ru = self._rows_of(known.store, known.state, owner, size, ticket, *found)
         page = calls.feed_body(known.state.record.rid, DOCUMENTS, texts)
-        return OK, ru, (len(texts),), place, page
+        return OK, ru, (len(texts),), form, page
 
     def _bounds(self, known: Known, body: bytes) -> tuple[Any, ...]:
         """Empty: the general path."""

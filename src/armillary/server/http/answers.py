@@ -73,7 +73,7 @@ class Stamp:
     def __bytes__(self) -> bytes:
         us = int((self.stopwatch() - self.began) * 1e6)
         lasted = _SHORT_DURATIONS[us] if 0 <= us < 1_000 else _DURATION % (us / 1000.0)
-        return self.origin + self.target + lasted + self.date_line
+        return b"".join((self.origin, self.target, lasted, self.date_line))
 
 
 def stream_head(response: Response, date_line: str) -> bytes:

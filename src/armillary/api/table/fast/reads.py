@@ -102,7 +102,7 @@ class FastReads:
         item = orjson.loads(value[EPK_AT + value[EPK_LENGTH_AT] :])
         body = orjson.dumps(template.view.show_alone(item))
         etag = etag_of(item["_etag"]).encode()
-        return template.forms.fill(version, client, ru, etag, date_line, len(body), body)
+        return template.forms.fill(version, client, ru, etag, date_line, len(body)) + body
 
     # --- what is kept ---------------------------------------------------------------------------
 
