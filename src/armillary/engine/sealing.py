@@ -81,8 +81,8 @@ def unseal_many(values: Sequence[bytes | None], keys: Sequence[bytes]) -> list[b
     """The same for many; None where there is none."""
     sealed, plain, end = _USUAL_SEALED, _USUAL_PLAIN, -SUM_BYTES
     return [
-        plain + cut[2:]
-        if value and value.startswith(sealed) and value.endswith(murmur_128(cut := value[:end]))
+        plain + value[2:end]
+        if value and value[:2] == sealed and value[end:] == murmur_128(value[:end])
         else (unseal(value, key) if value else value)
         for value, key in zip(values, keys, strict=True)
     ]
@@ -105,6 +105,6 @@ def cut_rows(
     are stored, and in `odd`: `unseal` says why."""
     end, keep = -SUM_BYTES, odd.setdefault
     return [
-        (key, cut if value.endswith(murmur_128(cut := value[:end])) else keep(key, value))
+        (key, cut if value[end:] == murmur_128(cut := value[:end]) else keep(key, value))
         for key, value in rows
     ]

@@ -209,8 +209,12 @@ class StoreView:
         """All items of the piece in rid order, from `start` on; descending, from there down."""
         if self.piece.key is not None:
             return self.load(self._rids_of_key(start, descending=descending))
-        rows = self._between(layout.DOC, start, descending)
-        return ((key[1:], value) for key, value in rows)
+        if descending:
+            rows = self._between(layout.DOC, start, descending)
+            return ((key[1:], value) for key, value in rows)
+        low, high = layout.DOC + start, layout.after(layout.DOC)
+        lists = self.reader.scan_lists(low, high, ITEMS_BETWEEN_LOOKS)
+        return ((key[1:], value) for rows in lists for key, value in rows)
 
     def _rids_of_key(self, start: bytes, *, descending: bool = False) -> Iterator[bytes]:
         """The items of the logical partition that the piece is."""
