@@ -3,13 +3,13 @@ the properties that differ. Without this, entries would stay behind, or be missi
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.property.test_indexing import ITEMS, VALUES, policies
 
 import armillary

@@ -73,10 +73,18 @@ def parse_body(source: Source) -> Body:
     return _body_of(item)
 
 
-def changed_body(item: Mapping[str, JSON], names: Iterable[str]) -> Body:
-    """`parse_body` of an item of which only these properties are new; the others are of a body."""
-    new = {name: item[name] for name in names if name in item}
-    return _body_of({**item, **_copy_mapping(new)})
+def changed_body(item: dict[str, JSON], names: Iterable[str]) -> Body:
+    """`parse_body` of an item of which only these properties are new; the others are of a body. The
+    item is the caller's own, and becomes the one of the body."""
+    item.update(_copy_mapping({name: item[name] for name in names if name in item}))
+    return _body_of(item)
+
+
+def without_system(item: dict[str, JSON]) -> dict[str, JSON]:
+    """Without what is ours to write: itself, if it has none of that."""
+    if _SYSTEM_NAMES.isdisjoint(item):
+        return item
+    return {name: value for name, value in item.items() if name not in _SYSTEM_NAMES}
 
 
 def _body_of(item: dict[str, JSON]) -> Body:

@@ -80,21 +80,21 @@ class Codecs:
         }
 
     def command(self, number: int, space: int, command: Command) -> bytes:
-        name = command.name.encode()
-        kind, data = PICKLED_COMMAND, b""
-        if command.name in self._data:
-            heads = self._heads.get(command.name)
-            try:
-                if heads is None:
-                    kind, data = PACKED_COMMAND, _encode(command.data)
-                else:
-                    head, *others = command.data
-                    kind, data = HEADED_COMMAND, heads.pack(head) + _encode(others)
-            except (TypeError, ValueError, OverflowError):  # a fact that only a pickle can carry
-                kind = PICKLED_COMMAND
-        if kind == PICKLED_COMMAND:
-            data = pickle.dumps(command.data, pickle.HIGHEST_PROTOCOL)
-        return _COMMAND.pack(kind, number, space, len(name)) + name + data
+        """HOT: once per write; joined once, because an item is large next to the rest."""
+        data, name = command.data, command.name
+        heads = self._heads.get(name)
+        try:
+            if heads is not None:
+                parts = HEADED_COMMAND, heads.pack(data[0]), _encode(data[1:])
+            elif name in self._data:
+                parts = PACKED_COMMAND, b"", _encode(data)
+            else:
+                parts = PICKLED_COMMAND, b"", pickle.dumps(data, pickle.HIGHEST_PROTOCOL)
+        except (TypeError, ValueError, OverflowError):  # a fact that only a pickle can carry
+            parts = PICKLED_COMMAND, b"", pickle.dumps(data, pickle.HIGHEST_PROTOCOL)
+        kind, head, rest = parts
+        shown = name.encode()
+        return b"".join((_COMMAND.pack(kind, number, space, len(shown)), shown, head, rest))
 
     def read_command(self, frame: bytes) -> tuple[int, int, Command]:
         kind, number, space, length = _COMMAND.unpack_from(frame)

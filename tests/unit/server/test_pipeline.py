@@ -50,6 +50,18 @@ def test_a_get_after_a_post_begins_when_the_post_is_done() -> None:
     assert last.incoming.request.target == "/2"
 
 
+def test_what_begins_at_once_holds_up_what_comes_behind_it() -> None:
+    """As `add` and `start` do, where nothing is under way."""
+    pipeline = Pipeline(8)
+    write = pipeline.begin(incoming(0, "POST"))
+    pipeline.add(incoming(1, "GET"))
+    assert start_all(pipeline) == []
+    assert pipeline.finish(write, b"1") == [b"1"]
+    (read,) = start_all(pipeline)
+    assert pipeline.finish(read, b"2") == [b"2"]
+    assert (len(pipeline), pipeline.running) == (0, 0)
+
+
 @given(
     st.lists(st.sampled_from(["GET", "POST"])), st.integers(1, 4), st.randoms(use_true_random=False)
 )

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.support.accounts import World, check, everything, plain, refusal, status
 
 from armillary.container import Container
@@ -81,7 +82,7 @@ def test_sizes_that_an_earlier_version_counted_too_low_refuse_no_delete(
 
     def too_low(work: Work, op: Op, old: Found) -> Moved:
         moved = exact(work, op, old)
-        return moved._replace(size_bytes=moved.size_bytes - 1_000)
+        return replace(moved, size_bytes=moved.size_bytes - 1_000)
 
     with monkeypatch.context() as earlier:
         earlier.setattr(Work, "_moved", too_low)

@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from armillary.budget import Budget
 from armillary.query.run.bounds import query_budget
 
@@ -58,7 +60,7 @@ class Begun(NamedTuple):
     """The answer, when the future is done. None: nothing has happened; ask `handle`."""
 
 
-class Waiting(NamedTuple):
+class Waiting(msgspec.Struct, frozen=True):
     """A request of a `FastPath` that waits for nothing but `future`."""
 
     future: Future[Any]

@@ -211,9 +211,7 @@ class Connection(asyncio.Protocol):
 
     def _wait(self, waiting: Waiting, data: bytes, began: float) -> None:
         """HOT: it has begun; whatever comes meanwhile goes into the pipeline behind it."""
-        self._pipeline.add(Incoming(Request("POST", "", {}, data), keep_alive=True, old=False))
-        slot = self._pipeline.start()
-        assert slot is not None
+        slot = self._pipeline.begin(Incoming(Request("POST", "", {}, data), True, False))
         self._hub.wait_for(waiting, len(data), partial(self._waited, slot, waiting, began))
         self._phase = BUSY
         self.deadline = math.inf

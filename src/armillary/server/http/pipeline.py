@@ -51,6 +51,15 @@ class Pipeline:
     def add(self, incoming: Incoming) -> None:
         self._waiting.append(Slot(incoming))
 
+    def begin(self, incoming: Incoming) -> Slot:
+        """A request that comes while there is no other, which may run at once. HOT."""
+        assert not len(self)
+        slot = Slot(incoming)
+        self._running_unsafe = not slot.safe
+        self._started.append(slot)
+        self._running += 1
+        return slot
+
     def start(self) -> Slot | None:
         """The next request that may run now."""
         if not self._waiting or self._running_unsafe or len(self._started) >= self._parallel_max:

@@ -14,6 +14,7 @@ tests/property/test_differences.py compares the two.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -97,7 +98,7 @@ def changed_leaves(was: Entries, now: Entries) -> tuple[int, int]:
     return removed, added
 
 
-def leaves(entries: set[bytes]) -> int:
+def leaves(entries: Collection[bytes]) -> int:
     if min(map(len, entries), default=0) > _FRAMED_NODE_BYTES:
         return len(entries)
     short = [entry for entry in entries if len(entry) <= _FRAMED_NODE_BYTES]

@@ -6,6 +6,8 @@ form of their own.
 
 from typing import NamedTuple
 
+import msgspec
+
 from armillary.encoding.documents import Header
 from armillary.store.index.entries import Entries, IndexPlan, stamp
 from armillary.store.rows import layout
@@ -27,7 +29,7 @@ class Indexed(NamedTuple):
         return {entry + self.rid: self.epk for entry in self.entries.ix} | self.rest
 
 
-class Moved(NamedTuple):
+class Moved(msgspec.Struct, frozen=True, gc=False):
     """What a replace changes in the indexes: rows (None: deleted), how much larger they are, and
     the leaves that went and came."""
 

@@ -56,10 +56,11 @@ def batch_ops(
     operations: Sequence[Operation],
     given: KeyValues,
     random: Random,
-    see: Callable[[str], Seen],
+    see: Callable[[Operation], Seen],
     budget: Budget,
 ) -> list[Op]:
-    """Each operation prepared. `see` looks up an item that the batch itself has not touched."""
+    """Each operation prepared. `see` looks up the item of a patch that the batch itself has not
+    touched."""
     made: dict[str, dict[str, Any] | None] = {}
     ops: list[Op] = []
     for operation in operations:
@@ -68,8 +69,9 @@ def batch_ops(
             if operation.kind == "patch":
                 check_id(operation.id)
                 known = operation.id in made
-                seen = Seen(made[operation.id], None) if known else see(operation.id)
-                op, item, _ = prepare_patch(state, operation, seen)
+                seen = Seen(made[operation.id], None) if known else see(operation)
+                patched = prepare_patch(state, operation, seen)
+                op, item = patched.op, patched.item
             else:
                 prepared = prepare(state, operation, given, random)
                 op, item = prepared.op, prepared.item

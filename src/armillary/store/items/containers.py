@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
+import msgspec
 import orjson
 
 from armillary.budget import Budget, checked
@@ -17,6 +18,7 @@ from armillary.encoding.documents import (
     DIGEST_SLICE,
     LSN,
     POLICY,
+    body_text,
     check_id,
     json_offset,
 )
@@ -150,16 +152,17 @@ class ContainerStore(RoutedStore):
         gate = Gate(self.meter, state, owner, key.json, "patch", self.profile, ticket)
         if ticket is None:
             gate.admit()
-        patched = prepare_patch(state, operation, self._see(state, owner, key, operation.id))
+        patched = prepare_patch(state, operation, self._see(state, owner, key, operation))
         if patched.op.kind == "fail":
             check_operations(operation.patch)  # a patch of wrong form is wrong on every item
         data = (self.context(state, owner), key, [patched.op])
         future = submit(owner.space, Command("items.write", data))
         return Sent(future, owner, gate, patched.paths)
 
-    def _see(self, state: ContainerState, owner: Range, key: Key, item_id: str) -> Seen:
-        """The item as it is now. Raises Fenced or SpaceGone when its range has moved."""
-        part = id_part(item_id)
+    def _see(self, state: ContainerState, owner: Range, key: Key, operation: Operation) -> Seen:
+        """The item of a patch as it is now; its system properties only where a condition may ask
+        for them. Raises Fenced or SpaceGone when its range has moved."""
+        part = id_part(operation.id)
         meta, _, value = self.engine.read_via(owner.space, ID + key.epk_key + part, DOC)
         check_fence(meta, state.fences[owner.space])
         default_ttl = state.definition.default_ttl
@@ -169,8 +172,9 @@ class ContainerStore(RoutedStore):
             or (default_ttl and not is_live(value, default_ttl, self.now_s()))
         ):
             return Seen(None, 0)
-        item = orjson.loads(value[json_offset(value) :])
-        if is_cut(part) and item["id"] != item_id:
+        text = body_text(value) if operation.condition is None else value[json_offset(value) :]
+        item = orjson.loads(text)
+        if is_cut(part) and item["id"] != operation.id:
             return Seen(None, 0)
         return Seen(item, LSN.unpack_from(value)[0], POLICY.unpack_from(value)[0])
 
@@ -291,8 +295,8 @@ class ContainerStore(RoutedStore):
         given = batch_key(self.state, operations, given, self.random)
 
         def attempt(state: ContainerState, owner: Range, key: Key) -> list[Done] | Failed:
-            def see(item_id: str) -> Seen:
-                return self._see(state, owner, key, item_id)
+            def see(operation: Operation) -> Seen:
+                return self._see(state, owner, key, operation)
 
             gate = self._gate(state, owner, key.json, "batch")
             gate.admit()
@@ -399,7 +403,7 @@ class Added(NamedTuple):
     patched_paths: int = 0
 
 
-class Sent(NamedTuple):
+class Sent(msgspec.Struct, frozen=True):
     """A write on its way."""
 
     future: Future[Any]

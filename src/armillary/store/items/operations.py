@@ -132,9 +132,10 @@ def run_apart(work: Work, key: Key, op: Op) -> Done | DbError:
     """One of many that share their rows of totals: what a refused one changed is undone."""
     try:
         stored = work.find(key, op.id, op.id_part)
-        if _is_alone(op) and (stored is None or not work.is_expired(stored)):
+        live = work.live(stored)
+        if live is stored and _is_alone(op):
             # When it is refused it has changed nothing, so that nothing is kept to undo it.
-            done = _run_found(work, key, op, stored)
+            done = _run_found(work, key, op, stored, live)
             work.advance()
             return done
     except DbError as error:
@@ -142,7 +143,7 @@ def run_apart(work: Work, key: Key, op: Op) -> Done | DbError:
     saved = work.save_key(key.epk_key)
     try:
         with work.tx.nested():
-            done = _run_found(work, key, op, stored)
+            done = _run_found(work, key, op, stored, live)
     except DbError as error:
         work.restore_key(key.epk_key, saved)
         return error
@@ -162,11 +163,11 @@ def _is_alone(op: Op) -> bool:
 
 
 def run_operation(work: Work, key: Key, op: Op) -> Done:
-    return _run_found(work, key, op, work.find(key, op.id, op.id_part))
+    stored = work.find(key, op.id, op.id_part)
+    return _run_found(work, key, op, stored, work.live(stored))
 
 
-def _run_found(work: Work, key: Key, op: Op, stored: Found | None) -> Done:
-    live = None if stored is None or work.is_expired(stored) else stored
+def _run_found(work: Work, key: Key, op: Op, stored: Found | None, live: Found | None) -> Done:
     if op.expect_lsn is not None and op.expect_lsn != (live.header.lsn if live else 0):
         raise Stale
     return OPERATIONS[op.kind](work, key, op, stored, live)
@@ -253,7 +254,8 @@ def _insert(work: Work, key: Key, op: Op, expired: Found | None) -> Done:
 
 def _overwrite(work: Work, key: Key, op: Op, live: Found) -> Done:
     _check_match(op, live)
-    gone = _expired_rivals(work, key, op, live)
+    assert op.entries is not None
+    gone = _expired_rivals(work, key, op, live) if op.entries.ux else {}
     if op.new_id_part != op.id_part:
         holder = work.find(key, op.new_id, op.new_id_part)
         if holder is not None and not work.is_expired(holder):

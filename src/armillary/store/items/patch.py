@@ -32,6 +32,7 @@ INT64_MAX: Final = 2**63 - 1
 EXACT_MAX: Final = 2**53
 
 _SYNTAX = "Invalid patch request: check syntax of patch specification."
+_OF_SYSTEM: Final = frozenset({"id", *SYSTEM_PROPERTIES})
 _LEARN = "Learn more: https://aka.ms/cosmosdbpatchdocs"
 
 
@@ -90,8 +91,10 @@ def apply_checked(
 ) -> dict[str, JSON]:
     """The same with operations whose form is known to be right."""
     for operation in checked:
-        _refuse_protected(operation, protected)
-    result: JSON = dict(item)
+        _refuse_protected(operation.number, operation.path, protected)
+        if operation.source is not None:
+            _refuse_protected(operation.number, operation.source, protected)
+    result: JSON = item if type(item) is dict else dict(item)
     for operation in checked:
         result = _RUN[operation.name](result, operation)
     assert isinstance(result, dict)
@@ -105,7 +108,9 @@ def modified_paths(operations: Sequence[Mapping[str, JSON]]) -> int:
 
 def changed_pointers(checked: Sequence[Operation]) -> set[Pointer]:
     paths = {operation.path for operation in checked}
-    paths.update(operation.source for operation in checked if operation.source is not None)
+    for operation in checked:
+        if operation.source is not None:
+            paths.add(operation.source)
     return paths
 
 
@@ -121,51 +126,52 @@ def check_operations(operations: Sequence[Mapping[str, JSON]]) -> list[Operation
 
 
 def _check(number: int, given: JSON) -> Operation:
-    where = f"{_SYNTAX} Operation({number})"
-    if not isinstance(given, Mapping):
-        raise BadInput(f"{where} must be an object.", operation=number)
+    if type(given) is not dict and not isinstance(given, Mapping):
+        raise _misformed(number, "must be an object.")
     name = given.get("op")
     if not isinstance(name, str) or name not in _RUN:
-        raise BadInput(f"{where} has op {name!r}; allowed are {', '.join(_RUN)}.", operation=number)
-    path = parse_pointer(given.get("path"), f"{where} path", number)
+        raise _misformed(number, f"has op {name!r}; allowed are {', '.join(_RUN)}.")
+    path = parse_pointer(given.get("path"), "path", number)
     if name == "remove":
         return Operation(number, name, path)
     if name == "move":
-        source = parse_pointer(given.get("from"), f"{where} from", number)
+        source = parse_pointer(given.get("from"), "from", number)
         if len(path) > len(source) and path[: len(source)] == source:
-            raise BadInput(
-                f"{where} moves {format_pointer(source)} into itself: "
+            raise _misformed(
+                number,
+                f"moves {format_pointer(source)} into itself: "
                 f"{format_pointer(path)} lies inside it.",
-                operation=number,
             )
         return Operation(number, name, path, source=source)
     if "value" not in given:
-        raise BadInput(f"{where} ({name}) has no value.", operation=number)
+        raise _misformed(number, f"({name}) has no value.")
     value = given["value"]
     if name == "incr":
         if not _is_number(value):
-            raise BadInput(f"{where} (incr) needs a number as its value.", operation=number)
+            raise _misformed(number, "(incr) needs a number as its value.")
         try:
             value = _normal(value)
         except OverflowError as error:
-            raise BadInput(
-                f"{where} (incr) has a value beyond doubles.", operation=number
-            ) from error
-    return Operation(number, name, path, value=value)
+            raise _misformed(number, "(incr) has a value beyond doubles.") from error
+    return Operation(number, name, path, None, value)
+
+
+def _misformed(number: int, what: str) -> BadInput:
+    return BadInput(f"{_SYNTAX} Operation({number}) {what}", operation=number)
 
 
 def parse_pointer(text: JSON, what: str, number: int) -> Pointer:
     """JSON Pointer (RFC 6901): `~1` is a slash, `~0` a tilde. The whole item can't be named."""
     if not isinstance(text, str):
-        raise BadInput(f"{what} must be a string.", operation=number)
+        raise _misformed(number, f"{what} must be a string.")
     if not text.startswith("/"):
-        raise BadInput(f"{what} {text!r} must start with '/'.", operation=number)
+        raise _misformed(number, f"{what} {text!r} must start with '/'.")
     segments = text[1:].split("/")
+    if "~" not in text:
+        return tuple(segments)
     for segment in segments:
         if "~" in segment.replace("~0", "").replace("~1", ""):
-            raise BadInput(
-                f"{what} {text!r} has a '~' that is neither '~0' nor '~1'.", operation=number
-            )
+            raise _misformed(number, f"{what} {text!r} has a '~' that is neither '~0' nor '~1'.")
     return tuple(segment.replace("~1", "/").replace("~0", "~") for segment in segments)
 
 
@@ -173,23 +179,20 @@ def format_pointer(path: Pointer) -> str:
     return "".join("/" + segment.replace("~", "~0").replace("/", "~1") for segment in path)
 
 
-def _refuse_protected(operation: Operation, protected: Collection[Pointer]) -> None:
-    for path in (operation.path, operation.source):
-        if path is None:
-            continue
-        if path[0] == "id" or path[0] in SYSTEM_PROPERTIES:
+def _refuse_protected(number: int, path: Pointer, protected: Collection[Pointer]) -> None:
+    first = path[0]
+    if first in _OF_SYSTEM:
+        raise BadInput(
+            f"Invalid patch request: Can't patch system property {first}.", operation=number
+        )
+    for key in protected:
+        # The one is the other, or lies inside it.
+        if key[0] == first and all(one == other for one, other in zip(path, key, strict=False)):
             raise BadInput(
-                f"Invalid patch request: Can't patch system property {path[0]}.",
-                operation=operation.number,
+                f"Invalid patch request: Can't patch {format_pointer(path)}, because the "
+                f"partition key path {format_pointer(key)} of an item can't change.",
+                operation=number,
             )
-        for key in protected:
-            shared = min(len(path), len(key))
-            if path[:shared] == key[:shared]:
-                raise BadInput(
-                    f"Invalid patch request: Can't patch {format_pointer(path)}, because the "
-                    f"partition key path {format_pointer(key)} of an item can't change.",
-                    operation=operation.number,
-                )
 
 
 # --- walking ------------------------------------------------------------------------------------

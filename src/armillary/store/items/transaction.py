@@ -8,10 +8,10 @@ the totals that it changes on the way are in `totals.py`, and are written once.
     remove_item   the same rows backwards          ┘
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import NamedTuple
 
+import msgspec
 import orjson
 from msgspec.structs import replace
 
@@ -58,8 +58,8 @@ from armillary.store.rows.secondary import (
 from armillary.store.rows.undo import pack_undo, undo_key
 
 
-class Found(NamedTuple):
-    """A stored item: where it is, what its header says, its JSON, and its rows in the indexes."""
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """A stored item: where it is, what its header says, its JSON."""
 
     rid: bytes
     header: Header
@@ -96,6 +96,12 @@ class Work(SpaceTotals):
     def is_expired(self, found: Found) -> bool:
         header, context = found.header, self.context
         return is_expired(header.ts, header.ttl, context.default_ttl, context.now_s)
+
+    def live(self, found: Found | None) -> Found | None:
+        """The item, unless it is expired. HOT: most containers have no time to live."""
+        if found is None or (self.context.default_ttl and self.is_expired(found)):
+            return None
+        return found
 
     def indexed(self, found: Found) -> Indexed:
         """What a stored item has in the indexes, by the policy it was indexed under."""
@@ -226,7 +232,11 @@ class Work(SpaceTotals):
         changes = moved.rows
         body_bytes = len(text) - len(old.text)
         growth = body_bytes + moved.size_bytes
-        if growth > 0:
+        logical = self.logical(epk_key)
+        assert logical is not None, "an item without its logical partition"
+        if growth > 0 and (
+            context.fixed or logical.size_bytes + growth > context.logical_bytes_max
+        ):
             self._check_size(key, growth)
 
         is_first = header.lsn != lsn  # else it is changed twice in one transaction: one change
@@ -263,8 +273,6 @@ class Work(SpaceTotals):
             meta.stale_items -= 1
         meta.body_bytes += body_bytes
         meta.index_bytes = max(0, meta.index_bytes + moved.size_bytes)  # as in `_count`
-        logical = self.logical(epk_key)
-        assert logical is not None, "an item without its logical partition"
         self._touched.add(epk_key)
         self._logical[epk_key] = LogicalPartition(
             logical.identity,
@@ -282,18 +290,19 @@ class Work(SpaceTotals):
         plan, rid, header, entries = self.plan, old.rid, old.header, op.entries
         assert entries is not None
         same_policy = header.policy_version == self.context.policy
+        gone: Collection[bytes]
+        new: Collection[bytes]
         if op.gone is not None:
             if not same_policy:
                 raise Stale
-            differ = set(op.gone), set(entries.ix)
+            gone, new = op.gone, entries.ix
         elif same_policy:
             found = differences(plan, old.text, op.text, entries)
             if found is None:
                 return self._moved_all(op, old)
-            differ = found
+            gone, new = found
         else:
             return self._moved_all(op, old)
-        gone, new = differ
         removed = [entry + rid for entry in gone]
         rows: dict[bytes, bytes | None] = {entry + rid: header.epk for entry in new}
         if header.ts != self.ts and plan.ts_prefix is not None:
@@ -361,7 +370,7 @@ class Work(SpaceTotals):
         header = replace(old.header, policy_version=self.context.policy)
         now = index_rows(plan, entries_of(plan, old.text), old.rid, header)
         self._move_index_rows(was, now, {layout.DOC + old.rid: pack_header(header) + old.text})
-        self._count(None, old, was, old._replace(header=header), now, is_change=False)
+        self._count(None, old, was, replace(old, header=header), now, is_change=False)
 
     # --- many operations, each for itself --------------------------------------------------------
 
