@@ -409,8 +409,12 @@ def json_offset(value: bytes) -> int:
 def body_text(value: bytes) -> bytes:
     """The JSON of a stored document up to what `finish_json` appended: less to parse. With that,
     where it does not stand at its place."""
-    start = EPK_AT + value[EPK_LENGTH_AT]
-    end = start + BODY_BYTES.unpack_from(value)[0] - 1
+    return cut_system(value, EPK_AT + value[EPK_LENGTH_AT], BODY_BYTES.unpack_from(value)[0])
+
+
+def cut_system(value: bytes, start: int, body_bytes: int) -> bytes:
+    """The same, of JSON that begins at `start`."""
+    end = start + body_bytes - 1
     if value.startswith(_SYSTEM_BEGINS, end):
         return value[start:end] + b"}"
     return value[start:]

@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import Enum
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, Final, TypeAlias
 
 from armillary.engine.base import (
@@ -79,7 +79,6 @@ class OverlayWriter:
     __slots__ = (
         "_base",
         "_changes",
-        "_fresh",
         "_joined",
         "_joined_kinds",
         "_order",
@@ -93,8 +92,7 @@ class OverlayWriter:
         self._base = base
         self._own_from = 0x100 if own_from is None else own_from
         self._changes: dict[bytes, bytes | None] = {}
-        self._order: list[bytes] = []  # keys of _changes, sorted, except those in _fresh
-        self._fresh: list[bytes] = []
+        self._order: list[bytes] = []  # the first of the keys of _changes, sorted
         #: (key, what it was), or keys that were not there.
         self._undo: list[tuple[bytes | list[bytes], bytes | _Untouched | None]] = []
         self._joined: list[Joined] = []
@@ -174,7 +172,6 @@ class OverlayWriter:
             and max(new)[0] < self._own_from
         ):
             keys = list(new)
-            self._fresh += keys
             self._undo.append((keys, _UNTOUCHED))
             self._changes.update(new)
             return
@@ -244,10 +241,7 @@ class OverlayWriter:
         if self._joined and key[:1] in self._joined_kinds:
             self._fold()
         changes = self._changes
-        before = changes.get(key, _UNTOUCHED)
-        if before is _UNTOUCHED:
-            self._fresh.append(key)
-        self._undo.append((key, before))
+        self._undo.append((key, changes.get(key, _UNTOUCHED)))
         changes[key] = value
 
     def undo_to(self, mark: int) -> None:
@@ -266,7 +260,6 @@ class OverlayWriter:
             else:
                 self._changes[key] = before
         self._joined_kinds = {rows[0][:1] for rows, _ in self._joined}
-        self._fresh = list(self._changes)
         self._order = []
         meta = self._changes.get(META_KEY)
         self.meta = self._base.meta if meta is None else meta
@@ -288,14 +281,13 @@ class OverlayWriter:
             if new is not None:
                 assert new.keys().isdisjoint(self._changes.keys()), "joined rows are new ones"
                 self._changes.update(new)
-                self._fresh += new
                 self._undo[at] = list(new), before
 
     def _sorted(self) -> list[bytes]:
-        if self._fresh:
-            self._order += self._fresh
+        if len(self._order) < len(self._changes):
+            # New keys come behind the others, and stay where they are when they change.
+            self._order += islice(self._changes, len(self._order), None)
             self._order.sort()  # cheap: one long sorted run and a few new keys
-            self._fresh = []
         return self._order
 
 

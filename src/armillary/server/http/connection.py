@@ -249,6 +249,9 @@ class Connection(asyncio.Protocol):
             or self._pool.parting
             or self._refusal is not None
         )
+        if is_plain and self._phase == BUSY and not self._reader.in_request:
+            self._phase = IDLE  # until the deadline that `_last_lines` has set
+            return
         if not is_plain and not self._pump_planned:
             self._pump()
         self._set_deadline()

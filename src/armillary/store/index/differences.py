@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 import orjson
 
-from armillary.encoding.documents import SYSTEM_PROPERTIES
+from armillary.encoding.documents import SYSTEM_PROPERTIES, cut_system, without_system
 from armillary.encoding.framed_model import SHARED_END
 from armillary.encoding.json_model import JSON_MODEL
 from armillary.encoding.terms import ARRAY_TERM, OBJECT_TERM
@@ -41,19 +41,17 @@ _FRAMED_NODE_BYTES = _NODE_BYTES + len(SHARED_END)  # the same under a framed va
 
 
 def differences(
-    plan: IndexPlan, was: bytes, now: bytes, entries: Entries
+    plan: IndexPlan, was: bytes, body_bytes: int, now: bytes, entries: Entries
 ) -> tuple[set[bytes], set[bytes]] | None:
-    """Of the stored text of an item and of its next body, whose entries are given: the range
-    entries that only the one has, and those that only the other has. None: not to be told so
-    simply."""
+    """Of the stored text of an item, with the length of its body, and of its next body, whose
+    entries are given: the range entries that only the one has, and those that only the other has.
+    None: not to be told so simply."""
     if not plan.is_plain:
         return None
     if was.startswith(now[:-1]) and was.startswith(_AFTER_BODY, len(now) - 1):
         return set(), set()
     if len(was) <= WALKED_BYTES and plan.model is JSON_MODEL:
-        item = orjson.loads(was)
-        for name in SYSTEM_PROPERTIES:
-            item.pop(name, None)
+        item = without_system(orjson.loads(cut_system(was, 0, body_bytes)))
         keys, paths = walk_item(plan, item)
         if shape_of_paths(plan, tuple(paths)) != entries.shape:
             return None
@@ -82,7 +80,7 @@ def differences_of(
     """The same, of the properties that differ."""
     old_keys, old_paths = walk_item(plan, was)
     new_keys, new_paths = walk_item(plan, now)
-    if set(old_paths) != set(new_paths):
+    if old_paths != new_paths and set(old_paths) != set(new_paths):
         return None
     old, new = set(old_keys), set(new_keys)
     return old - new, new - old

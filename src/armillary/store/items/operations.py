@@ -253,7 +253,8 @@ def _insert(work: Work, key: Key, op: Op, expired: Found | None) -> Done:
 
 
 def _overwrite(work: Work, key: Key, op: Op, live: Found) -> Done:
-    _check_match(op, live)
+    if op.if_match is not None:
+        _check_match(op, live)
     assert op.entries is not None
     gone = _expired_rivals(work, key, op, live) if op.entries.ux else {}
     if op.new_id_part != op.id_part:

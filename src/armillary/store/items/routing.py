@@ -174,8 +174,10 @@ class RoutedStore:
 
     def upkeep_context(self, state: ContainerState, owner: Range) -> Context:
         """The same for expiry and indexing, which go on when users may no longer write."""
-        self.note_write()
-        now_s, space = self.now_s(), owner.space
+        # HOT: once per write; `note_write` and `now_s` written out.
+        self._note_write(self.database, self.name)
+        now_s = self.engine.now_ms() // 1000 if self._now_s is None else self._now_s
+        space = owner.space
         of, at_s, known = self._contexts
         if of is not state or at_s != now_s:
             known = {}

@@ -297,7 +297,7 @@ class Work(SpaceTotals):
                 raise Stale
             gone, new = op.gone, entries.ix
         elif same_policy:
-            found = differences(plan, old.text, op.text, entries)
+            found = differences(plan, old.text, header.body_bytes, op.text, entries)
             if found is None:
                 return self._moved_all(op, old)
             gone, new = found

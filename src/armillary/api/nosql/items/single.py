@@ -214,8 +214,9 @@ def patch_operation(
         body = {"operations": body}
     if not isinstance(body, dict) or not isinstance(body.get("operations"), list):
         raise BadInput("A patch must be a JSON object with a list of 'operations'.")
-    if not all(isinstance(one, dict) for one in body["operations"]):
-        raise BadInput("Each operation of a patch must be a JSON object.")
+    for one in body["operations"]:
+        if not isinstance(one, dict):
+            raise BadInput("Each operation of a patch must be a JSON object.")
     given = body.get("condition")
     condition = None
     if given is not None:
