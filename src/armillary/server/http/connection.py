@@ -27,6 +27,9 @@ from armillary.server.http.wire import Continue, Event, Incoming, Refusal, Reque
 from armillary.server.portal.door import PortalDoor, is_portal
 
 CLOSING = b"\r\nConnection: close\r\n\r\n"  # in the place of the last line end of a head
+#: In the place of a request that a fast path took and no parser has read: it changes something, so
+#: that it runs alone.
+UNREAD = Incoming(Request("POST", "", {}), True, False)
 IDLE, HEAD, BODY, BUSY, WRITE, LINGER = range(6)
 
 
@@ -211,15 +214,18 @@ class Connection(asyncio.Protocol):
 
     def _wait(self, waiting: Waiting, data: bytes, began: float) -> None:
         """HOT: it has begun; whatever comes meanwhile goes into the pipeline behind it."""
-        slot = self._pipeline.begin(Incoming(Request("POST", "", {}, data), True, False))
+        slot = self._pipeline.begin(UNREAD)
+        slot.sample = data
         self._hub.wait_for(waiting, len(data), partial(self._waited, slot, waiting, began))
         self._phase = BUSY
         self.deadline = math.inf
 
     def _waited(self, slot: Slot, waiting: Waiting, began: float) -> None:
-        hub, data = self._hub, slot.incoming.request.body
+        hub, data = self._hub, slot.sample
+        target_at = data.index(b" ") + 1
+        target = data[target_at : data.index(b" ", target_at)]
         try:
-            answer = waiting.finish(bytes(self._last_lines(data.split(b" ", 2)[1], began)))
+            answer = waiting.finish(bytes(self._last_lines(target, began)))
         except Exception:  # noqa: BLE001 - as in Hub._bug
             log.exception("a bug: %r", data[:200])
             answer = encode(says(500, BUG_TEXT), hub.dates.at(int(time.time())), old=False)
@@ -230,7 +236,7 @@ class Connection(asyncio.Protocol):
                 self._answered_later(slot, says(500, BUG_TEXT))
                 return
             event.began = began
-            slot.incoming = event
+            slot.incoming, slot.sample = event, b""
             hub.otherwise(waiting, event.request, partial(self._answered_later, slot))
             return
         if hub.observer is not None:

@@ -27,7 +27,8 @@ class Slot:
         self.safe = incoming.request.method in SAFE
         self.answer: bytes | None = None
         self.sample = b""
-        """The request as it came, if others like it may be answered by a template."""
+        """The request as it came, if others like it may be answered by a template, or if no parser
+        has read it."""
 
 
 class Pipeline:
