@@ -46,6 +46,17 @@ class MemoryArea:
         if self.content.pop(key, None) is not None:
             del self._order[bisect_left(self._order, key)]
 
+    def take(self, prefix: bytes) -> list[Row]:
+        rows = list(self.rows_from(prefix, prefix))
+        for key, _ in rows:
+            self.delete(key)
+        return rows
+
+    def delete_from(self, key: bytes, count: int) -> None:
+        at = self._order.index(key)
+        for one in self._order[at : at + count]:
+            self.delete(one)
+
     def first_from(self, key: bytes, prefix: bytes) -> bytes | None:
         at = bisect_left(self._order, key)
         return self._found(at, prefix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -16,7 +17,14 @@ from tests.support.waiting import until
 from armillary.engine.lmdb import environment
 from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.runs import checking, merging, writing
-from armillary.engine.runs.blocks import Block, cut_blocks, decode_block, of_entries
+from armillary.engine.runs.area import Area
+from armillary.engine.runs.blocks import (
+    Block,
+    cut_blocks,
+    decode_block,
+    of_entries,
+    put_together,
+)
 from armillary.engine.runs.cache import CACHE, EXPANSION, BlockCache, Whole
 from armillary.engine.runs.directory import EMPTY, SLOTS_MAX, Directory, Run, Slot, pack_directory
 from armillary.errors import DataDamaged
@@ -150,6 +158,68 @@ def test_blocks_fill_a_page_and_never_more() -> None:
         assert [value for _, one in found for value in one] == values
         for (bound, _), (before, _), (after, _) in zip(blocks, found, found[1:], strict=False):
             assert before[-1] < bound <= after[0]
+
+
+@pytest.mark.parametrize("lengths", [(30, 31), (30, 160), (1, 250), (200, 320)])
+@pytest.mark.parametrize("tombstones", [False, True])
+def test_blocks_hold_as_many_entries_as_fit(lengths: tuple[int, int], tombstones: bool) -> None:
+    """Pages are what a merge costs. The reference counts entry by entry; what it may leave free is
+    an allowance for the longest head, and a byte of each entry that might have had 256."""
+    random = Random(5)
+    keys = sorted({b"Q" + random.randbytes(random.choice(lengths)) for _ in range(2_000)})
+    values = [None if tombstones and random.random() < 0.5 else b"v" * 16 for _ in keys]
+    made = [decode_block(value) for _, value in cut_blocks(of_entries(keys, values), b"R")]
+    at = 0
+    for block in made[:-1]:
+        at += len(block)
+        first, last = at - len(block), at + 1
+        entries = zip(keys[first:last], values[first:last], strict=True)
+        beside = (2 if block.joined is None else 0) + 2 + (lengths[1] > 230)
+        assert sum(len(key) + len(value or b"") + beside for key, value in entries) > 4_080 - 16
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_newer_entries_hide_older_ones_be_they_few_or_many(count: int) -> None:
+    """Few are laid over the older ones one by one, many in a dictionary."""
+    random = Random(count)
+    for _ in range(50):
+        older, newer = (
+            {
+                b"Q%c" % random.randrange(60): random.choice([None, b"", b"v", b"other"])
+                for _ in range(size)
+            }
+            for size in (30, count)
+        )
+        sources = [
+            of_entries(keys := sorted(one), [one[key] for key in keys]) for one in (newer, older)
+        ]
+        found = [block.part(0, len(block)) for block in put_together(sources, tombstones=True)]
+        assert dict(zip(*found[0], strict=True)) == older | newer
+        assert found[0][0] == sorted(older | newer)
+
+
+def test_rows_that_follow_each_other_are_deleted_by_one_cursor(open_lmdb: OpenLmdb) -> None:
+    """LMDB joins pages meanwhile, and a cursor that lost its place would leave rows, or take
+    others."""
+    random, environment = Random(7), open_lmdb()._environment.lmdb
+    db = environment.open_db(b"rows")
+    for prefix in (b"", b"\0\0\0\7"):
+        with environment.begin(write=True) as transaction:
+            area, model = Area(transaction, db, prefix), MemoryArea()
+            for number in range(4_000):
+                key = bytes((random.randrange(4),)) + random.randbytes(random.randrange(1, 300))
+                value = random.randbytes(random.choice((10, 4_000 if number % 9 else 700)))
+                area.put(key, value)
+                model.put(key, value)
+            for kind in (b"\1", b"\3"):
+                for _ in range(12):
+                    count = random.randrange(1, 70)
+                    start = random.choice([*islice(model.keys_of(kind), 500)])
+                    area.delete_from(start, count)
+                    model.delete_from(start, count)
+                assert area.take(kind) == model.take(kind)
+            assert area.rows(b"\0", b"\xff", 9_999) == model.rows(b"\0", b"\xff", 9_999)
+            transaction.abort()
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,26 @@ class Area:
     def delete(self, key: bytes) -> None:
         self._txn.delete(self.prefix + key, b"", self.db)
 
+    def take(self, prefix: bytes) -> list[Row]:
+        """The rows whose keys begin with `prefix`, which are deleted."""
+        cursor, wanted, skip = self._cursor, self.prefix + prefix, len(self.prefix)
+        found: list[Row] = []
+        there = cursor.set_range(wanted)
+        while there:
+            key, value = cursor.item()
+            if not key.startswith(wanted):
+                break
+            found.append((key[skip:], value))
+            there = cursor.delete()
+        return found
+
+    def delete_from(self, key: bytes, count: int) -> None:
+        """Delete the row of this key, which is there, and those that follow it: `count` in all."""
+        cursor = self._cursor
+        cursor.set_range(self.prefix + key)
+        for _ in range(count):
+            cursor.delete()
+
     def first_from(self, key: bytes, prefix: bytes) -> bytes | None:
         """The first key >= `key` that begins with `prefix`; the cursor is there."""
         cursor, own = self._cursor, self.prefix

@@ -23,10 +23,10 @@ A value of up to 4,080 bytes fills one overflow page of LMDB exactly. Nothing he
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice
-from operator import add, ge, gt, itemgetter
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from operator import ge, gt, itemgetter
 from typing import Final, TypeAlias
 from zlib import crc32
 
@@ -47,6 +47,7 @@ END: Final = b"\xf0"  # above every key of a caller
 
 PAGE_BYTES: Final = 4_080
 BOUND_BYTES_MAX: Final = 490
+FEW: Final = 4  # entries of a lone write, laid over older ones one by one
 SHORT: Final = 24  # bytes of two keys that are looked at first
 PLAIN_FORM: Final = 3
 JOINED_FORM: Final = 4
@@ -64,12 +65,15 @@ _decode_plain = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes | None]]).
 _decode_joined = msgspec.msgpack.Decoder(tuple[int, list[bytes]]).decode
 #: Alongside the entries: form, checksum, and at most 11 bytes of msgpack.
 _HEAD_BYTES_MAX: Final = 5 + 11
+#: Bytes of msgpack alongside each entry, while keys and values are below 256 bytes.
+_JOINED_EXTRA: Final = 2
+_PLAIN_EXTRA: Final = 4
 
 
 class Block:
     """Sorted entries of one kind: of a block, or of as many as are being written."""
 
-    __slots__ = ("_keys", "_values", "joined", "width")
+    __slots__ = ("joined", "rows", "values", "width")
 
     def __init__(
         self,
@@ -78,40 +82,34 @@ class Block:
         joined: list[bytes] | None = None,
         width: int = 0,
     ) -> None:
-        """Either keys and values, or `joined`: key and value in one, values `width` wide."""
-        self._keys = keys
-        self._values = values
+        """Either keys and values, or `joined`: key and value in one, values `width` wide, and no
+        `values`."""
+        #: Keys, with their values behind them or not: the first byte is the kind.
+        self.rows = keys if joined is None else joined
+        self.values = values
         self.joined = joined
         self.width = width
 
-    @property
-    def rows(self) -> list[bytes]:
-        """Keys, with their values behind them or not: the first byte is the kind."""
-        return self._keys if self.joined is None else self.joined
-
     def __len__(self) -> int:
-        return len(self._keys) if self.joined is None else len(self.joined)
+        return len(self.rows)
 
     def key(self, at: int) -> bytes:
-        if self.joined is None:
-            return self._keys[at]
-        row = self.joined[at]
+        row = self.rows[at]
         return row[: len(row) - self.width]
 
     def kinds(self) -> tuple[int, int]:
         """The first and the last kind of its entries, of which there is one."""
-        keys = self._keys if self.joined is None else self.joined
-        return keys[0][0], keys[-1][0]
+        return self.rows[0][0], self.rows[-1][0]
 
     @property
     def has_tombstones(self) -> bool:
-        return self.joined is None and None in self._values
+        return self.joined is None and None in self.values
 
     def find(self, key: bytes, low: int = 0) -> int:
         """How many entries have a smaller key. None of the first `low` has a greater one."""
         joined, width = self.joined, self.width
         if joined is None:
-            return bisect_left(self._keys, key, low)
+            return bisect_left(self.rows, key, low)
         at = bisect_left(joined, key, low)
         # A key that `key` begins with is smaller, but may not look so with its value behind it.
         while width and at < len(joined) and joined[at][:-width] < key:
@@ -126,7 +124,7 @@ class Block:
             at = self.find(start)
             after = self.find(end, at)
             return at, after, after < len(self)
-        keys = self._keys if self.joined is None else self.joined
+        keys = self.rows
         at = bisect_left(keys, start)
         after = bisect_left(keys, end, at)
         return at, after, after < len(keys)
@@ -135,7 +133,7 @@ class Block:
         """Keys and values of these entries."""
         joined, width = self.joined, self.width
         if joined is None:
-            return self._keys[first:last], self._values[first:last]
+            return self.rows[first:last], self.values[first:last]
         rows = joined[first:last]
         if width == 0:
             return rows, [b""] * len(rows)
@@ -145,7 +143,7 @@ class Block:
         """Those of them that are no tombstones."""
         joined, width = self.joined, self.width
         if joined is None:
-            keys, values = self._keys[first:last], self._values[first:last]
+            keys, values = self.rows[first:last], self.values[first:last]
             return [
                 (key, value) for key, value in zip(keys, values, strict=True) if value is not None
             ]
@@ -157,7 +155,7 @@ class Block:
         """As `part`, for a caller who asks of a value only whether it is a tombstone."""
         joined, width = self.joined, self.width
         if joined is None:
-            return self._keys[first:last], self._values[first:last]
+            return self.rows[first:last], self.values[first:last]
         rows = joined[first:last]
         return ([row[:-width] for row in rows] if width else rows), rows  # type: ignore[return-value]
 
@@ -165,7 +163,7 @@ class Block:
         """These entries only."""
         if self.joined is not None:
             return Block([], [], self.joined[first:last], self.width)
-        return Block(self._keys[first:last], self._values[first:last])
+        return Block(self.rows[first:last], self.values[first:last])
 
 
 def run_prefix(run: int) -> bytes:
@@ -297,7 +295,7 @@ def _of_one_kind(keys: list[bytes], values: list[bytes | None]) -> Block:
 
 def put_together(sources: Sequence[Iterable[Block]], *, tombstones: bool) -> list[Block]:
     """Blocks of several sources, the newest source first, as one of each kind. `tombstones`:
-    whether they stay."""
+    whether they stay. The blocks are used up."""
     kinds: dict[int, list[Block]] = {}
     for source in reversed(sources):
         for block in source:
@@ -340,13 +338,28 @@ def _joined_together(blocks: list[Block]) -> Block | None:
 
 def _laid_over(blocks: list[Block], tombstones: bool) -> Block:
     """Oldest first: newer entries hide older ones."""
-    found: dict[bytes, bytes | None] = {}
-    for block in blocks:
-        found.update(zip(*block.part(0, len(block)), strict=True))
+    keys, values = _apart(blocks[0])
+    if tombstones and len(blocks) == 2 and len(blocks[1]) <= FEW:
+        for key, value in zip(*_apart(blocks[1]), strict=True):
+            at = bisect_left(keys, key)
+            if at < len(keys) and keys[at] == key:
+                values[at] = value
+            else:
+                keys.insert(at, key)
+                values.insert(at, value)
+        return _of_one_kind(keys, values)
+    found: dict[bytes, bytes | None] = dict(zip(keys, values, strict=True))
+    for block in islice(blocks, 1, None):
+        found.update(zip(*_apart(block), strict=True))
     if not tombstones:
         found = {key: value for key, value in found.items() if value is not None}
     keys = sorted(found)
-    return _of_one_kind(keys, [found[key] for key in keys])
+    return _of_one_kind(keys, [*map(found.__getitem__, keys)])
+
+
+def _apart(block: Block) -> Entries:
+    """Keys and values of a block that is not used any more: its lists may change."""
+    return (block.rows, block.values) if block.joined is None else block.part(0, len(block))
 
 
 def cut_blocks(entries: Sequence[Block], last_bound: bytes) -> list[tuple[bytes, bytes]]:
@@ -355,37 +368,61 @@ def cut_blocks(entries: Sequence[Block], last_bound: bytes) -> list[tuple[bytes,
     lasts: list[bytes] = []
     values: list[bytes] = []
     for block in entries:
-        rows, width, joined = block.rows, block.width, block.joined is not None
-        for start, end in _cuts(block):
+        rows, width, joined = block.rows, block.width, block.joined
+        start, count, extra = 0, len(rows), _PLAIN_EXTRA if joined is None else _JOINED_EXTRA
+        while start < count:
+            # All that is left, where it looks as if it fits.
+            few = (count - start) * (len(rows[start]) + extra) < PAGE_BYTES
+            end = count if few else _page_end(block, start, extra)
+            value = _encode_part(block, start, end)
+            if len(value) > PAGE_BYTES and end - start > 1:
+                end, value = _page(block, start, extra)
+            values.append(value)
             first, last = rows[start], rows[end - 1]
-            if joined and width:
+            if width and joined is not None:
                 first, last = first[:-width], last[:-width]
             firsts.append(first)
             lasts.append(last)
-            body = _encode((width, rows[start:end]) if joined else block.part(start, end))
-            values.append(
-                b"".join((_JOINED_HEAD if joined else _PLAIN_HEAD, murmur_128(body)[:4], body))
-            )
+            start = end
     if not values:
         return []
     bounds = [*map(bound_between, lasts, islice(firsts, 1, None)), last_bound]
     return list(zip(bounds, values, strict=True))
 
 
-def _cuts(block: Block) -> Iterator[tuple[int, int]]:
-    """Where to cut so that each piece fits a page, if it has more than one entry."""
-    if block.joined is not None:
-        sizes = [*map(len, block.joined)]
-        extra = 2 if max(sizes, default=0) < 256 else 3
-    else:
-        keys, values = block.part(0, len(block))
-        sizes = [*map(add, map(len, keys), map(len, [one or b"" for one in values]))]
-        extra = 6
-    ends = [*accumulate([size + extra for size in sizes])]
-    start, count = 0, len(ends)
-    while start < count:
-        before = ends[start - 1] if start else 0
-        end = bisect_right(ends, before + PAGE_BYTES - _HEAD_BYTES_MAX, start)
-        end = max(end, start + 1)
-        yield start, end
-        start = end
+def _page(block: Block, start: int, extra: int) -> tuple[int, bytes]:
+    """A block of as many entries as fit, and where they end."""
+    end = _page_end(block, start, extra)
+    value = _encode_part(block, start, end)
+    if len(value) > PAGE_BYTES and end - start > 1:
+        return _page(block, start, extra + 1)  # rows of 256 bytes and more are among them
+    return end, value
+
+
+def _encode_part(block: Block, start: int, end: int) -> bytes:
+    if block.joined is None:
+        body = _encode((block.rows[start:end], block.values[start:end]))
+        return b"".join((_PLAIN_HEAD, murmur_128(body)[:4], body))
+    body = _encode((block.width, block.rows[start:end]))
+    return b"".join((_JOINED_HEAD, murmur_128(body)[:4], body))
+
+
+def _page_end(block: Block, start: int, extra: int) -> int:
+    """Behind as many entries from `start` on as fit a page, and behind one at least. `extra`: bytes
+    of each beside key and value. As many are added up at once as would fit if all were as long as
+    the first or the last of them, until none fits: neighbours are nearly always alike."""
+    rows, values, count = block.rows, block.values, len(block.rows)
+    end, room = start, PAGE_BYTES - _HEAD_BYTES_MAX
+    while end < count and (some := room // (len(rows[end]) + extra)) > 0:
+        after = min(end + some, count)
+        if len(rows[after - 1]) > len(rows[end]):
+            some = room // (len(rows[after - 1]) + extra) or 1
+            after = min(end + some, count)
+        room -= sum(map(len, rows[end:after])) + extra * (after - end)
+        if values:
+            room -= sum(map(len, filter(None, values[end:after])))
+        end = after
+    while room < 0:
+        end -= 1
+        room += len(rows[end]) + extra + (len(values[end] or b"") if values else 0)
+    return max(end, start + 1)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from operator import ge
 from typing import Final
 
 from armillary import steps
@@ -75,6 +76,8 @@ def plan(directory: Directory, nonce: Nonce, fan: int = 0) -> Directory:
             slots[at:until] = [Slot(inputs, Run(number, nonce(NONCE_BYTES), 0, 0))]
             number += 1
             merges += 1
+        elif fan and 0 < sizes[at] <= WHOLE_ENTRIES:
+            at = _alike(sizes, at) - 1  # nor are there enough from one of the next ones on
         at += 1
     if number == directory.next_run:
         return directory
@@ -83,14 +86,14 @@ def plan(directory: Directory, nonce: Nonce, fan: int = 0) -> Directory:
 
 def _sizes(slots: Sequence[Slot]) -> list[int]:
     """The entries of each run; 0: a merge."""
-    return [0 if slot.merging else slot.inputs[0].entries for slot in slots]
+    return [slot.inputs[0].entries if slot.output is None else 0 for slot in slots]
 
 
 def _due(sizes: list[int], at: int, fan: int) -> int:
     """The first after those that should merge with the one at this place, and with it."""
     if not sizes[at]:
         return at
-    crowded = len(sizes) > 2 * SLOTS_MAX
+    crowded = _is_crowded(sizes)
     until = at + 1
     if crowded or not fan:
         total = sizes[at]
@@ -107,6 +110,10 @@ def _due(sizes: list[int], at: int, fan: int) -> int:
     if len(sizes) > SLOTS_MAX:
         least = 2
     return until if until - at >= least else at
+
+
+def _is_crowded(sizes: Sequence[int]) -> bool:
+    return len(sizes) > 2 * SLOTS_MAX
 
 
 def _alike(sizes: Sequence[int], at: int) -> int:
@@ -127,13 +134,16 @@ def is_due(directory: Directory) -> bool:
     sizes = _sizes(directory.slots)
     if directory.tree or 0 in sizes:
         return True
-    return any(_due(sizes, at, 0) - at >= 2 for at in range(len(sizes)))
+    # As `_due` has it of two neighbours.
+    return any(map(ge, [RATIO * size for size in sizes], sizes[1:])) or _is_crowded(sizes)
 
 
 def work(area: Area, directory: Directory, entries: int, *, busy: bool = False) -> Directory:
     """Merge about this many entries, the newest merges first: they are the shortest. `busy`:
     commits follow each other."""
     at = 0
+    if 0 not in _sizes(directory.slots):
+        return directory
     while entries > 0 and at < len(directory.slots):
         slot = directory.slots[at]
         if not slot.inputs or not slot.merging or (busy and _waits(directory, slot)):
@@ -228,8 +238,8 @@ class _Taken:
 
     def delete_up_to(self, limit: bytes | None) -> None:
         whole = len(self._places) if limit is None else bisect_right(self._lasts, limit)
-        for where in self._places[:whole]:
-            self._area.delete(where)
+        if whole:
+            self._area.delete_from(self._places[0], whole)
 
 
 def move_from_tree(

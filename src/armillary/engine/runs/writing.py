@@ -70,6 +70,9 @@ def flush_blocks(area: Area, directory: Directory, new: list[Block], nonce: Nonc
     """The same, of one block for each kind, in order."""
     slots = list(directory.slots)
     before = sum(map(len, new))
+    if before < LONG_ENTRIES and slots and _is_small(slots[0]):  # a lone write: 3 at once
+        slots = _on_top(area, directory, slots, new, nonce)
+        return Directory(tuple(slots), directory.next_run + 1, directory.tree)
     new = _continued(area, slots, new)
     if not new:
         return _with(directory, slots)
@@ -97,10 +100,8 @@ def _on_top(
     """A new run, with small ones that were on top before."""
     sources = [new]
     count = sum(map(len, new))
-    while slots and not slots[0].merging:
+    while slots and _is_small(slots[0]):
         older = slots[0].inputs[0]
-        if older.entries > SMALL_ENTRIES:
-            break
         if older.entries + count > INLINE_ENTRIES:
             break
         sources.append(take_out(area, older))
@@ -113,6 +114,10 @@ def _on_top(
         run = Run(directory.next_run, nonce(NONCE_BYTES), 0, 0)
         slots.insert(0, Slot((append(area, run, new),)))
     return slots
+
+
+def _is_small(slot: Slot) -> bool:
+    return slot.output is None and slot.inputs[0].entries <= SMALL_ENTRIES
 
 
 def _continued(area: Area, slots: list[Slot], new: list[Block]) -> list[Block]:
@@ -169,14 +174,7 @@ def append(area: Area, run: Run, entries: list[Block]) -> Run:
 
 def take_out(area: Area, run: Run) -> list[Block]:
     """All entries of a small run; its blocks are gone."""
-    found: list[Block] = []
-    prefix = run_prefix(run.number)
-    where = area.first_from(prefix, prefix)
-    while where is not None:
-        found.append(decode_block(area.value(), where))
-        area.delete(where)
-        where = area.first_from(where, prefix)
-    return found
+    return [decode_block(value, where) for where, value in area.take(run_prefix(run.number))]
 
 
 def is_above(area: Area, run: Run, key: bytes) -> bool:
