@@ -78,12 +78,14 @@ def write_changes(
     if blocks:
         directory = writing.flush_blocks(area, directory, blocks, os.urandom)
     count = sum(map(len, blocks))
+    many = count >= merging.BULK_ENTRIES
     if len(directory.slots) > len(before.slots) or count > writing.SMALL_ENTRIES:
         # Else a lone write has only made the newest run a little larger, which is still small.
-        fan = merging.BULK_FAN if count >= merging.BULK_ENTRIES else merging.FAN
+        fan = merging.BULK_FAN if many else merging.FAN
         directory = merging.plan(directory, os.urandom, fan)
     if not rest or len(directory.slots) > SLOTS_MAX:
-        entries = max(merging.WORK_MIN, merging.WORK * count)
+        each = merging.BULK_WORK if many else merging.WORK
+        entries = max(merging.WORK_MIN, each * count)
         directory = merging.work(area, directory, entries, busy=True)
     if new or directory is not before:
         area.save(directory)

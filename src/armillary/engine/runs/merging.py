@@ -56,6 +56,9 @@ SMALL_FAN: Final = 8
 #: The same while many items come in one commit.
 BULK_FAN: Final = 8
 BULK_ENTRIES: Final = 4_000
+#: Then fewer than `WORK`: such commits begin with runs of tens of thousands, so there are three
+#: levels. One caller would else wait for a whole merge with his few commits, the next for none.
+BULK_WORK: Final = 4
 #: About one size: an older one has at most this many times the entries of the mean of the newer.
 SIMILAR: Final = 2
 
