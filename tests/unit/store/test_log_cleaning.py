@@ -9,7 +9,7 @@ import pytest
 from tests.support.accounts import World, check, drain, space_rows, store_of
 
 from armillary.container import Container
-from armillary.store.feed.log import CLEAN_MIN, CLEAN_ROWS
+from armillary.store.feed.log import CLEAN_MIN
 from armillary.store.rows import layout
 from armillary.store.rows.meta import Meta, unpack_meta
 from armillary.store.upkeep.containers import sweep
@@ -44,7 +44,7 @@ def test_one_item_changed_again_and_again_leaves_few_entries(memory: World) -> N
     items = filled(memory)
     for turn in range(500):
         items.upsert_item(item(7, turn=turn))
-        assert log_entries(items) <= 2 * ITEMS + (CLEAN_ROWS + 1) * CLEAN_MIN
+        assert log_entries(items) <= 3 * ITEMS + 2 * CLEAN_MIN
     check(items)
 
 
@@ -62,7 +62,7 @@ def test_outdated_entries_are_never_many_more_than_items(memory: World, in_bulk:
         for one in changed:
             last.pop(one["id"], None)
             last[one["id"]] = None
-        assert log_entries(items) <= 2 * ITEMS + (CLEAN_ROWS + 1) * 40
+        assert log_entries(items) <= 3 * ITEMS + 2 * 40
     assert order(items)[-len(last) :] == list(last), "the feed has each item once, by last change"
     assert len(order(items)) == ITEMS
     check(items)
@@ -75,7 +75,7 @@ def test_entries_of_deleted_items_are_passed_over_and_go(memory: World) -> None:
     assert order(items) == [str(number) for number in range(1, ITEMS, 2)]
     for turn in range(3 * ITEMS):
         items.upsert_item(item(1, turn=turn))
-    assert log_entries(items) <= ITEMS + (CLEAN_ROWS + 1) * CLEAN_MIN
+    assert log_entries(items) <= 3 * ITEMS // 2 + 2 * CLEAN_MIN
     check(items)
 
 

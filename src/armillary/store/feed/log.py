@@ -11,19 +11,17 @@ feed within its retention, or a split that is copying.
 An *outdated* entry looks like a live one, but the item has another LSN by now, or is gone. Whoever
 reads the log passes over it (`current`). It is not deleted by the change that makes it so, because
 entries of earlier changes lie anywhere in the log: that would be two more pages for each commit to
-write. Instead each change lets two entries be looked at, in the order of the log, and the outdated
-ones among them go together. So a round through the log takes half as many changes as it has
-entries, and there are at most about as many outdated entries as items.
+write. Instead two changes let three entries be looked at, in the order of the log, and the outdated
+ones among them go together. So a round through the log takes two thirds as many changes as it has
+entries, and there are at most about twice as many outdated entries as items.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import compress
 from typing import Final
 
 import orjson
 
 from armillary.encoding.documents import LSN, Header
-from armillary.engine.base import Reader, Row, Writer
+from armillary.engine.base import Writer
 from armillary.store.rows import layout
 from armillary.store.rows.meta import Meta
 from armillary.store.rows.secondary import (
@@ -32,12 +30,12 @@ from armillary.store.rows.secondary import (
     LogFlag,
     is_live_row,
     log_key,
-    split_log_key,
     unpack_log,
 )
 
 CLEAN_MIN: Final = 16  # outdated entries, before some are looked for
-CLEAN_ROWS: Final = 2  # that are looked at for each of them
+CLEAN_LOOKS: Final = 1.5  # at other entries, for each of them
+LSN_IN_ITEM: Final = slice(2, 10)  # as it stands in keys, too
 
 
 def log_put(
@@ -110,23 +108,17 @@ def clean(tx: Writer, meta: Meta) -> None:
     """Drop outdated entries, from where it ended the last time. `meta` is the caller's to put."""
     if meta.outdated < CLEAN_MIN:
         return
-    limit = CLEAN_ROWS * meta.outdated
+    limit = int(CLEAN_LOOKS * meta.outdated)
     start = layout.LOG + meta.cleaned + b"\x00" if meta.cleaned else layout.LOG
     rows = list(tx.scan(start, layout.after(layout.LOG), limit=limit))
-    tx.delete_many(list(outdated(tx, rows)))
+    live = [key for key, row in rows if is_live_row(row)]
+    items = tx.get_many([layout.DOC + key[9:] for key in live])
+    tx.delete_many(
+        [
+            key
+            for key, item in zip(live, items, strict=True)
+            if item is None or item[LSN_IN_ITEM] != key[1:9]
+        ]
+    )
     meta.outdated = 0
     meta.cleaned = rows[-1][0][1:] if len(rows) == limit else b""
-
-
-def outdated(reader: Reader, rows: Iterable[Row]) -> Iterable[bytes]:
-    """The keys of those that are."""
-    live = [key for key, row in rows if is_live_row(row)]
-    return compress(live, map(_is_outdated, live, _items(reader, live)))
-
-
-def _items(reader: Reader, keys: Sequence[bytes]) -> Sequence[bytes | None]:
-    return reader.get_many([layout.DOC + split_log_key(key)[1] for key in keys])
-
-
-def _is_outdated(key: bytes, value: bytes | None) -> bool:
-    return current(value, split_log_key(key)[0]) is None
