@@ -4,11 +4,14 @@ Nothing is imported with this module: a spawned process imports its parent's mai
 `serve` does not pass by the other commands, whose library is larger than the server.
 """
 
+import gc
 import sys
 
 
 def main() -> None:
     if sys.argv[1:2] == ["serve"]:
+        # What is imported stays (`server/heaps.py`): until then each object is looked at once.
+        gc.set_threshold(10_000, 1_000_000)
         from armillary.server.command import main as serve
 
         sys.exit(serve(sys.argv[2:]))

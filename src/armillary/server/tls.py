@@ -8,8 +8,8 @@
 It is self-signed, for the names under which a local server is reached, and it is no authority: who
 trusts it trusts this server, not what its key might sign. It is made again when it is about to end,
 when the names changed (another host name, another --allow-host), or when it is one of the
-authorities that earlier versions made. Making one needs
-`cryptography`, which costs memory and time to import: a server lets a child process do it.
+authorities that earlier versions made. `key_pair.py` makes key and certificate, for a server in a
+child process.
 """
 
 from __future__ import annotations
@@ -23,19 +23,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from cryptography.x509 import GeneralName
+from typing import Any, TypeAlias
 
 VALID_DAYS = 3650
 RENEW_DAYS = 30  # before the end
 DAY_SECONDS = 86_400
 MAKE_SECONDS_MAX = 30.0
+CERTIFICATE_BEGINS = b"-----BEGIN CERTIFICATE-----"
 FORM = 2  # 1 was an authority that could sign for any name
 REPLACED_TEXT = (
     "the certificate in %s could sign for any name and was replaced by one that can't: no longer "
@@ -43,6 +41,9 @@ REPLACED_TEXT = (
 )
 log = logging.getLogger("armillary.server")
 _making = threading.Lock()  # one maker at a time: the second finds what the first made
+
+#: Of the moments between which it is good, and the names: the key and the certificate, as PEM.
+Pair: TypeAlias = Callable[[int, int, list[str]], bytes]
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "host.docker.internal")
 
@@ -103,10 +104,12 @@ def ensure(data: Path, names: list[str], *, in_child: bool = False) -> Certifica
         if certificate.is_good(names, time.time()):
             return certificate
         replaced = certificate.is_authority()
-        if in_child:
-            _make_in_child(data, names)
-        else:
-            make(certificate, names, time.time())
+        try:
+            make(certificate, names, time.time(), _pair_of_child if in_child else _pair)
+        except OSError as error:
+            if not in_child:
+                raise
+            raise MakeFailed(str(error)) from error
     if replaced:
         log.warning(REPLACED_TEXT, certificate.folder, certificate.cert_pem)
     return certificate
@@ -123,21 +126,27 @@ def begin(data: Path, names: list[str]) -> None:
     threading.Thread(target=make_early, name="certificate", daemon=True).start()
 
 
-def _make_in_child(data: Path, names: list[str]) -> None:
-    command = [sys.executable, "-m", "armillary.server.tls", str(data), *names]
+def _pair(start_s: int, end_s: int, names: list[str]) -> bytes:
+    from armillary.server.key_pair import make_pair
+
+    return make_pair(start_s, end_s, names)
+
+
+def _pair_of_child(start_s: int, end_s: int, names: list[str]) -> bytes:
+    command = [sys.executable, "-m", "armillary.server.key_pair", str(start_s), str(end_s), *names]
     try:
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
             check=False,
             timeout=MAKE_SECONDS_MAX,
         )
     except subprocess.TimeoutExpired as error:
         raise MakeFailed(f"no certificate within {MAKE_SECONDS_MAX:.0f} seconds") from error
     if done.returncode:
-        raise MakeFailed(done.stderr.strip().rpartition("\n")[2])
+        raise MakeFailed(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+    return done.stdout
 
 
 def ready_context(data: Path, names: list[str]) -> ssl.SSLContext:
@@ -165,75 +174,19 @@ def _remember_name(connection: Any, name: str | None, context: ssl.SSLContext) -
     connection.asked_name = name
 
 
-def make(certificate: Certificate, names: list[str], now_s: float) -> None:
+def make(certificate: Certificate, names: list[str], now_s: float, pair: Pair) -> None:
     """A new key and certificate. The file with the key is put in place last but one, whole; what
     describes it comes last, so a maker that was killed leaves something `is_good` refuses."""
-    key_pem, cert_pem, ends_s = _make_pair(names, now_s)
+    start_s = int(now_s) - DAY_SECONDS  # for clients whose clock is behind
+    end_s = start_s + VALID_DAYS * DAY_SECONDS
+    both = pair(start_s, end_s, names)
     certificate.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     certificate.folder.mkdir(exist_ok=True, mode=0o700)
     certificate.about.unlink(missing_ok=True)
-    _write(certificate.cert_pem, cert_pem, 0o644)
-    _write(certificate.server_pem, key_pem + cert_pem, 0o600)
-    about = {"names": names, "ends_s": ends_s, "form": FORM}
+    _write(certificate.cert_pem, both[both.index(CERTIFICATE_BEGINS) :], 0o644)
+    _write(certificate.server_pem, both, 0o600)
+    about = {"names": names, "ends_s": end_s, "form": FORM}
     _write(certificate.about, json.dumps(about).encode() + b"\n", 0o644)
-
-
-def _make_pair(names: list[str], now_s: float) -> tuple[bytes, bytes, int]:
-    from datetime import UTC, datetime, timedelta
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-    # P-256: every SDK takes it, and a handshake costs a tenth of what RSA does.
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Armillary localhost")])
-    start = datetime.fromtimestamp(now_s, UTC).replace(microsecond=0) - timedelta(days=1)
-    end = start + timedelta(days=VALID_DAYS)
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=False,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(start)
-        .not_valid_after(end)
-        .add_extension(x509.SubjectAlternativeName([_general(one) for one in names]), False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-        .add_extension(usage, True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False)
-        .sign(key, hashes.SHA256())
-    )
-    key_pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return key_pem, built.public_bytes(serialization.Encoding.PEM), int(end.timestamp())
-
-
-def _general(name: str) -> GeneralName:
-    from ipaddress import ip_address
-
-    from cryptography import x509
-
-    try:
-        return x509.IPAddress(ip_address(name))
-    except ValueError:
-        return x509.DNSName(name.encode("idna").decode())
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
@@ -242,7 +195,3 @@ def _write(path: Path, data: bytes, mode: int) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(data)
     temporary.replace(path)
-
-
-if __name__ == "__main__":
-    ensure(Path(sys.argv[1]), sys.argv[2:])

@@ -27,7 +27,7 @@ from armillary.api.core.settings import EMULATOR_KEY
 from armillary.engine.lmdb.process.writer_process import WriterProcess
 from armillary.errors import DbError
 from armillary.server.binding import PortBusy, address_of, check_free
-from armillary.server.heaps import share_heaps
+from armillary.server.heaps import keep_what_is_there, share_heaps
 from armillary.server.portal.keeper import PortalKeeper, key_of
 from armillary.server.process import logs
 from armillary.server.process.backend import Backend, WriterWatch, load_ahead, start_writer
@@ -85,6 +85,7 @@ def _run_one(plan: Plan, banner: Banner) -> int:
         from armillary.server.process.serving import serve
 
         load_ahead(plan)
+        keep_what_is_there()
         writer = starting.result()
         ending = Ending()
         if writer is not None:
@@ -134,6 +135,7 @@ def _begin_writer(
 def _run_many(plan: Plan, banner: Banner) -> int:
     from armillary.server.process.workers import Supervisor
 
+    keep_what_is_there()
     plan = replace(plan, port=check_free(plan.host, plan.port))
     plan, off = free_others(plan)
     # Once, here: workers that find none at the same time would make several.

@@ -16,12 +16,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from armillary.api.http.messages import Service
 from armillary.server import tls
 from armillary.server.bounds import Bounds
 from armillary.server.endpoints import Endpoint, HttpEndpoint, LazyEndpoint
+from armillary.server.heaps import keep_what_is_there
 from armillary.server.http.hosts import HostCheck
 from armillary.server.http.hub import Hub
 from armillary.server.http.observing import Observer
@@ -30,9 +31,6 @@ from armillary.server.loops import new_loop
 from armillary.server.pool import Pool, log
 from armillary.server.process.front import Front, Listener
 
-#: A collection stops every thread. One of the middle generation is over 50,000 objects, a few ms;
-#: over 400,000 it took 33. All of them are gone through as seldom as before, every 20 million.
-GC_THRESHOLDS: Final = 10_000, 5, 400
 FILES_RESERVED = 256  # for everything that is not a connection
 SWITCH_SECONDS = 0.0002  # a thread that computes must not keep the loop from its turn for 5 ms
 
@@ -131,12 +129,8 @@ async def serve_until(
         pool.protocols[one.name] = one.port
         endpoint = _endpoint(one, pool, front, observer)
         acceptors.append(Acceptor(pool, endpoint, one.sockets, tls_source.get))
-    # What is there now stays: no need to look at it at every collection. A large request makes
-    # thousands of objects that die with it: they cost a quarter of an
-    # insert of 100 documents.
     gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    keep_what_is_there()
     tls_source.begin()
     if any(one.shows_certificate for one in listeners):
         with suppress(ConnectionRefusedError):  # said in the log

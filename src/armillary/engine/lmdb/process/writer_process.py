@@ -18,6 +18,7 @@ reads anything else. What the process does is in writer_main.py.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import multiprocessing
 import secrets
@@ -98,7 +99,9 @@ class WriterProcess:
 
 
 def _serve(*job: Any) -> None:
-    """In the new process."""
+    """In the new process. What it imports stays, so that each object is looked at once."""
+    gc.set_threshold(10_000, 1_000_000)
     from armillary.engine.lmdb.process.writer_main import serve_writer
 
+    gc.freeze()
     serve_writer(*job)
