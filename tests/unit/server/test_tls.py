@@ -4,6 +4,8 @@ others could read the key."""
 import json
 import ssl
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -97,6 +99,15 @@ def test_a_child_makes_one_that_can_be_served(tmp_path: Path) -> None:
     certificate = tls.ensure(tmp_path, NAMES, in_child=True)
     assert isinstance(tls.context_of(certificate), ssl.SSLContext)
     assert certificate.is_good(NAMES, time.time())
+
+
+def test_a_child_imports_nothing_of_the_server() -> None:
+    """A first start waits for it."""
+    look = "import sys, armillary.server.key_pair; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert not {"ssl", "logging", "subprocess", "pathlib", "armillary.server.tls"} & {
+        *done.stdout.split()
+    }
 
 
 def test_a_child_that_fails_says_why(tmp_path: Path) -> None:
