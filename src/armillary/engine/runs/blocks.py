@@ -367,16 +367,23 @@ def cut_blocks(entries: Sequence[Block], last_bound: bytes) -> list[tuple[bytes,
     firsts: list[bytes] = []
     lasts: list[bytes] = []
     values: list[bytes] = []
+    room = PAGE_BYTES - _HEAD_BYTES_MAX
     for block in entries:
         rows, width, joined = block.rows, block.width, block.joined
         start, count, extra = 0, len(rows), _PLAIN_EXTRA if joined is None else _JOINED_EXTRA
         while start < count:
-            # All that is left, where it looks as if it fits.
-            few = (count - start) * (len(rows[start]) + extra) < PAGE_BYTES
-            end = count if few else _page_end(block, start, extra)
-            value = _encode_part(block, start, end)
-            if len(value) > PAGE_BYTES and end - start > 1:
+            # As many as would fit if all were as long as the first: nearly always so it is.
+            size = len(rows[start]) + extra
+            end = min(start + (room // size or 1), count)
+            if end < count and (joined is None or len(rows[end - 1]) + extra != size):
                 end, value = _page(block, start, extra)
+            else:
+                value = _encode_part(block, start, end)
+                more = PAGE_BYTES - len(value) - 2  # the head of more than 15 entries is longer
+                if (more < -2 and end - start > 1) or (
+                    end < count and len(rows[end]) + extra <= more
+                ):
+                    end, value = _page(block, start, extra)
             values.append(value)
             first, last = rows[start], rows[end - 1]
             if width and joined is not None:
