@@ -5,7 +5,8 @@
 Each of them is a `Layer`; `Settings.of` lays them over each other, the last one on top.
 
 The thresholds exist so that a laptop can watch at 2 MB what the cloud does at 50 GB. Nothing below
-reads the environment: the entry point does, once, and hands the result on.
+reads the environment: the entry point does, once, and hands the result on. The classes have no
+slots: there is one of each, and with slots a class is made twice, which a start notices (4 ms).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Consistency: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartitionSettings:
     bytes: int = limits.PARTITION_BYTES_MAX
     """A physical partition larger than this splits."""
@@ -56,7 +57,7 @@ class PartitionSettings:
                 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineSettings:
     url: str = "./.armillary"
     """A folder (LMDB), `:memory:`, or `postgresql://…`."""
@@ -81,7 +82,7 @@ class EngineSettings:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ThroughputSettings:
     enforce: Enforce = "on"
     """`on` refuses what is above the provisioned throughput (429), `report` counts it, `off` does
@@ -103,7 +104,7 @@ class ThroughputSettings:
         _check_choice("throughput.profile", self.profile, get_args(Profile))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ApiSettings:
     consistency: Consistency = "Session"
     """The default consistency level of the account, which clients learn first."""
@@ -139,7 +140,7 @@ class ApiSettings:
         _check_choice("api.ids", self.ids, get_args(IdReading))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReplicaSettings:
     urls: tuple[str, ...] = ()
     """PostgreSQL: standbys to read from, as `Region=postgresql://…`, one host each. List the
@@ -157,7 +158,7 @@ FIRST_REGION: Final = "South Central US"
 """The region of an account that names none; the emulator's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RegionSettings:
     here: str = FIRST_REGION
     """The region that this server is in: the replica of the same name is the nearest."""
@@ -205,14 +206,14 @@ def named(setting: str, pairs: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QuerySettings:
     gateway_merge: bool = False
     """Answer queries that need several partitions on the server, instead of leaving the merge to
     the client as the original does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GremlinSettings:
     port: Port = 8901
     """The port of the Gremlin API; 0 picks a free one and prints it, `off` closes it."""
@@ -234,7 +235,7 @@ class GremlinSettings:
             raise BadInput(f"gremlin.memory may be {limits.GREMLIN_MEMORY_BYTES_MAX} at most.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScriptSettings:
     seconds: float = limits.SCRIPT_SECONDS
     """How long one run of a stored procedure or trigger may take."""
@@ -251,7 +252,7 @@ class ScriptSettings:
                 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServerSettings:
     host: str = "127.0.0.1"
     """The address to listen on."""
@@ -282,7 +283,7 @@ Port: TypeAlias = int | Literal["off"]
 TableFlavour: TypeAlias = Literal["cosmos", "storage"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableSettings:
     port: Port = 8902
     """The port of the Table API; 0 picks a free one and prints it, `off` closes it."""
@@ -294,7 +295,7 @@ class TableSettings:
         _check_choice("table.flavour", self.flavour, get_args(TableFlavour))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MongoSettings:
     port: Port = 10255
     """The port of the MongoDB API; 0 picks a free one and prints it, `off` closes it."""
@@ -308,7 +309,7 @@ class MongoSettings:
     nor the address of their connection is it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LogSettings:
     format: LogFormat = "text"
     """How the log on standard error looks: `text`, or `json`, an object per line. Account keys,
@@ -331,7 +332,7 @@ def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
         raise BadInput(f"{name} is {value!r}; it has to be {choices}.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     partition: PartitionSettings = field(default_factory=PartitionSettings)
     engine: EngineSettings = field(default_factory=EngineSettings)
