@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from armillary.api.control import engine_metrics
 from armillary.api.control.call import ControlCall
+from armillary.api.control.schemas import PROMETHEUS
 from armillary.api.core.gateway import Gateway
 from armillary.api.http.messages import Response
 from armillary.budget import Budget
@@ -26,7 +27,6 @@ from armillary.store.reports.partitions import provisioned
 from armillary.store.reports.statistics import PartitionStatistics, partitions
 from armillary.store.throughput.autoscale import autoscale, container_levels
 
-MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
 SERVER_ERRORS: Final = frozenset({408, 500, 503})
 
 
@@ -72,7 +72,7 @@ class Sample:
 
 def read_metrics(call: ControlCall) -> Response:
     text = exposition(samples(call.gateway, call.budget))
-    return Response(200, {"Content-Type": MEDIA}, text.encode())
+    return Response(200, {"Content-Type": PROMETHEUS}, text.encode())
 
 
 def exposition(found: Iterable[Sample]) -> str:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from armillary.api.control import (
     events,
     faults,
-    metrics,
     overview,
     regions,
-    rekeying,
     resetting,
     snapshots,
     timing,
-    topology,
 )
 from armillary.api.control.call import ControlCall, answer
 from armillary.api.control.openapi import describe
@@ -41,6 +39,7 @@ from armillary.api.control.schemas import (
     MERGE,
     OPERATION,
     PARTITIONS,
+    PROMETHEUS,
     QUERY,
     QUERY_PAGE,
     REKEY,
@@ -51,6 +50,7 @@ from armillary.api.control.schemas import (
     SNAPSHOT,
     SNAPSHOTS,
     SPLIT,
+    SVG,
     TOPOLOGY,
     TRAVERSAL,
     USAGE,
@@ -93,6 +93,10 @@ class ControlRoute:
 
 COLL: Final = "dbs/{db}/colls/{coll}"
 
+# What reports and drawings need is imported with the first of them: 15 ms of each start.
+topology = partial(later, "armillary.api.control.topology")
+rekeying = partial(later, "armillary.api.control.rekeying")
+
 ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
@@ -105,7 +109,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
         f"{COLL}/partitions",
-        topology.read_partitions,
+        topology("read_partitions"),
         "readPartitions",
         "The physical partitions of a container: ranges, bytes, request units, refusals, top keys.",
         PARTITIONS,
@@ -114,7 +118,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
         f"{COLL}/usage",
-        topology.read_usage,
+        topology("read_usage"),
         "readUsage",
         "What a build may insist on: heaviest keys, what queries ask, refusals, dearest requests.",
         USAGE,
@@ -123,7 +127,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
         f"{COLL}/heat",
-        topology.read_heat,
+        topology("read_heat"),
         "readHeat",
         "What a picture of a container shows: places on the ring, consumption, moves, keys.",
         HEAT,
@@ -136,17 +140,17 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
         f"{COLL}/ring.svg",
-        topology.draw_ring,
+        topology("draw_ring"),
         "drawRing",
         "The ring of a container as a picture.",
-        media=topology.SVG,
+        media=SVG,
         options={"theme": ("string", "'light', 'dark', or 'auto': as the viewer likes it.")},
         errors=(404,),
     ),
     ControlRoute(
         "POST",
         f"{COLL}/split",
-        topology.split,
+        topology("split"),
         "split",
         "Split a physical partition in two: at half of its bytes, or at a given hash.",
         ACCEPTED,
@@ -157,7 +161,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "POST",
         f"{COLL}/merge",
-        topology.merge,
+        topology("merge"),
         "merge",
         "Merge neighbouring physical partitions into one.",
         ACCEPTED,
@@ -179,7 +183,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "PUT",
         f"{COLL}/shares",
-        topology.redistribute,
+        topology("redistribute"),
         "redistribute",
         "RU/s for single physical partitions; without any, equal parts again.",
         DISTRIBUTION,
@@ -189,7 +193,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "POST",
         f"{COLL}/rekey",
-        rekeying.rekey,
+        rekeying("rekey"),
         "rekey",
         "Some steps of a copy into a new container under another partition key; ask again until "
         "there is a report.",
@@ -200,7 +204,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
         "operations/{id}",
-        topology.read_operation,
+        topology("read_operation"),
         "readOperation",
         "What became of a split or merge.",
         OPERATION,
@@ -251,7 +255,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
         f"{COLL}/key-spec",
-        rekeying.read_key_spec,
+        rekeying("read_key_spec"),
         "readKeySpec",
         "The synthetic key of a container, or null.",
         KEY_SPEC_SET,
@@ -260,7 +264,7 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "PUT",
         f"{COLL}/key-spec",
-        rekeying.write_key_spec,
+        rekeying("write_key_spec"),
         "writeKeySpec",
         "Give an empty container a synthetic key, or take it away with null.",
         KEY_SPEC_SET,
@@ -313,10 +317,10 @@ ROUTES: Final[tuple[ControlRoute, ...]] = (
     ControlRoute(
         "GET",
         "metrics",
-        metrics.read_metrics,
+        later("armillary.api.control.metrics", "read_metrics"),
         "readMetrics",
         "Metrics in the text format of Prometheus. Also at /metrics.",
-        media=metrics.MEDIA,
+        media=PROMETHEUS,
     ),
     ControlRoute(
         "GET",

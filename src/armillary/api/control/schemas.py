@@ -13,6 +13,10 @@ BOOLEAN: Final[Schema] = {"type": "boolean"}
 NUMBER: Final[Schema] = {"type": "number"}
 ANY: Final[Schema] = {}
 
+#: Answers that are not JSON.
+SVG: Final = "image/svg+xml"
+PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+
 
 def one_of(*values: str) -> Schema:
     return {"type": "string", "enum": list(values)}

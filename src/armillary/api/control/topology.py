@@ -16,6 +16,7 @@ from dataclasses import asdict
 from typing import Final
 
 from armillary.api.control.call import ControlCall, answer
+from armillary.api.control.schemas import SVG
 from armillary.api.http.messages import Response
 from armillary.encoding.hashing import parse_epk_hex
 from armillary.engine.base import CATALOG_SPACE
@@ -33,7 +34,6 @@ from armillary.store.reports.usage import usage_report
 from armillary.store.throughput.provisioned import evenly_distribute, redistribute_throughput
 from armillary.units import whole_number
 
-SVG: Final = "image/svg+xml"
 SVG_HEADERS: Final = {
     "Content-Type": SVG,
     "Cache-Control": "no-store",
