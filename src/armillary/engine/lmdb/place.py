@@ -24,7 +24,9 @@ class Place:
         default_factory=lambda: [(0, b"")], compare=False, repr=False
     )
     """One: the number of a snapshot, and the meta row in it without its tag. The next reader mostly
-    meets the same snapshot, and need not look for the row."""
+    meets the same snapshot, and need not look for the row. For single reads only: LMDB takes number
+    and roots one after the other, so a reader that two commits overtake in between has the number
+    of one snapshot and the rows of a later one. Both were there, and no write relies on it."""
 
 
 def tag_of(space: int) -> bytes:
