@@ -98,8 +98,12 @@ class Servers:
     def __init__(self, start: Callable[[int, int], ServerProcess]) -> None:
         """`start(at, port)`"""
         self._ports = [free_port() for _ in range(3)]
-        self._servers = [start(at, port) for at, port in enumerate(self._ports)]
-        for server in self._servers:
+        # The first by itself: it makes the tables, and of servers of 0.1 that make them at once all
+        # but one end.
+        self._servers = [start(0, self._ports[0])]
+        self._servers[0].wait_until_ready()
+        self._servers += [start(at, port) for at, port in enumerate(self._ports) if at]
+        for server in self._servers[1:]:
             server.wait_until_ready()
         self._balancer = Balancer(self._ports)
         for port in self._ports:
