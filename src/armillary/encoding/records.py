@@ -4,7 +4,7 @@ msgspec works out how to fill a class when it first meets it, and shows the half
 threads meanwhile (so that a class may contain itself). A thread that decodes the same class at that
 moment follows a null pointer: the process ends with signal 11. So plans are made here, by one
 thread at a time, and used when they are finished. Not before the first record of a class comes:
-that takes half a millisecond for each, and most starts meet few of them.
+making them takes time, and most starts meet few of them.
 
     decode_lease = decoder(Lease)          # at the top level of a module, once
     lease = decode_lease(row)              # anywhere

@@ -93,7 +93,7 @@ class ControlRoute:
 
 COLL: Final = "dbs/{db}/colls/{coll}"
 
-# What reports and drawings need is imported with the first of them: 15 ms of each start.
+# What reports and drawings need is imported with the first of them, not with each start.
 topology = partial(later, "armillary.api.control.topology")
 rekeying = partial(later, "armillary.api.control.rekeying")
 
