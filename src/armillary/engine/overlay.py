@@ -83,6 +83,7 @@ class OverlayWriter:
         "_joined_kinds",
         "_order",
         "_own_from",
+        "_scanned",
         "_undo",
         "meta",
     )
@@ -93,6 +94,7 @@ class OverlayWriter:
         self._own_from = 0x100 if own_from is None else own_from
         self._changes: dict[bytes, bytes | None] = {}
         self._order: list[bytes] = []  # the first of the keys of _changes, sorted
+        self._scanned = False
         #: (key, what it was), or keys that were not there.
         self._undo: list[tuple[bytes | list[bytes], bytes | _Untouched | None]] = []
         self._joined: list[Joined] = []
@@ -132,8 +134,7 @@ class OverlayWriter:
         self, start: bytes, end: bytes, *, reverse: bool = False, limit: int | None = None
     ) -> Iterator[Row]:
         self._fold()
-        order = self._sorted()
-        ours = order[bisect_left(order, start) : bisect_left(order, end)]
+        ours = self._within(start, end)
         if not ours:
             return self._base.scan(start, end, reverse=reverse, limit=limit)
         if reverse:
@@ -282,6 +283,15 @@ class OverlayWriter:
                 assert new.keys().isdisjoint(self._changes.keys()), "joined rows are new ones"
                 self._changes.update(new)
                 self._undo[at] = list(new), before
+
+    def _within(self, start: bytes, end: bytes) -> list[bytes]:
+        """Our keys from `start` to before `end`, in order."""
+        if not self._scanned:
+            # Mostly the only scan of a group: to compare every key is less than to sort them.
+            self._scanned = True
+            return sorted([key for key in self._changes if start <= key < end])
+        order = self._sorted()
+        return order[bisect_left(order, start) : bisect_left(order, end)]
 
     def _sorted(self) -> list[bytes]:
         if len(self._order) < len(self._changes):

@@ -6,13 +6,13 @@ what is written, needs no commit of its own under load, and is undone with the c
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 import lmdb
 
 from armillary.engine.base import META_KEY, Row
+from armillary.engine.lmdb.nonces import NONCES
 from armillary.engine.lmdb.place import Place
 from armillary.engine.overlay import Joined
 from armillary.engine.runs import merging, writing
@@ -76,13 +76,13 @@ def write_changes(
         newer = of_joined(joined)
         blocks = put_together([newer, blocks], tombstones=True) if blocks else newer
     if blocks:
-        directory = writing.flush_blocks(area, directory, blocks, os.urandom)
+        directory = writing.flush_blocks(area, directory, blocks, NONCES)
     count = sum(map(len, blocks))
     many = count >= merging.BULK_ENTRIES
     if len(directory.slots) > len(before.slots) or count > writing.SMALL_ENTRIES:
         # Else a lone write has only made the newest run a little larger, which is still small.
         fan = merging.BULK_FAN if many else merging.FAN
-        directory = merging.plan(directory, os.urandom, fan)
+        directory = merging.plan(directory, NONCES, fan)
     if not rest or len(directory.slots) > SLOTS_MAX:
         each = merging.BULK_WORK if many else merging.WORK
         entries = max(merging.WORK_MIN, each * count)
@@ -108,11 +108,9 @@ def merge_some(transaction: lmdb.Transaction[bytes], place: Place, entries: int)
     area = Area(transaction, place.db, place.prefix)
     before = directory = area.directory()
     if directory.tree:
-        directory = merging.move_from_tree(
-            area, directory, place.packed, MIGRATION_ROWS, os.urandom
-        )
+        directory = merging.move_from_tree(area, directory, place.packed, MIGRATION_ROWS, NONCES)
     else:
-        directory = merging.plan(directory, os.urandom)
+        directory = merging.plan(directory, NONCES)
         directory = merging.work(area, directory, entries)
     if directory != before:
         area.save(directory)
