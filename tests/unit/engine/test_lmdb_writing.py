@@ -17,7 +17,7 @@ from tests.support.waiting import comes_to_rest, until
 
 from armillary import steps
 from armillary.engine.base import Command, Handler, SpaceGone, Writer
-from armillary.engine.lmdb.commit import LOOK_COMMITS, GroupCommit
+from armillary.engine.lmdb.commit import GroupCommit
 from armillary.engine.lmdb.engine import DROP, LmdbEngine
 from armillary.engine.lmdb.turnstile import FileLock
 from armillary.errors import StorageFull, WriteUncertain
@@ -374,28 +374,6 @@ def test_a_nearly_full_disk_refuses_writes_while_reads_go_on(
     engine.drop_space(2)
     monkeypatch.undo()
     assert engine.run(1, command(("count", b"c"))) == [1]
-
-
-def test_a_disk_that_fills_up_is_noticed_within_some_lone_commits(
-    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While far more than the reserve is left, not every commit of one command looks at it."""
-    engine = open_lmdb()
-    engine.create_space(1, first_rows())
-    engine.submit(1, command(("put", b"a", b"1"))).result(60)
-    folder = engine._environment.folder
-    monkeypatch.setattr(folder, "free_bytes", lambda: 1000)
-    done = 0
-    with pytest.raises(StorageFull):
-        for done in range(LOOK_COMMITS + 1):
-            engine.submit(1, command(("put", b"b%d" % done, b"1"))).result(60)
-    assert done < LOOK_COMMITS
-    reserve = engine._environment.settings.reserve_bytes
-    monkeypatch.setattr(folder, "free_bytes", lambda: reserve + 1000)
-    engine.submit(1, command(("put", b"c", b"1"))).result(60)
-    monkeypatch.setattr(folder, "free_bytes", lambda: 1000)
-    with pytest.raises(StorageFull):  # little more than the reserve is looked at each time
-        engine.submit(1, command(("put", b"d", b"1"))).result(60)
 
 
 class Broken:

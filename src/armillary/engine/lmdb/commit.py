@@ -41,9 +41,6 @@ SMOOTHING: Final = 0.1  # of what the last group says about the disk
 #: pays where the commit takes more than twice the rest. Much of a commit is in proportion to the
 #: pages written, which one group does not save, so a little more.
 SLOW_SHARE: Final = 0.7
-#: Groups of one command for each look at the room that is left, while it is far more than the
-#: reserve: what they write meanwhile is less than that.
-LOOK_COMMITS: Final = 8
 
 
 class GroupCommit:
@@ -64,8 +61,6 @@ class GroupCommit:
         """Whether merging should wait: an old snapshot keeps every freed page."""
         self._sync_share = 0.0
         """Of the time of a group, how much the commit took, on average."""
-        self._unlooked = 0
-        """Groups of one command that may still come before the next look at the room."""
 
     @property
     def is_slow_to_sync(self) -> bool:
@@ -95,15 +90,6 @@ class GroupCommit:
 
     def _with_room(self, jobs: list[Job]) -> list[Job]:
         """All of them; on a full store only those that free something, and the others fail."""
-        if self._unlooked and len(jobs) == 1:
-            self._unlooked -= 1
-            return jobs
-        if self._environment.has_room(reserves=2):
-            self._unlooked = LOOK_COMMITS - 1
-            return jobs
-        return jobs if self._environment.has_room() else self._with_little_room(jobs)
-
-    def _with_little_room(self, jobs: list[Job]) -> list[Job]:
         try:
             self._environment.refuse_when_full(self._spaces.pages_used)
         except StorageFull as full:

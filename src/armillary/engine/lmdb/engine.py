@@ -438,8 +438,7 @@ class LmdbEngine(LmdbStore):
             job.future.set_result(result)
 
     def _create(self, job: Job) -> None:
-        if not self._environment.has_room():
-            self._environment.refuse_when_full(self._spaces.pages_used)
+        self._environment.refuse_when_full(self._spaces.pages_used)
         self._spaces.create(job.space, job.command.data)
 
     def _shrink(self, job: Job) -> bool:

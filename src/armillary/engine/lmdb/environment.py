@@ -148,22 +148,22 @@ class Environment:
             return error
         return None
 
-    def has_room(self, reserves: int = 1) -> bool:
-        """Whether `refuse_when_full` need not look at pages that deletes have freed: so many times
-        the reserve is left without them. Costs two system calls."""
-        reserve = reserves * self.settings.reserve_bytes
+    def has_room(self) -> bool:
+        """Whether `refuse_when_full` need not look at pages that deletes have freed. Costs two
+        system calls."""
+        reserve = self.settings.reserve_bytes
         state = self.lmdb.info()
         map_bytes = state["map_size"]
         left = map_bytes - (state["last_pgno"] + 1) * self.page_bytes  # never goes up
-        return self.folder.free_bytes() >= reserve and left >= min(
-            reserve, reserves * map_bytes // 8
-        )
+        return self.folder.free_bytes() >= reserve and left >= min(reserve, map_bytes // 8)
 
     def refuse_when_full(self, pages_used: Callable[[], int]) -> None:
-        """Raise StorageFull while there is still room enough to free something. To be called when
-        there is not `has_room`: it looks at every space, with `pages_used`. Pages that deletes have
+        """Raise StorageFull while there is still room enough to free something. `pages_used` is
+        asked only near the end of disk or map: it looks at every space. Pages that deletes have
         freed are written again before the file grows, so they count.
         """
+        if self.has_room():
+            return
         reserve = self.settings.reserve_bytes
         free = self.folder.free_bytes()
         state = self.lmdb.info()

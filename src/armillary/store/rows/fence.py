@@ -6,7 +6,6 @@ becomes an error for users only after many rounds, as `RangeGone`.
 
 from armillary.engine.base import Writer
 from armillary.errors import Fenced
-from armillary.store.rows.layout import META
 from armillary.store.rows.meta import FENCE_BYTES, Meta, unpack_meta
 
 
@@ -17,7 +16,5 @@ def check_fence(row: bytes, fence: bytes) -> None:
 
 def open_meta(tx: Writer, fence: bytes) -> Meta:
     """The meta row as this command sees it: after the commands before it in the group."""
-    row = tx.get(META)
-    assert row is not None, "a space without its meta row"
-    check_fence(row, fence)
-    return unpack_meta(row)
+    check_fence(tx.meta, fence)
+    return unpack_meta(tx.meta)

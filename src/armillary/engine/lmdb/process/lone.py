@@ -45,6 +45,7 @@ ALONE_MIN: Final = 3  # commands in a row, before one is committed here
 SLOW_SECONDS: Final = 0.01  # a loop does not wait longer for a disk if it can help it
 REST_SECONDS: Final = 0.25  # without commits here, after one that held somebody up…
 REST_SECONDS_MAX: Final = 8.0  # …twice as long each time, up to this
+LOOK_COMMITS: Final = 8  # here for each look at the room that is left: small, next to the reserve
 GOOD_MIN: Final = 20  # commits here that held nobody up, before the rest is short again
 
 #: How often input has come to the loop so far.
@@ -54,8 +55,16 @@ Arrivals = Callable[[], int]
 class LoneCommit(GroupCommit):
     """For one command, and without waiting for anybody: Busy, and nothing has happened."""
 
-    def _with_little_room(self, jobs: list[Job]) -> list[Job]:
-        raise Busy  # the writer looks at it more closely, which takes time
+    _until_look = 0
+
+    def _with_room(self, jobs: list[Job]) -> list[Job]:
+        if self._until_look:
+            self._until_look -= 1
+        elif self._environment.has_room():
+            self._until_look = LOOK_COMMITS - 1
+        else:
+            raise Busy  # the writer looks at it more closely, which takes time
+        return jobs
 
     def _find(self, jobs: list[Job]) -> None:
         if any(job.space not in self._spaces.places for job in jobs):
