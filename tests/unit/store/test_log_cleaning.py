@@ -42,7 +42,7 @@ def order(items: Container) -> list[str]:
 
 def test_one_item_changed_again_and_again_leaves_few_entries(memory: World) -> None:
     items = filled(memory)
-    for turn in range(500):
+    for turn in range(1_000):
         items.upsert_item(item(7, turn=turn))
         assert log_entries(items) <= 3 * ITEMS + 2 * CLEAN_MIN
     check(items)
@@ -73,7 +73,7 @@ def test_entries_of_deleted_items_are_passed_over_and_go(memory: World) -> None:
     for number in range(0, ITEMS, 2):
         items.delete_item(str(number), f"p{number % 7}")
     assert order(items) == [str(number) for number in range(1, ITEMS, 2)]
-    for turn in range(3 * ITEMS):
+    for turn in range(10 * ITEMS):
         items.upsert_item(item(1, turn=turn))
     assert log_entries(items) <= 3 * ITEMS // 2 + 2 * CLEAN_MIN
     check(items)

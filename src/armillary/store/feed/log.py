@@ -33,7 +33,7 @@ from armillary.store.rows.secondary import (
     unpack_log,
 )
 
-CLEAN_MIN: Final = 16  # outdated entries, before some are looked for
+CLEAN_MIN: Final = 128  # outdated entries, before some are looked for: some groups share the pages
 CLEAN_LOOKS: Final = 1.5  # at other entries, for each of them
 LSN_IN_ITEM: Final = slice(2, 10)  # as it stands in keys, too
 
