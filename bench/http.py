@@ -1,6 +1,6 @@
 """Over HTTP: reads, durable creates, upserts, patches, queries and a mix, beside others in one run.
 
-    python -m bench.http                     100,000 items; about six minutes
+    python -m bench.http                     100,000 items; about ten minutes
     python -m bench.http --quick             10,000 items, short; kept only with --save
     python -m bench.http --seconds 3         of each measurement, instead of 5
     python -m bench.http --only create       one or some kinds of work, one worker; not kept
@@ -31,7 +31,7 @@ import armillary
 from bench import http_requests as made
 
 ROOT = Path(__file__).resolve().parent.parent
-ROUNDS = 2
+ROUNDS = 3
 FILL_SECONDS_MAX = 60.0
 TLS_ITEMS = 10_000  # in the package over TLS, which has to be filled again
 CREATES_PER_S_MAX = 6_000
@@ -71,12 +71,17 @@ class Bench:
     def is_part(self) -> bool:
         return list(self.works) != list(REQUESTS)
 
-    def measure(self, work: str, server: Running, *, rounds: int = 1) -> Seen:
-        """The best of some rounds: what disturbs a run only makes it slower."""
-        best = max((self._once(work, server) for _ in range(rounds)), key=lambda one: one.rate)
-        self.lines.append(Line(work + (", TLS" if server.secure else ""), server.name, best))
-        print(f"  {self.lines[-1]}", flush=True)
-        return best
+    def measure(self, work: str, *servers: Running, rounds: int = 1) -> None:
+        """The best of some rounds for each: what disturbs a run only makes it slower. Servers take
+        turns, so that a machine which is slower for a while is so for all of them."""
+        seen: dict[str, list[Seen]] = {server.name: [] for server in servers}
+        for turn in range(rounds):
+            for server in servers if turn % 2 == 0 else reversed(servers):
+                seen[server.name].append(self._once(work, server))
+        for server in servers:
+            best = max(seen[server.name], key=lambda one: one.rate)
+            self.lines.append(Line(work + (", TLS" if server.secure else ""), server.name, best))
+            print(f"  {self.lines[-1]}", flush=True)
 
     def _once(self, work: str, server: Running) -> Seen:
         self.runs += 1
@@ -159,11 +164,8 @@ def one_worker(bench: Bench, data: Path, npm: Path | None) -> None:
                 print(f"vercel has {count:,} items", flush=True)
             for work, file in files.items():
                 with started("bare", bare(file)) as floor:
-                    bench.measure(work, floor, rounds=rounds)
-                # Once: a second round of creates would run over more items than the first.
-                bench.measure(work, server, rounds=1 if work == "create" else rounds)
-                if other is not None and work != LAST:
-                    bench.measure(work, other)
+                    peers = [other] if other is not None and work != LAST else []
+                    bench.measure(work, floor, server, *peers, rounds=rounds)
             if other is not None and LAST in files:
                 bench.measure(LAST, other)
         if bench.is_part:
@@ -171,8 +173,7 @@ def one_worker(bench: Bench, data: Path, npm: Path | None) -> None:
         with started(
             "bare", bare(files["point read"], data / "tls" / "server.pem"), secure=True
         ) as floor:
-            bench.measure("point read", floor, rounds=rounds)
-        bench.measure("point read", server.over_tls(), rounds=rounds)
+            bench.measure("point read", floor, server.over_tls(), rounds=rounds)
         if npm is not None:
             other = start(started("vercel", vercel(npm, secure=True), secure=True))
             bench.filled["vercel", True] = fill_vercel(other, min(TLS_ITEMS, bench.size.items))
