@@ -162,11 +162,14 @@ def test_blocks_fill_a_page_and_never_more() -> None:
 
 @pytest.mark.parametrize("lengths", [(30, 31), (30, 160), (1, 250), (200, 320)])
 @pytest.mark.parametrize("tombstones", [False, True])
-def test_blocks_hold_as_many_entries_as_fit(lengths: tuple[int, int], tombstones: bool) -> None:
+@pytest.mark.parametrize("count", [400, 2_000])  # a short list is counted at once
+def test_blocks_hold_as_many_entries_as_fit(
+    lengths: tuple[int, int], tombstones: bool, count: int
+) -> None:
     """Pages are what a merge costs. The reference counts entry by entry; what it may leave free is
     an allowance for the longest head, and a byte of each entry that might have had 256."""
     random = Random(5)
-    keys = sorted({b"Q" + random.randbytes(random.choice(lengths)) for _ in range(2_000)})
+    keys = sorted({b"Q" + random.randbytes(random.choice(lengths)) for _ in range(count)})
     values = [None if tombstones and random.random() < 0.5 else b"v" * 16 for _ in keys]
     made = [decode_block(value) for _, value in cut_blocks(of_entries(keys, values), b"R")]
     at = 0

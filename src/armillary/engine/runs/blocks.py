@@ -23,9 +23,9 @@ A value of up to 4,080 bytes fills one overflow page of LMDB exactly. Nothing he
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from operator import ge, gt, itemgetter
 from typing import Final, TypeAlias
 from zlib import crc32
@@ -49,6 +49,7 @@ PAGE_BYTES: Final = 4_080
 BOUND_BYTES_MAX: Final = 490
 FEW: Final = 4  # entries of a lone write, laid over older ones one by one
 SHORT: Final = 24  # bytes of two keys that are looked at first
+COUNTED: Final = 500  # entries that are counted at once where the lengths of some differ
 PLAIN_FORM: Final = 3
 JOINED_FORM: Final = 4
 #: Earlier ones, with a CRC32.
@@ -371,19 +372,20 @@ def cut_blocks(entries: Sequence[Block], last_bound: bytes) -> list[tuple[bytes,
     for block in entries:
         rows, width, joined = block.rows, block.width, block.joined
         start, count, extra = 0, len(rows), _PLAIN_EXTRA if joined is None else _JOINED_EXTRA
+        ends: list[int] = []
         while start < count:
             # As many as would fit if all were as long as the first: nearly always so it is.
             size = len(rows[start]) + extra
             end = min(start + (room // size or 1), count)
             if end < count and (joined is None or len(rows[end - 1]) + extra != size):
-                end, value = _page(block, start, extra)
+                end, value = _counted_page(block, start, extra, ends)
             else:
                 value = _encode_part(block, start, end)
                 more = PAGE_BYTES - len(value) - 2  # the head of more than 15 entries is longer
                 if (more < -2 and end - start > 1) or (
                     end < count and len(rows[end]) + extra <= more
                 ):
-                    end, value = _page(block, start, extra)
+                    end, value = _counted_page(block, start, extra, ends)
             values.append(value)
             first, last = rows[start], rows[end - 1]
             if width and joined is not None:
@@ -395,6 +397,25 @@ def cut_blocks(entries: Sequence[Block], last_bound: bytes) -> list[tuple[bytes,
         return []
     bounds = [*map(bound_between, lasts, islice(firsts, 1, None)), last_bound]
     return list(zip(bounds, values, strict=True))
+
+
+def _counted_page(block: Block, start: int, extra: int, ends: list[int]) -> tuple[int, bytes]:
+    """A block of as many entries as fit, and where they end. `ends`: where each joined row ends, in
+    bytes, filled when first needed: in a short list, as of a group, lengths differ in most pages,
+    in a long one in few."""
+    if block.joined is None or len(block) > COUNTED:
+        return _page(block, start, extra)
+    if not ends:
+        ends += accumulate(map(len, block.rows))
+    count, room = len(ends), PAGE_BYTES - _HEAD_BYTES_MAX + (ends[start - 1] if start else 0)
+    most = bisect_right(ends, room, start) - start
+    end = max(start + 1, bisect_right(ends, room - extra * most, start))
+    while end < count and ends[end] + extra * (end + 1 - start) <= room:
+        end += 1
+    value = _encode_part(block, start, end)
+    if len(value) > PAGE_BYTES and end - start > 1:
+        return _page(block, start, extra + 1)  # rows of 256 bytes and more are among them
+    return end, value
 
 
 def _page(block: Block, start: int, extra: int) -> tuple[int, bytes]:
