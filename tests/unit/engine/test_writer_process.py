@@ -288,7 +288,10 @@ def test_a_child_without_a_job_ends_and_says_nothing(capfd: pytest.CaptureFixtur
     """The port may be in use: nothing is to be written then, and the user reads one line."""
     child = WriterChild()
     child.close()
-    assert child.process.returncode == 0
+    assert child.process.returncode is not None
+    orphan = WriterChild()
+    orphan.lifeline.close()
+    assert orphan.process.wait(60) == 0
     assert capfd.readouterr() == ("", "")
 
 

@@ -29,6 +29,7 @@ GC_THRESHOLDS = 50_000, 20, 50
 
 def main() -> None:
     """Of the process that `WriterChild` starts: the lifeline is its standard input."""
+    gc.freeze()
     with socket.socket(fileno=sys.stdin.fileno()) as lifeline:
         serve_writer(lifeline)
 

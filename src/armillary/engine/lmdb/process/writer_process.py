@@ -43,13 +43,12 @@ from armillary.temporary import make_temporary
 
 START_SECONDS_MAX = 30.0
 #: Ctrl-C reaches the whole group of processes, and so does the SIGTERM of a service manager; the
-#: supervisor decides when the writer ends. What is imported stays, so that each object is looked at
-#: once.
+#: supervisor decides when the writer ends. What is imported stays: no collection looks at it.
 PROGRAM: Final = """\
 import gc, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-gc.set_threshold(10_000, 1_000_000)
+gc.set_threshold(100_000, 1_000_000)
 sys.path[:] = {path!r}
 from armillary.engine.lmdb.process.writer_main import main
 main()
@@ -68,10 +67,18 @@ class WriterChild:
             program = PROGRAM.format(path=sys.path)
             command = [sys.executable, *flags, "-c", program, NAME]
             self.process = subprocess.Popen(command, stdin=theirs.fileno())
+        self._has_job = False
+
+    def begin(self, job: bytes) -> None:
+        self._has_job = True
+        with suppress(OSError):  # it has ended; the wait for its answer says so
+            self.lifeline.sendall(job)
 
     def close(self) -> None:
-        """It finishes what is queued. Is idempotent."""
+        """It finishes what is queued; without a job nothing is waited for. Is idempotent."""
         self.lifeline.close()
+        if not self._has_job:
+            self.process.kill()
         self.process.wait()
 
 
@@ -124,8 +131,7 @@ class WriterProcess:
 
     def _start(self, child: WriterChild | None = None) -> None:
         self._child = child or WriterChild()
-        with suppress(OSError):  # it has ended; the wait for its answer says so
-            self._child.lifeline.sendall(self._job)
+        self._child.begin(self._job)
 
     def _wait_until_ready(self) -> None:
         lifeline = self._child.lifeline
