@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from copy import copy
-from multiprocessing.connection import Connection
 from typing import Any
 
 from hypothesis import given
@@ -105,9 +104,8 @@ def test_frames_are_told_apart(frames: list[bytes]) -> None:
 
 def test_a_socket_that_takes_only_a_part_gets_the_rest_in_order() -> None:
     """A loop sends by itself; what the socket does not take is left to the thread."""
-    ours, theirs = socket.socketpair()
-    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    near, far = Connection(ours.detach()), Connection(theirs.detach())
+    near, far = socket.socketpair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     outbox = Outbox(near, "test")
     turn: list[Any] = []
     outbox.defer(turn.append, threading.get_ident())

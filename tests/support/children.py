@@ -23,7 +23,8 @@ def start_child(
     code: str, folder: Path, *arguments: str, preload: Path | None = None, **settings: str
 ) -> subprocess.Popen[str]:
     """`code` runs after PREAMBLE. Its output is text; its input is a pipe the test may write to."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    environment = {**os.environ, "PYTHONPATH": paths, **settings}
     if preload is not None:
         environment["LD_PRELOAD"] = str(preload)
     return subprocess.Popen(

@@ -21,9 +21,7 @@ from typing import Any, NoReturn
 from armillary.config import VARIABLES
 from armillary.engine.address import MEMORY
 from armillary.errors import BadInput
-from armillary.server.process.banner import JsonBanner, TextBanner, say_at_once
-from armillary.server.process.plan import KEY_VARIABLE, make_plan
-from armillary.server.process.run import EXIT_USAGE, run
+from armillary.server.process.plan import EXIT_USAGE, KEY_VARIABLE, make_plan
 from armillary.temporary import make_temporary, remove_left_behind
 
 ABOUT = "Serve the account over its protocols, each on a port with and without TLS, until SIGTERM."
@@ -149,8 +147,19 @@ def _serve(given: argparse.Namespace) -> int:
         return EXIT_USAGE
     if given.stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, name="stdin watch", daemon=True).start()
-    banner = JsonBanner(say_at_once) if given.json else TextBanner(say_at_once)
-    return run(plan, banner, report)
+    with ExitStack() as stack:
+        child = None
+        if plan.folder is not None:
+            from armillary.engine.lmdb.process.writer_process import WriterChild
+
+            child = WriterChild()
+            stack.callback(child.close)
+        # The rest of the server, while the writer process imports its own.
+        from armillary.server.process.banner import JsonBanner, TextBanner, say_at_once
+        from armillary.server.process.run import run
+
+        banner = JsonBanner(say_at_once) if given.json else TextBanner(say_at_once)
+        return run(plan, banner, report, child)
 
 
 def _stop_with_stdin() -> None:

@@ -8,6 +8,7 @@ Its first start waits for that process, so nothing is imported here that is not 
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import UTC, datetime
 from ipaddress import ip_address
@@ -64,5 +65,11 @@ def _general(name: str) -> x509.GeneralName:
         return x509.DNSName(name.encode("idna").decode())
 
 
-if __name__ == "__main__":
+def main() -> None:
     sys.stdout.buffer.write(make_pair(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+    sys.stdout.flush()
+    os._exit(0)  # at once: to take all that was imported apart is a tenth of its time
+
+
+if __name__ == "__main__":
+    main()

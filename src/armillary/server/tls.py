@@ -39,6 +39,8 @@ REPLACED_TEXT = (
     "the certificate in %s could sign for any name and was replaced by one that can't: no longer "
     "trust the old one, and trust %s in its place (armillary cert says how)"
 )
+#: As `python -m armillary.server.key_pair`; it lives for a moment, and garbage is not looked for.
+PAIR_PROGRAM = "import gc; gc.disable(); from armillary.server.key_pair import main; main()"
 log = logging.getLogger("armillary.server")
 _making = threading.Lock()  # one maker at a time: the second finds what the first made
 
@@ -133,7 +135,7 @@ def _pair(start_s: int, end_s: int, names: list[str]) -> bytes:
 
 
 def _pair_of_child(start_s: int, end_s: int, names: list[str]) -> bytes:
-    command = [sys.executable, "-m", "armillary.server.key_pair", str(start_s), str(end_s), *names]
+    command = [sys.executable, "-c", PAIR_PROGRAM, str(start_s), str(end_s), *names]
     try:
         done = subprocess.run(
             command,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from multiprocessing import Pipe
+from socket import socketpair
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from armillary.engine.lmdb.process.worker import shut_down
 )
 def test_any_cut_gives_the_same_frames(batches: list[list[bytes]], step: int) -> None:
     stream = b"".join(map(framed, batches))
-    ours, theirs = Pipe()
+    ours, theirs = socketpair()
     inbox = Inbox(ours, "test", lambda frames: None, lambda: None, lambda: False)
     found: list[bytes] = []
     for at in range(0, len(stream), step):
@@ -32,11 +32,11 @@ def test_any_cut_gives_the_same_frames(batches: list[list[bytes]], step: int) ->
 
 
 def test_a_thread_takes_in_until_the_end() -> None:
-    ours, theirs = Pipe()
+    ours, theirs = socketpair()
     found: list[bytes] = []
     ended = threading.Event()
     inbox = Inbox(ours, "test", found.extend, ended.set, lambda: False)
-    theirs.send_bytes(framed([b"a", b"b"])[4:])
+    theirs.sendall(framed([b"a", b"b"]))
     until(lambda: found == [b"a", b"b"])
     shut_down(ours)
     assert ended.wait(60)

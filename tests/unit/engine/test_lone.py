@@ -173,7 +173,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def writer(tmp_path: Path) -> Iterator[WriterProcess]:
     writer = WriterProcess(tmp_path / "data", HANDLERS_PATH, packed=PACKED)
     yield writer
-    writer.process.kill() if writer.process.is_alive() else None
+    writer.process.kill()
     writer.stop()
 
 
@@ -187,7 +187,6 @@ def desk(tmp_path: Path, writer: WriterProcess, patient: None) -> Iterator[Desk]
 @pytest.fixture
 def stopped(writer: WriterProcess) -> Iterator[Callable[[], None]]:
     """A writer that does nothing until the end of the test, or until it is called again."""
-    assert writer.process.pid is not None
     pid, is_stopped = writer.process.pid, False
 
     def switch() -> None:
@@ -341,7 +340,7 @@ def test_a_writer_that_dies_fails_what_is_held_and_no_more(desk: Desk) -> None:
     last = desk.ask_until_alone()
     future = desk.engine.submit_soon(1, COUNT)
     desk.writer.process.kill()
-    desk.writer.process.join()
+    desk.writer.process.wait()
     until(lambda: desk.engine._link.broken)  # type: ignore[union-attr]
     desk.loop.turn()
     assert isinstance(future.exception(60), WriteUncertain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -22,8 +23,9 @@ from tests.support.commands import (
 from tests.support.waiting import until
 
 from armillary.engine.base import Command
+from armillary.engine.lmdb.process.handlers import load_handlers
 from armillary.engine.lmdb.process.worker import LmdbWorkerEngine, open_with_writer_process
-from armillary.engine.lmdb.process.writer_process import WriterProcess, load_handlers
+from armillary.engine.lmdb.process.writer_process import WriterChild, WriterProcess
 from armillary.engine.messages import Codecs, error_frame, number_of
 from armillary.errors import BadInput, FormatMismatch, Unavailable, WriteUncertain
 
@@ -212,14 +214,14 @@ def test_a_restarted_writer_is_found_again(open_worker: OpenWorker, writer: Writ
     worker.create_space(1, first_rows())
     assert worker.run(1, command(("count", b"c"))) == [1]
     writer.process.kill()
-    writer.process.join()
+    writer.process.wait()
     writer.restart()
     assert worker.run(1, command(("count", b"c"))) == [2]
 
 
 WORK_AND_DIE = """
 from armillary.engine.lmdb.process.worker import LmdbWorkerEngine
-from armillary.engine.lmdb.process.writer_process import WriterAddress
+from armillary.engine.lmdb.process.handshake import WriterAddress
 worker = LmdbWorkerEngine(folder, WriterAddress(sys.argv[2], bytes.fromhex(sys.argv[3])))
 worker.run(1, command(("count", b"died")))
 futures = [worker.submit(1, command(("count", b"died"), ("meet", sys.argv[4])))]
@@ -241,7 +243,7 @@ def test_a_killed_worker_does_not_hurt_the_writer(
         child.kill()
         child.communicate()
     assert [worker.run(1, command(("count", b"c"))) for _ in range(5)] == [[n] for n in range(1, 6)]
-    assert writer.process.is_alive()
+    assert writer.process.poll() is None
 
 
 def test_a_stranger_without_the_secret_is_turned_away(
@@ -262,6 +264,47 @@ def test_a_writer_that_cannot_start_says_why(tmp_path: Path) -> None:
         open_with_writer_process(tmp_path, HANDLERS_PATH)
     with pytest.raises(ModuleNotFoundError):
         open_with_writer_process(tmp_path / "new", "no.such.module:HANDLERS")
+
+
+def test_a_writer_that_dies_while_it_starts_is_reported(tmp_path: Path) -> None:
+    child = WriterChild()
+    child.process.kill()
+    with pytest.raises(Unavailable, match="ended while it started"):
+        WriterProcess(tmp_path / "data", HANDLERS_PATH, child=child)
+
+
+def test_a_child_that_was_started_ahead_becomes_the_writer(tmp_path: Path) -> None:
+    child = WriterChild()
+    writer = WriterProcess(tmp_path / "data", HANDLERS_PATH, child=child)
+    assert writer.process is child.process
+    worker = LmdbWorkerEngine(tmp_path / "data", writer.address)
+    worker.create_space(1, first_rows())
+    worker.close()
+    writer.stop()
+    assert child.process.returncode == 0
+
+
+def test_a_child_without_a_job_ends_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """The port may be in use: nothing is to be written then, and the user reads one line."""
+    child = WriterChild()
+    child.close()
+    assert child.process.returncode is not None
+    orphan = WriterChild()
+    orphan.lifeline.close()
+    assert orphan.process.wait(60) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_for_the_whole_group_do_not_end_the_writer(
+    number: signal.Signals, open_worker: OpenWorker, writer: WriterProcess
+) -> None:
+    """The supervisor gets them as well, and what it drains has to be written."""
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+    os.kill(writer.process.pid, number)
+    assert worker.run(1, command(("count", b"c"))) == [1]
+    assert writer.process.poll() is None
 
 
 def test_a_new_writer_at_the_same_place_is_found_by_a_new_engine(tmp_path: Path) -> None:
@@ -307,19 +350,19 @@ def test_errors_survive_the_trip(error: Exception, kind: type) -> None:
 
 
 DIE_AS_SUPERVISOR = """
-import multiprocessing
+import signal
 from armillary.engine.lmdb.process.writer_process import WriterProcess
-if __name__ == "__main__":
-    writer = WriterProcess(folder, "tests.support.commands:HANDLERS")
-    print(writer.process.pid, flush=True)
-    os._exit(9)
+writer = WriterProcess(folder, "tests.support.commands:HANDLERS")
+print(writer.process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 def test_the_writer_ends_when_its_supervisor_dies(tmp_path: Path) -> None:
+    """Killed, so that nothing of it runs any more. And a script needs no `__main__` guard."""
     child = start_child(DIE_AS_SUPERVISOR, tmp_path / "data")
     output, errors = child.communicate(timeout=60)
-    assert child.returncode == 9, errors
+    assert child.returncode == -signal.SIGKILL, errors
     status = Path(f"/proc/{int(output)}/stat")
 
     def has_ended() -> bool:

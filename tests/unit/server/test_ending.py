@@ -55,7 +55,9 @@ def test_a_writer_that_is_stopped_does_not_keep_the_server(tmp_path: Path) -> No
         made = {"id": "c", "partitionKey": KEY}
         assert client.ask("POST", "/dbs/d/colls", made).status == 201
         client.close()
-        (writer,) = (p for p, what in children_of(server.process.pid).items() if "spawn" in what)
+        (writer,) = (
+            p for p, what in children_of(server.process.pid).items() if "armillary-writer" in what
+        )
         os.kill(writer, signal.SIGSTOP)
         ask_and_leave(server.port)
         server.terminate()

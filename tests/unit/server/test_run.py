@@ -119,7 +119,7 @@ def test_a_data_folder_that_can_not_be_opened_is_exit_2_and_one_line(
 def test_a_killed_writer_is_replaced(serve: Serve) -> None:
     server = serve()
     assert server.ask("/write/one", "POST").status == 201
-    (writer,) = (p for p, c in children_of(server.process.pid).items() if "spawn_main" in c)
+    (writer,) = (p for p, c in children_of(server.process.pid).items() if "armillary-writer" in c)
     os.kill(writer, signal.SIGKILL)
     until(201, lambda: server.ask(f"/write/{time.monotonic_ns()}", "POST").status)
     assert "one" in server.ask("/list").json()
@@ -127,6 +127,17 @@ def test_a_killed_writer_is_replaced(serve: Serve) -> None:
     code, _, errors = server.end()
     assert code == 0
     assert "the writer process died (-9); starting another" in errors
+
+
+@LINUX
+def test_only_the_writer_is_beside_a_server(serve: Serve, tmp_path: Path) -> None:
+    """Each further process costs an idle server megabytes. The certificate's has ended by then."""
+    server = serve()
+    until(True, (tmp_path / "data" / "tls" / "about.json").exists)
+    until(1, lambda: len(children_of(server.process.pid)))
+    (what,) = children_of(server.process.pid).values()
+    assert "armillary-writer" in what
+    assert "multiprocessing" not in what
 
 
 @LINUX
@@ -333,7 +344,7 @@ def test_a_flag_goes_before_its_variable(monkeypatch: pytest.MonkeyPatch) -> Non
         plans.append(plan)
         return 0
 
-    monkeypatch.setattr(command, "run", keep)
+    monkeypatch.setattr("armillary.server.process.run.run", keep)
     assert command.main(["--partition-bytes", "2MB", "--logical-bytes", "1MB"]) == 0
     assert plans[0].settings.partition == PartitionSettings(2_000_000, 1_000_000, 700)
     assert command.main(["--partition-ru", "0"]) == 2

@@ -15,15 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from multiprocessing import Pipe
-from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 from armillary.api.core.streams import StreamService
 from armillary.api.http.messages import Service
 from armillary.config import LogSettings
 from armillary.engine.base import Engine
-from armillary.engine.lmdb.process.writer_process import WriterAddress, WriterProcess
+from armillary.engine.lmdb.process.handshake import WriterAddress
+from armillary.engine.lmdb.process.writer_process import WriterChild, WriterProcess
 from armillary.errors import Unavailable
 from armillary.server.process.front import Listener
 from armillary.server.process.plan import Plan
@@ -42,8 +41,8 @@ RESTART_SECONDS = 60.0
 log = logging.getLogger("armillary.server")
 
 
-def start_writer(plan: Plan) -> WriterProcess | None:
-    """The writer process, for an engine that has one."""
+def start_writer(plan: Plan, child: WriterChild | None = None) -> WriterProcess | None:
+    """The writer process, for an engine that has one; in a child that was started ahead."""
     if plan.folder is None:
         return None
     durability = plan.settings.engine.durability
@@ -51,6 +50,7 @@ def start_writer(plan: Plan) -> WriterProcess | None:
         plan.folder,
         HANDLERS_PATH,
         CODECS_PATH,
+        child=child,
         durability=durability,
         packed=load(PACKED_PATH),
         sealed=load(SEALED_PATH),
@@ -205,7 +205,7 @@ class WriterWatch:
         self._writer = writer
         self._give_up = give_up
         self._deaths: list[float] = []
-        self._stop, self._stopped = Pipe()
+        self._stop, self._stopped = socket.socketpair()
         self._closing = threading.Lock()
         self._thread = threading.Thread(target=self._watch, name="writer watch", daemon=True)
         self._thread.start()
@@ -213,17 +213,16 @@ class WriterWatch:
     def close(self) -> None:
         """Stop watching; the writer goes on. Is idempotent."""
         with self._closing:
-            if not self._stop.closed:
+            if self._stop.fileno() >= 0:
                 self._stop.close()
                 self._thread.join()
                 self._stopped.close()
 
     def _watch(self) -> None:
-        while self._stopped not in wait([self._writer.process.sentinel, self._stopped]):
-            self._writer.process.join()
+        while self._writer.dies_before(self._stopped):
             now = time.monotonic()
             self._deaths = [at for at in self._deaths if now - at < RESTART_SECONDS] + [now]
-            code = self._writer.process.exitcode
+            code = self._writer.process.returncode
             if len(self._deaths) > RESTARTS_MAX:
                 log.critical("the writer process died again (%s); giving up", code)
                 self._give_up()

@@ -59,7 +59,7 @@ class Ending:
 
 
 def kill_writer(writer: WriterProcess) -> None:
-    if writer.process.is_alive():
+    if writer.process.poll() is None:
         log.error("the writer process does not answer; killing it")
         writer.process.kill()
 
@@ -73,4 +73,4 @@ def stop_writer(writer: WriterProcess, seconds: float = CLOSE_SECONDS) -> bool:
         writer.stop()
     finally:
         timer.cancel()
-    return writer.process.exitcode == 0
+    return writer.process.returncode == 0

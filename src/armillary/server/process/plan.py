@@ -12,7 +12,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from armillary.api.core.settings import told_apart
-from armillary.api.core.signing import Signer
 from armillary.config import Layer, Settings, named, read_environment
 from armillary.declare.declared import DeclaredDatabase
 from armillary.engine.address import MEMORY, parse_address
@@ -26,6 +25,7 @@ from armillary.server.registry import NOSQL, OTHERS, ProtocolSpec, port_of
 #: Opens the account of a worker: `open_gateway(engine, settings, keys=…, first=…)`, where the first
 #: worker does what is done once for all.
 OPENER = "armillary.api.core.opening:open_gateway"
+EXIT_USAGE = 2  # the user can mend it
 KEY_VARIABLE = "ARMILLARY_KEY"
 KEY_HINT = "Made with: openssl rand -base64 64."
 NO_LAYER: Layer = {}
@@ -206,6 +206,9 @@ def read_keys(environ: Mapping[str, str], key_file: Path | None) -> tuple[str, .
 
 
 def _check_key(line: str, where: str) -> None:
+    # Here, because the writer process is started once there is a plan, and most have no key.
+    from armillary.api.core.signing import Signer
+
     try:
         Signer(line.removeprefix("read-only").strip())
     except ValueError as error:

@@ -1,7 +1,7 @@
 """`armillary serve`: from the options to a server that says it is ready, and back to nothing.
 
-    1  check the plan, bind the port        what is wrong is said at once, with its remedy
-    2  start the writer process             it imports and opens while we do the same
+    1  start the writer's Python            it imports while we do (command.py)
+    2  check the plan, bind the port        what is wrong is said at once, with its remedy
     3  engine, service, loop                `--workers N`: in N processes under a supervisor
     4  run.json, "ready http://…"           the last line printed
     5  SIGTERM or SIGINT: drain, close the engine, remove run.json
@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.engine.lmdb.process.writer_process import WriterProcess
+from armillary.engine.lmdb.process.writer_process import WriterChild, WriterProcess
 from armillary.errors import DbError
 from armillary.server.binding import PortBusy, address_of, check_free
 from armillary.server.heaps import keep_what_is_there, share_heaps
@@ -33,25 +33,26 @@ from armillary.server.process import logs
 from armillary.server.process.backend import Backend, WriterWatch, load_ahead, start_writer
 from armillary.server.process.banner import Banner, Say, Up
 from armillary.server.process.ending import Ending, kill_writer, stop_writer
-from armillary.server.process.plan import Plan
+from armillary.server.process.plan import EXIT_USAGE, Plan
 from armillary.server.process.ports import bind_first, bind_others, free_others, ports_of
 from armillary.server.tls import MakeFailed, begin, ensure, names_for
 from armillary.server.waiting_room import waiting_room
 from armillary.version import VERSION
 
 EXIT_FAILED = 1
-EXIT_USAGE = 2
 RUN_NAME = "run.json"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
-def run(plan: Plan, banner: Banner, report: Say) -> int:
-    """Serve until asked to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it)."""
+def run(plan: Plan, banner: Banner, report: Say, child: WriterChild | None = None) -> int:
+    """Serve until asked to stop. The exit code: 0, 1 (it failed), 2 (the user can mend it).
+    `child`, started ahead, becomes the writer."""
     share_heaps()
     logs.configure(plan.settings.log, plan.keys or (EMULATOR_KEY,))
     banner.starting(plan)
     try:
-        return _run_one(plan, banner) if plan.workers == 1 else _run_many(plan, banner)
+        run_it = _run_one if plan.workers == 1 else _run_many
+        return run_it(plan, banner, child)
     except (PortBusy, MakeFailed, DbError) as error:
         report(str(error))
         return EXIT_USAGE
@@ -63,7 +64,7 @@ def run(plan: Plan, banner: Banner, report: Say) -> int:
         return EXIT_FAILED
 
 
-def _run_one(plan: Plan, banner: Banner) -> int:
+def _run_one(plan: Plan, banner: Banner, child: WriterChild | None) -> int:
     sockets = bind_first(plan)
     address = address_of(sockets)
     others = bind_others(plan)
@@ -79,7 +80,7 @@ def _run_one(plan: Plan, banner: Banner) -> int:
     # The stack ends in reverse: the service, the watch over the writer, the writer.
     with ExitStack() as stack:
         stack.callback(keeper.close)
-        starting = _begin_writer(plan, stack, failed)
+        starting = _begin_writer(plan, child, stack, failed)
         begin(plan.data, names_for(plan.front.hosts))
         # The long imports, while the writer process does its own.
         from armillary.server.process.serving import serve
@@ -117,10 +118,10 @@ def _run_one(plan: Plan, banner: Banner) -> int:
 
 
 def _begin_writer(
-    plan: Plan, stack: ExitStack, failed: threading.Event
+    plan: Plan, child: WriterChild | None, stack: ExitStack, failed: threading.Event
 ) -> Future[WriterProcess | None]:
     thread = ThreadPoolExecutor(1, "writer start")
-    starting = thread.submit(start_writer, plan)
+    starting = thread.submit(start_writer, plan, child)
     thread.shutdown(wait=False)
 
     def stop() -> None:
@@ -132,7 +133,7 @@ def _begin_writer(
     return starting
 
 
-def _run_many(plan: Plan, banner: Banner) -> int:
+def _run_many(plan: Plan, banner: Banner, child: WriterChild | None) -> int:
     from armillary.server.process.workers import Supervisor
 
     keep_what_is_there()
@@ -147,7 +148,7 @@ def _run_many(plan: Plan, banner: Banner) -> int:
         keeper.start(supervisor.address)
         up = Up(supervisor.address, plan.ports, off)
         stack.enter_context(run_file(plan.data, up))
-        supervisor.run(partial(_ready, banner, plan, keeper, up))
+        supervisor.run(partial(_ready, banner, plan, keeper, up), child)
     return EXIT_FAILED if supervisor.failed else 0
 
 

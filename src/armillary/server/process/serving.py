@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from multiprocessing.connection import Connection as Pipe
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from armillary.api.http.messages import Service
 from armillary.server import tls
@@ -30,6 +29,9 @@ from armillary.server.listen import Acceptor
 from armillary.server.loops import new_loop
 from armillary.server.pool import Pool, log
 from armillary.server.process.front import Front, Listener
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection as Pipe
 
 FILES_RESERVED = 256  # for everything that is not a connection
 SWITCH_SECONDS = 0.0002  # a thread that computes must not keep the loop from its turn for 5 ms

@@ -25,7 +25,8 @@ from multiprocessing.context import SpawnProcess
 from typing import TypeAlias
 
 from armillary.api.core.settings import EMULATOR_KEY
-from armillary.engine.lmdb.process.writer_process import WriterAddress
+from armillary.engine.lmdb.process.handshake import WriterAddress
+from armillary.engine.lmdb.process.writer_process import WriterChild
 from armillary.errors import DbError, Unavailable
 from armillary.server import binding
 from armillary.server.binding import address_of
@@ -135,11 +136,11 @@ class Supervisor:
         self._shared = None if balanced else self._held
         self.address = address_of(self._held[plan.protocols[0].name])
 
-    def run(self, ready: Callable[[], None]) -> None:
-        """Returns when asked to stop and everything has ended."""
+    def run(self, ready: Callable[[], None], child: WriterChild | None = None) -> None:
+        """Returns when asked to stop and everything has ended. `child` becomes the writer."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
-        writer = start_writer(self._plan)
+        writer = start_writer(self._plan, child)
         watch = WriterWatch(writer, self._give_up) if writer is not None else None
         self._address = writer.address if writer is not None else None
         try:

@@ -12,14 +12,12 @@ the same bytes to be ready; one of them reads them.
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import struct
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from multiprocessing.connection import Connection
 from typing import Any, Final, Protocol
 
 from armillary.engine.messages import split
@@ -51,7 +49,7 @@ class Inbox:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: socket.socket,
         name: str,
         take: Callable[[list[bytes]], None],
         gone: Callable[[], None],
@@ -60,7 +58,7 @@ class Inbox:
         self._take = take
         self._gone = gone
         self._awaits = awaits
-        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._socket = connection.dup()
         self._rest = bytearray()  # of a message that has come in part
         self._reading = threading.Lock()
         self._turn = threading.Condition()

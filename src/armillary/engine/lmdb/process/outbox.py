@@ -22,7 +22,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import islice
-from multiprocessing.connection import Connection
 
 from armillary.engine.messages import joined, split
 
@@ -36,7 +35,7 @@ Defer = Callable[[Callable[[], None]], object]
 
 
 class Outbox:
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: socket.socket, name: str) -> None:
         self._connection = connection
         self._waiting: deque[bytes] = deque()
         self._work = threading.Condition()
@@ -46,7 +45,7 @@ class Outbox:
         self._planned = False
         self._sending = False  # the thread is in a write
         self._rest = b""  # of a write that the socket took in part
-        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._socket = connection.dup()
         self._thread = threading.Thread(target=self._send, name=name, daemon=True)
         self._thread.start()
 
@@ -151,7 +150,7 @@ def framed(batch: list[bytes]) -> bytes:
     return _SIZE.pack(len(data)) + data
 
 
-def receive(connection: Connection) -> Iterator[bytes] | None:
+def receive(connection: socket.socket) -> Iterator[bytes] | None:
     """The frames of the next write; None when the other side has gone."""
     try:
         file = connection.fileno()

@@ -10,15 +10,12 @@ its turn, and sent after all when another one comes, or when another process wri
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-import os
 import socket
 import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -26,11 +23,13 @@ from typing import Any
 from armillary.engine.base import Command, Handlers, Row
 from armillary.engine.groups import IDLE_SECONDS, Job
 from armillary.engine.lmdb.engine import CREATE, MERGE, LmdbStore, drop_in_pieces
+from armillary.engine.lmdb.process.handlers import load_handlers
+from armillary.engine.lmdb.process.handshake import WriterAddress, connect
 from armillary.engine.lmdb.process.inbox import Inbox, Loop
 from armillary.engine.lmdb.process.lone import Arrivals, Lone, can_commit
 from armillary.engine.lmdb.process.outbox import Outbox
 from armillary.engine.lmdb.process.pending import Pending
-from armillary.engine.lmdb.process.writer_process import WriterAddress, WriterProcess, load_handlers
+from armillary.engine.lmdb.process.writer_process import WriterProcess
 from armillary.engine.messages import Codec, Codecs, number_of
 from armillary.errors import Unavailable, WriteUncertain
 from armillary.limits import QUEUE_COMMANDS_MAX
@@ -49,7 +48,7 @@ class Link:
         self._held: tuple[int, int, Command] | None = None
         self._sent_s = 0.0  # a command that was alone
         self._awaits_rest = 0  # lone commits when a timer was set, plus one; 0: there is none
-        self._connection = Client(address.socket, "AF_UNIX", authkey=address.secret)
+        self._connection = connect(address)
         self._outbox = Outbox(self._connection, "commands")
         self._lock = threading.Lock()
         self._waiting: dict[int, tuple[Future[Any], str]] = {}
@@ -243,12 +242,9 @@ class Link:
             )
 
 
-def shut_down(connection: Connection) -> None:
-    with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
-        try:
-            duplicate.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return  # the other side has gone already
+def shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):  # the other side has gone already
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class LmdbWorkerEngine(LmdbStore):
@@ -326,7 +322,7 @@ class LmdbWorkerEngine(LmdbStore):
                 try:
                     self._link = Link(self._address, self._codecs, self._lone)
                     self._link.serve_loop(*self._loop)
-                except (OSError, EOFError, multiprocessing.AuthenticationError) as error:
+                except OSError as error:
                     raise Unavailable(f"The writer process can't be reached: {error}.") from error
             return self._link
 

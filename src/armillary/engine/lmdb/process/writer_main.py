@@ -6,19 +6,20 @@ connection of a worker ──▶ desk: frames to jobs ──▶ LmdbEngine ─�
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import signal
+import pickle
+import socket
+import sys
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
 from armillary.engine.groups import Job
 from armillary.engine.lmdb.engine import LmdbEngine
+from armillary.engine.lmdb.process.handlers import load_handlers
+from armillary.engine.lmdb.process.handshake import WriterAddress, admit
 from armillary.engine.lmdb.process.outbox import Outbox, receive
-from armillary.engine.lmdb.process.writer_process import WriterAddress, load_handlers
 from armillary.engine.messages import Codecs, error_frame, sendable
 from armillary.errors import Unavailable
 
@@ -26,38 +27,47 @@ BACKLOG = 64
 GC_THRESHOLDS = 50_000, 20, 50
 
 
-def serve_writer(
-    path: str,
-    handlers: str,
-    codecs: str,
-    address: WriterAddress,
-    lifeline: Connection,
-    options: dict[str, Any],
-) -> None:
-    """The main function of the writer process. Ends when the lifeline does."""
-    # Ctrl-C reaches the whole group of processes, and so does the SIGTERM of a service manager; the
-    # supervisor decides when we end.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    try:
-        engine = LmdbEngine(Path(path), load_handlers(handlers), **options)
-        listener = Listener(address.socket, "AF_UNIX", BACKLOG, authkey=address.secret)
-    except BaseException as error:  # noqa: BLE001 - handed to the supervisor, who raises it
-        lifeline.send(sendable(error))
-        return
-    desks = Desks(engine, Codecs(load_handlers(codecs) if codecs else None))
-    engine.told = desks.send
-    threading.Thread(target=desks.accept, args=(listener,), name="accept", daemon=True).start()
-    # What is there now stays: no need to look at it at every collection. And a group makes
-    # thousands of objects that die with it, none of them in a cycle.
-    gc.collect()
+def main() -> None:
+    """Of the process that `WriterChild` starts: the lifeline is its standard input."""
     gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
-    lifeline.send(None)
-    with suppress(EOFError, OSError):
-        lifeline.recv_bytes()
+    with socket.socket(fileno=sys.stdin.fileno()) as lifeline:
+        serve_writer(lifeline)
+
+
+def serve_writer(lifeline: socket.socket) -> None:
+    """Ends when the lifeline does."""
+    with lifeline.makefile("rb") as file:
+        if not file.peek():
+            return  # there is no job after all
+        try:
+            path, handlers, codecs, address, options = pickle.load(file)
+            engine = LmdbEngine(Path(path), load_handlers(handlers), **options)
+            desks = Desks(engine, Codecs(load_handlers(codecs) if codecs else None))
+            listener = listen(address)
+        except BaseException as error:  # noqa: BLE001 - handed to the supervisor, who raises it
+            lifeline.sendall(pickle.dumps(sendable(error)))
+            return
+        engine.told = desks.send
+        threading.Thread(
+            target=desks.accept, args=(listener, address.secret), name="accept", daemon=True
+        ).start()
+        # What is there now stays: no need to look at it at every collection. And a group makes
+        # thousands of objects that die with it, none of them in a cycle.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        lifeline.sendall(pickle.dumps(None))
+        with suppress(OSError):
+            file.read()
     engine.close()
     desks.close()
+
+
+def listen(address: WriterAddress) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address.socket)
+    listener.listen(BACKLOG)
+    return listener
 
 
 class Desks:
@@ -69,14 +79,14 @@ class Desks:
         self._outboxes: set[Outbox] = set()
         self._lock = threading.Lock()
 
-    def accept(self, listener: Listener) -> None:
+    def accept(self, listener: socket.socket, secret: bytes) -> None:
         while True:
             try:
-                connection = listener.accept()
-            except (OSError, EOFError, multiprocessing.AuthenticationError):
-                continue  # a caller without the secret, or one that died at the door
+                connection, _ = listener.accept()
+            except OSError:
+                continue  # a caller that has gone already
             threading.Thread(
-                target=self._serve, args=(connection,), name="desk", daemon=True
+                target=self._admit, args=(connection, secret), name="desk", daemon=True
             ).start()
 
     def close(self) -> None:
@@ -86,7 +96,15 @@ class Desks:
         for outbox in outboxes:
             outbox.close()
 
-    def _serve(self, connection: Connection) -> None:
+    def _admit(self, connection: socket.socket, secret: bytes) -> None:
+        with connection:
+            try:
+                admit(connection, secret)
+            except OSError:
+                return  # a caller without the secret, or one that died at the door
+            self._serve(connection)
+
+    def _serve(self, connection: socket.socket) -> None:
         outbox = Outbox(connection, "answers")
         with self._lock:
             self._outboxes.add(outbox)
@@ -95,7 +113,6 @@ class Desks:
         with self._lock:
             self._outboxes.discard(outbox)
         outbox.close()
-        connection.close()
 
     def send(self) -> None:
         """The answers of a group are all there. By the thread that committed it: to wake another
