@@ -82,9 +82,9 @@ def index_entries(plan: IndexPlan, item: dict[str, JSON]) -> Entries:
         walk = WALKS.get(plan.model.name, walk_model)
         bare = walk(plan, plan.root, item, ix, hashes)
     leaves = len(ix) - bare
-    if len(set(ix)) < leaves + bare:  # equal elements of an array
+    shape, repeats = _known_shape(plan, tuple(hashes))
+    if repeats:  # elements of an array, which may be equal
         ix = list(dict.fromkeys(ix))
-    shape = shape_of_paths(plan, tuple(hashes))
     cx: list[bytes] = []
     stamps: list[Stamp] = []
     for index in plan.keyed:
@@ -118,9 +118,15 @@ def shape_of_paths(plan: IndexPlan, hashes: tuple[bytes, ...]) -> bytes:
     """Found again by the paths in the order of the walk, because items of one kind have them in
     the same order.
     """
+    return _known_shape(plan, hashes)[0]
+
+
+def _known_shape(plan: IndexPlan, hashes: tuple[bytes, ...]) -> tuple[bytes, bool]:
+    """And whether a path comes twice."""
     known = plan.shapes.get(hashes)
     if known is None:
-        known = _shape(_with_ts(plan, frozenset(hashes)))
+        paths = frozenset(hashes)
+        known = _shape(_with_ts(plan, paths)), len(paths) < len(hashes)
         if len(hashes) <= SHAPE_CACHE_PATHS_MAX:
             if len(plan.shapes) >= SHAPE_CACHE_MAX:
                 plan.shapes.clear()

@@ -122,7 +122,7 @@ class IndexPlan:
     """Spatial, full-text and vector indexes."""
     named: tuple[str, ...] | None = None
     """The members of an item that have entries. None: the policy does not name them all."""
-    shapes: dict[tuple[bytes, ...], bytes] = field(default_factory=dict)
+    shapes: dict[tuple[bytes, ...], tuple[bytes, bool]] = field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
