@@ -11,10 +11,13 @@ from armillary.partition.usage.space_saving import SpaceSaving
 WEIGHT = st.integers(0, 400).map(lambda number: number / 4)
 STREAM = st.lists(st.tuples(st.integers(0, 30), WEIGHT), max_size=300)
 CAPACITY = st.integers(1, 12)
+WAITING = st.integers(1, 40)  # one: no key waits; more than there are keys: all do
 
 
-def sketch_of(stream: list[tuple[int, float]], capacity: int) -> SpaceSaving[int]:
-    sketch: SpaceSaving[int] = SpaceSaving(capacity)
+def sketch_of(
+    stream: list[tuple[int, float]], capacity: int, waiting_max: int = 5
+) -> SpaceSaving[int]:
+    sketch: SpaceSaving[int] = SpaceSaving(capacity, waiting_max=waiting_max)
     for key, weight in stream:
         sketch.add(key, weight)
     return sketch
@@ -39,11 +42,26 @@ def check_promises(sketch: SpaceSaving[int], stream: list[tuple[int, float]]) ->
             assert key in kept
 
 
-@given(stream=STREAM, capacity=CAPACITY)
+@given(stream=STREAM, capacity=CAPACITY, waiting_max=WAITING)
 def test_the_bounds_hold_and_heavy_keys_are_kept(
-    stream: list[tuple[int, float]], capacity: int
+    stream: list[tuple[int, float]], capacity: int, waiting_max: int
 ) -> None:
-    check_promises(sketch_of(stream, capacity), stream)
+    check_promises(sketch_of(stream, capacity, waiting_max), stream)
+
+
+@given(stream=STREAM, more=STREAM, capacity=CAPACITY, waiting_max=WAITING)
+def test_a_look_at_a_sketch_sees_all_that_came_before_and_disturbs_nothing_after(
+    stream: list[tuple[int, float]],
+    more: list[tuple[int, float]],
+    capacity: int,
+    waiting_max: int,
+) -> None:
+    sketch = sketch_of(stream, capacity, waiting_max)
+    check_promises(sketch, stream)
+    for key, weight in more:
+        sketch.add(key, weight)
+        assert sketch.estimate(key).count >= weight
+    check_promises(sketch, stream + more)
 
 
 @given(left=STREAM, right=STREAM, after=STREAM, capacities=st.tuples(CAPACITY, CAPACITY))

@@ -8,6 +8,10 @@ counter, with what it held: that much may be wrong, and is kept as the error of 
     count − error ≤ true weight ≤ count,   error ≤ total / m
     a key with more than total / m always has a counter
 
+To take over a counter takes five times as long as to add to one. So keys without a counter wait in
+a table, where their weights add up, until that is full or somebody looks: it is the same stream in
+another order, and nothing above depends on the order.
+
 Two sketches merge into one with the same promises for the two streams together: a key that one of
 them does not know may have had up to that sketch's smallest counter. (Any m keys, taken so, sum up
 to no more than the total, hence the smallest of the m largest is at most total / m.)
@@ -21,6 +25,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from typing import Generic, TypeVar
+
+from armillary.limits import COUNTER_KEYS_WAITING
 
 K = TypeVar("K", bound=Hashable)
 
@@ -42,34 +48,55 @@ class Heavy(Generic[K]):
 
 
 class SpaceSaving(Generic[K]):
-    """Amortised O(log m) an update, and O(1) for a key that has a counter.
+    """Amortised O(log m) an update, and O(1) for a key that has a counter or waits for one.
 
     The heap is lazy: counts grow in `_counts` alone, and an entry that has fallen behind is put
     right when it comes to the top. Each update can outdate one entry, so each pays for one repair.
     """
 
-    __slots__ = ("_counts", "_errors", "_heap", "_serial", "capacity", "total")
+    __slots__ = ("_counts", "_errors", "_heap", "_serial", "_waiting", "_waiting_max", "capacity", "total")
 
-    def __init__(self, capacity: int = COUNTERS_DEFAULT) -> None:
+    def __init__(
+        self, capacity: int = COUNTERS_DEFAULT, *, waiting_max: int = COUNTER_KEYS_WAITING
+    ) -> None:
         assert capacity > 0, "a sketch has at least one counter"
         self.capacity = capacity
         self.total = 0.0
         self._counts: dict[K, float] = {}
         self._errors: dict[K, float] = {}
+        self._waiting: dict[K, float] = {}
+        self._waiting_max = waiting_max
         # (count when pushed, serial, key): the serial keeps equal counts from comparing keys.
         self._heap: list[tuple[float, int, K]] = []
         self._serial = 0
 
     def __len__(self) -> int:
+        self._take_in()
         return len(self._counts)
 
     def add(self, key: K, weight: float = 1.0) -> None:
         # HOT: once per request.
-        counts = self._counts
+        counts, waiting = self._counts, self._waiting
         self.total += weight
         if key in counts:
             counts[key] += weight
-            return
+        elif key in waiting:
+            waiting[key] += weight
+        else:
+            waiting[key] = weight
+            if len(waiting) >= self._waiting_max:
+                self._take_in()
+
+    def _take_in(self) -> None:
+        """Give counters to the keys that wait."""
+        waiting = self._waiting
+        for key, weight in waiting.items():
+            self._count(key, weight)
+        waiting.clear()
+
+    def _count(self, key: K, weight: float) -> None:
+        """Of a key that has no counter."""
+        counts = self._counts
         self._serial += 1
         if len(counts) < self.capacity:
             counts[key] = weight
@@ -104,16 +131,19 @@ class SpaceSaving(Generic[K]):
     @property
     def unseen(self) -> float:
         """The most that a key without a counter may weigh."""
+        self._take_in()
         return self._settle()[0] if len(self._counts) == self.capacity else 0.0
 
     def estimate(self, key: K) -> Heavy[K]:
         """Also for a key without a counter: nothing is certain, and at most `unseen`."""
+        self._take_in()
         if key in self._counts:
             return Heavy(key, self._counts[key], self._errors.get(key, 0.0))
         return Heavy(key, self.unseen, self.unseen)
 
     def top(self, number: int | None = None) -> list[Heavy[K]]:
         """Heaviest first."""
+        self._take_in()
         counts, errors = self._counts, self._errors
         # Sorting is stable, so that equals keep the order in which they came.
         ordered = sorted(counts, key=counts.__getitem__, reverse=True)[:number]
@@ -121,6 +151,8 @@ class SpaceSaving(Generic[K]):
 
     def merge(self, other: "SpaceSaving[K]") -> "SpaceSaving[K]":
         """A new sketch of both streams, with the smaller capacity of the two."""
+        self._take_in()
+        other._take_in()
         rows = []
         for key in dict.fromkeys((*self._counts, *other._counts)):
             mine, theirs = self.estimate(key), other.estimate(key)
