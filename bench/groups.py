@@ -4,8 +4,10 @@
 
 Commands are prepared first and kept back, then committed as groups, as the writer of a busy server
 gets them; nothing is synced (`relaxed`). Printed is the processor time of the committing thread for
-each command, in microseconds. `--parts` says what of it is where. Looking costs some microseconds
-itself, so the whole is to be compared without it, in turns with another version.
+each command, in microseconds. `--parts` says what of it is where, how often an index entry is
+written again by merging (which no other work on the machine disturbs), and how many runs are live.
+Looking costs some microseconds itself, so the whole is to be compared without it, in turns with
+another version.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ from armillary.engine.groups import Job
 from armillary.engine.lmdb import commit, write
 from armillary.engine.runs import merging, writing
 from armillary.engine.runs.area import Area
+from armillary.engine.runs.blocks import Block
+from armillary.engine.runs.directory import Directory
+from armillary.engine.runs.writing import Nonce
 
 #: What is looked at, and which part it belongs to; what one calls of another is counted there only.
 PARTS = (
@@ -74,6 +79,40 @@ class Parts:
                     self._inner_s[-1] += took
 
         setattr(owner, name, timed)
+
+
+class Merges:
+    """How many entries were new, how many were merged, and how many runs each flush found."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.new = self.merged = self.flushes = self.runs = 0
+
+    def watch(self) -> None:
+        flush, piece = writing.flush_blocks, merging.merge_piece
+
+        def flushed(area: Area, directory: Directory, new: list[Block], nonce: Nonce) -> Directory:
+            self.new += sum(map(len, new))
+            self.flushes += 1
+            self.runs += len(directory.parts())
+            return flush(area, directory, new, nonce)
+
+        def merged(
+            area: Area, directory: Directory, at: int, entries: int
+        ) -> tuple[Directory, int]:
+            after, read = piece(area, directory, at, entries)
+            self.merged += read
+            return after, read
+
+        writing.flush_blocks, merging.merge_piece = flushed, merged
+
+    def shown(self) -> dict[str, float]:
+        if not self.new:
+            return {}
+        again, runs = self.merged / self.new, self.runs / self.flushes
+        return {"merged again": round(again, 2), "live runs": round(runs, 1)}
 
 
 class Writes:
@@ -142,8 +181,9 @@ def main() -> None:
     parser.add_argument("--parts", action="store_true")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
-    report, parts = Report("groups"), Parts()
+    report, parts, merges = Report("groups"), Parts(), Merges()
     if given.parts:
+        merges.watch()
         for owner, name, part in PARTS:
             parts.watch(owner, name, part)
     with folder() as place:
@@ -153,11 +193,12 @@ def main() -> None:
         groups = max(1, given.ops // given.group)
         for write_one in (writes.create, writes.upsert, writes.patch):
             parts.spent_s.clear()
+            merges.clear()
             spent_s = sum(writes.commit_group(write_one, given.group) for _ in range(groups))
             each_us = 1e6 / (groups * given.group)
             shown = {part: round(s * each_us, 1) for part, s in sorted(parts.spent_s.items())}
             name = f"{write_one.__name__}, groups of {given.group}"
-            report.line(name, spent_s * each_us, unit="us cpu", **shown)
+            report.line(name, spent_s * each_us, unit="us cpu", **shown, **merges.shown())
         account.close()
 
 

@@ -36,14 +36,14 @@ def age_by_number(patch: pytest.MonkeyPatch) -> None:
 def merge_of_runs_that_are_not_adjacent(patch: pytest.MonkeyPatch) -> None:
     plan = merging.plan
 
-    def skipping(directory: Directory, nonce: Any, fan: int = 0) -> Directory:
+    def skipping(directory: Directory, nonce: Any, *, busy: bool) -> Directory:
         slots = directory.slots
         if len(slots) > 2 and not slots[0].merging and not slots[2].merging:
             output = Run(directory.next_run, nonce(8), 0, 0)
             inputs = (*slots[0].inputs, *slots[2].inputs)
             left = (Slot(inputs, output), slots[1], *slots[3:])
             return Directory(left, directory.next_run + 1, directory.tree)
-        return plan(directory, nonce, fan)
+        return plan(directory, nonce, busy=busy)
 
     patch.setattr(merging, "plan", skipping)
 

@@ -40,7 +40,6 @@ def tiny() -> Iterator[None]:
         patch.object(merging, "WORK", 0),
         patch.object(merging, "WORK_MIN", 3),
         patch.object(merging, "FAN", 2),
-        patch.object(merging, "SMALL_FAN", 3),
         patch.object(merging, "WHOLE_ENTRIES", 5),
         patch.object(reading, "KEPT_ENTRIES", 5),
     ):
@@ -84,8 +83,8 @@ class History:
             changes[key] = b"%d" % number if put else None
         directory = area.directory()
         directory = writing.flush(area, directory, changes, self.random.randbytes)  # type: ignore[arg-type]
-        fan = self.random.choice((0, merging.FAN))
-        directory = merging.plan(directory, self.random.randbytes, fan)
+        busy = self.random.choice((False, True))
+        directory = merging.plan(directory, self.random.randbytes, busy=busy)
         if self.random.random() < 0.7:
             directory = merging.work(area, directory, self.random.randrange(1, 12))  # type: ignore[arg-type]
         area.save(directory)
@@ -112,7 +111,7 @@ class History:
                 self.random.randbytes,
             )
         else:
-            directory = merging.plan(directory, self.random.randbytes)
+            directory = merging.plan(directory, self.random.randbytes, busy=False)
             directory = merging.work(area, directory, self.random.randrange(1, 8))  # type: ignore[arg-type]
         area.save(directory)
         if self.random.random() < 0.3:

@@ -41,7 +41,7 @@ def burst(groups: int, entries: int) -> tuple[MemoryArea, Directory, int]:
             b"\x51" + random.randbytes(12): b"" for _ in range(entries)
         }
         directory = writing.flush(area, directory, changes, random.randbytes)  # type: ignore[arg-type]
-        directory = merging.plan(directory, random.randbytes, merging.FAN)
+        directory = merging.plan(directory, random.randbytes, busy=True)
         work = max(merging.WORK_MIN, merging.WORK * entries)
         directory = merging.work(area, directory, work, busy=True)  # type: ignore[arg-type]
         most = max(most, len(directory.parts()))
@@ -53,7 +53,7 @@ def test_few_runs_are_live_during_and_after_a_burst(groups: int, entries: int) -
     area, directory, most = burst(groups, entries)
     assert most <= 14
     while merging.is_due(directory):
-        directory = merging.plan(directory, Random(1).randbytes)
+        directory = merging.plan(directory, Random(1).randbytes, busy=False)
         directory = merging.work(area, directory, 16_000)  # type: ignore[arg-type]
     assert len(directory.slots) <= 6
     assert sum(slot.entries for slot in directory.slots) == groups * entries
@@ -82,12 +82,14 @@ def test_what_was_begun_in_a_pause_of_a_load_does_not_burden_it(
                 b"\x51" + random.randbytes(12): b"" for _ in range(entries)
             }
             directory = writing.flush(area, directory, changes, random.randbytes)  # type: ignore[arg-type]
-            directory = merging.plan(directory, random.randbytes, merging.BULK_FAN)
+            directory = merging.plan(directory, random.randbytes, busy=True)
             work = merging.WORK * entries
             directory = merging.work(area, directory, work, busy=True)  # type: ignore[arg-type]
             most = max(most, len(directory.parts()))
         monkeypatch.setattr(merging, "merge_piece", piece)
-        directory = merging.plan(directory, random.randbytes)  # a pause: time for one piece
+        directory = merging.plan(
+            directory, random.randbytes, busy=False
+        )  # a pause: time for one piece
         directory = merging.work(area, directory, merging.PIECE_ENTRIES)  # type: ignore[arg-type]
     assert read <= 2 * calls * commits * entries
     assert most <= SLOTS_MAX + commits
@@ -99,7 +101,7 @@ def test_of_very_many_runs_those_that_are_alike_merge_and_not_all() -> None:
     runs = [Run(number, b"%08d" % number, size, 1) for number, size in enumerate(sizes)]
     directory = Directory(tuple(Slot((run,)) for run in runs), len(runs))
     assert len(sizes) > SLOTS_MAX
-    after = merging.plan(directory, Random(1).randbytes, merging.BULK_FAN)
+    after = merging.plan(directory, Random(1).randbytes, busy=True)
     begun = [slot.inputs for slot in after.slots if slot.merging]
     assert begun
     assert all(len({run.entries for run in inputs}) == 1 for inputs in begun)
@@ -107,7 +109,7 @@ def test_of_very_many_runs_those_that_are_alike_merge_and_not_all() -> None:
 
 def test_a_piece_of_a_merge_is_bounded() -> None:
     area, directory, _ = burst(60, 500)
-    directory = merging.plan(directory, Random(1).randbytes)
+    directory = merging.plan(directory, Random(1).randbytes, busy=False)
     slots = [at for at, slot in enumerate(directory.slots) if slot.merging]
     for at in slots[:1]:
         _, read = merging.merge_piece(area, directory, at, 1_000)  # type: ignore[arg-type]
@@ -135,7 +137,7 @@ def test_batches_of_rising_rows_of_several_kinds_merge_nothing_but_the_few_betwe
             number += 1
             rows |= {b"\x31%06d" % number: b"", b"\x51b%06d" % number: b""}
         directory = writing.flush(area, directory, rows, Random(batch).randbytes)  # type: ignore[arg-type]
-        directory = merging.plan(directory, Random(batch).randbytes, merging.FAN)
+        directory = merging.plan(directory, Random(batch).randbytes, busy=True)
         merged += sum(slot.entries for slot in directory.slots if slot.merging)
         directory = merging.work(area, directory, 10_000)  # type: ignore[arg-type]
     assert merged <= 100

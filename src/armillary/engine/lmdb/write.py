@@ -81,8 +81,7 @@ def write_changes(
     many = count >= merging.BULK_ENTRIES
     if len(directory.slots) > len(before.slots) or count > writing.SMALL_ENTRIES:
         # Else a lone write has only made the newest run a little larger, which is still small.
-        fan = merging.BULK_FAN if many else merging.FAN
-        directory = merging.plan(directory, NONCES, fan)
+        directory = merging.plan(directory, NONCES, busy=True)
     if not rest or len(directory.slots) > SLOTS_MAX:
         each = merging.BULK_WORK if many else merging.WORK
         entries = max(merging.WORK_MIN, each * count)
@@ -110,7 +109,7 @@ def merge_some(transaction: lmdb.Transaction[bytes], place: Place, entries: int)
     if directory.tree:
         directory = merging.move_from_tree(area, directory, place.packed, MIGRATION_ROWS, NONCES)
     else:
-        directory = merging.plan(directory, NONCES)
+        directory = merging.plan(directory, NONCES, busy=False)
         directory = merging.work(area, directory, entries)
     if directory != before:
         area.save(directory)

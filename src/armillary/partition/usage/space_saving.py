@@ -54,7 +54,16 @@ class SpaceSaving(Generic[K]):
     right when it comes to the top. Each update can outdate one entry, so each pays for one repair.
     """
 
-    __slots__ = ("_counts", "_errors", "_heap", "_serial", "_waiting", "_waiting_max", "capacity", "total")
+    __slots__ = (
+        "_counts",
+        "_errors",
+        "_heap",
+        "_serial",
+        "_waiting",
+        "_waiting_max",
+        "capacity",
+        "total",
+    )
 
     def __init__(
         self, capacity: int = COUNTERS_DEFAULT, *, waiting_max: int = COUNTER_KEYS_WAITING
