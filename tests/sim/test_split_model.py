@@ -212,6 +212,7 @@ def _copied_filling(filling: Filling) -> Filling:
     for space, rows in filling.gathered.items():
         made = new.gathered[space] = copy.copy(rows)
         made._shapes = dict(rows._shapes)
+        made._parts = dict(rows._parts)
         made._rows = copy.copy(rows._rows)
         made._rows._chunk = list(rows._rows._chunk)
         made._rows._chunks = list(rows._rows._chunks)

@@ -8,6 +8,8 @@ import pytest
 from tests.support.accounts import World, check, engine_of, everything, store_of
 from tests.support.moving import assert_tiled, fill, ordinals, spaces_of, step_to
 
+from armillary import limits
+from armillary.container import Container
 from armillary.engine.base import CATALOG_SPACE
 from armillary.errors import BadInput, Locked, NotFound, NotSplittable, Stale
 from armillary.store.catalog import records as catalog
@@ -28,6 +30,27 @@ def test_a_split_halves_the_bytes_and_keeps_every_item(world: World) -> None:
     assert abs(left.size_bytes - right.size_bytes) <= one_key
     assert sorted(map(str, everything(container))) == sorted(map(str, before))
     assert_tiled(container)
+    check(container)
+
+
+def sizes(container: Container) -> dict[str, tuple[int, int, int]]:
+    found = container.logical_partitions()
+    return {str(one.key): (one.items, one.size_bytes, one.lsn) for one in found}
+
+
+@pytest.mark.parametrize("kept", [1, 3, 10_000])
+def test_logical_partitions_are_as_large_after_a_move_however_few_are_added_up_at_once(
+    memory: World, kept: int
+) -> None:
+    container = memory.container()
+    fill(container, 200)
+    before = sizes(container)
+    with patch.object(limits, "MOVE_PARTS_MAX", kept):
+        container.split(0)
+        assert sizes(container) == before
+        check(container)
+        container.merge(ordinals(container))
+    assert sizes(container) == before
     check(container)
 
 

@@ -63,14 +63,6 @@ class Totals(NamedTuple):
     overflow: int = 0
     """Items of shapes that have no row, because there are too many."""
 
-    def plus(self, body_bytes: int, index_bytes: int, stale: bool) -> "Totals":
-        return self._replace(
-            items=self.items + 1,
-            body_bytes=self.body_bytes + body_bytes,
-            index_bytes=self.index_bytes + index_bytes,
-            stale_items=self.stale_items + stale,
-        )
-
 
 # --- in a parent --------------------------------------------------------------------------------
 

@@ -48,7 +48,9 @@ class Shape(NamedTuple):
 class ChildRows:
     def __init__(self) -> None:
         self._rows = SortedRows()
-        self._totals = Totals()
+        self._items = self._body_bytes = self._index_bytes = self._stale_items = 0
+        #: By EPK: identity, key, items, bytes, LSN. Items of one come again and again.
+        self._parts: dict[bytes, tuple[bytes, bytes, int, int, int]] = {}
         self._shapes: dict[bytes, Shape] = {}
         self._overflow = 0
 
@@ -71,14 +73,31 @@ class ChildRows:
         change = Change.REPLACE if header.previous_lsn else Change.CREATE
         log = LogEntry(change, header.previous_lsn, header.ts, epk)
         put(log_key(lsn, rid), lsn, log.pack())
-        size_bytes = len(text) + indexed.size_bytes
-        part = LogicalPartition(piece.identity, piece.key_json, 1, size_bytes, lsn)
-        put(layout.LP + epk, lsn, part.pack())
-        stale = header.policy_version != policy
-        self._totals = self._totals.plus(len(text), indexed.size_bytes, stale)
+        self._count_part(piece, epk, lsn, len(text) + indexed.size_bytes)
+        self._items += 1
+        self._body_bytes += len(text)
+        self._index_bytes += indexed.size_bytes
+        self._stale_items += header.policy_version != policy
         if entries.shape:
             self._count_shape(entries.shape, plan, entries)
         return layout.DOC + rid, piece.value
+
+    def _count_part(self, piece: Piece, epk: bytes, lsn: int, size_bytes: int) -> None:
+        known = self._parts.get(epk)
+        if known is not None:
+            identity, key_json, items, held, last = known
+            if lsn >= last:
+                identity, key_json, last = piece.identity, piece.key_json, lsn
+            self._parts[epk] = identity, key_json, items + 1, held + size_bytes, last
+            return
+        if len(self._parts) >= limits.MOVE_PARTS_MAX:
+            self._put_parts()
+        self._parts[epk] = piece.identity, piece.key_json, 1, size_bytes, lsn
+
+    def _put_parts(self) -> None:
+        for epk, part in self._parts.items():
+            self._rows.put(layout.LP + epk, part[-1], LogicalPartition(*part).pack())
+        self._parts.clear()
 
     def _count_shape(self, shape: bytes, plan: IndexPlan, entries: Entries) -> None:
         """As `shapes.count` does in a space."""
@@ -92,6 +111,7 @@ class ChildRows:
 
     def rows(self) -> Iterator[Row]:
         """Everything but the items, in the order of keys."""
+        self._put_parts()
         return _unique(self._rows)
 
     def totals(self) -> Totals:
@@ -100,8 +120,14 @@ class ChildRows:
             (layout.SHAPE + shape, pack_shape(items, paths))
             for shape, (items, paths) in sorted(self._shapes.items())
         ]
-        return self._totals._replace(
-            shapes=len(self._shapes), shape_rows=tuple(rows), overflow=self._overflow
+        return Totals(
+            self._items,
+            self._body_bytes,
+            self._index_bytes,
+            self._stale_items,
+            len(self._shapes),
+            tuple(rows),
+            self._overflow,
         )
 
     def close(self) -> None:
