@@ -240,6 +240,7 @@ COUNTER_PARTITIONS_MAX = 10_000  # physical partitions with statistics, per proc
 COUNTER_SKETCHES_MAX = 200  # of them with top keys, per process
 COUNTER_KEYS = 100  # counters of one such sketch
 COUNTER_KEYS_WAITING = 1_000  # keys that wait for one of them
+COUNTER_KEY_BYTES_WAITING = 100  # of one that may wait; a longer one gets a counter at once
 COUNTER_FILES_MAX = 64  # of processes that have ended, still part of the statistics
 COUNTER_KEYS_SECONDS = 300  # after which the sketch of top keys begins again; the last one is kept
 

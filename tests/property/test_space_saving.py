@@ -18,8 +18,11 @@ def sketch_of(
     stream: list[tuple[int, float]], capacity: int, waiting_max: int = 5
 ) -> SpaceSaving[int]:
     sketch: SpaceSaving[int] = SpaceSaving(capacity, waiting_max=waiting_max)
-    for key, weight in stream:
-        sketch.add(key, weight)
+    for number, (key, weight) in enumerate(stream):
+        if (key + number) % 3:
+            sketch.add(key, weight)
+        else:
+            sketch.add_at_once(key, weight)
     return sketch
 
 

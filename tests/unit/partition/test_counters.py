@@ -10,7 +10,12 @@ import threading
 import pytest
 
 from armillary.errors import StorageFull
-from armillary.limits import COUNTER_KEYS, COUNTER_KEYS_SECONDS, COUNTER_SKETCHES_MAX
+from armillary.limits import (
+    COUNTER_KEY_BYTES_WAITING,
+    COUNTER_KEYS,
+    COUNTER_KEYS_SECONDS,
+    COUNTER_SKETCHES_MAX,
+)
 from armillary.partition.usage import counters
 from armillary.partition.usage.consumption import PartitionHeat, combine, find_hot
 from armillary.partition.usage.counters import BLOCK_BYTES, SECONDS, MemoryBoard, Recorder, Sketches
@@ -163,6 +168,19 @@ def test_the_heaviest_keys_have_their_share() -> None:
     assert top[0].key == '["hot"]'
     assert top[0].share == pytest.approx(0.5, abs=1 / COUNTER_KEYS)
     assert len(top) == 20
+
+
+def test_long_keys_are_not_held_by_the_thousand() -> None:
+    """A key may have 2 KB, and a process 200 such lists."""
+    recorder = Recorder()
+    for i in range(900):
+        record(recorder, T0, 1.0, key=b'["%02000d"]' % i)
+        record(recorder, T0, 1.0, key=b'["%d"]' % i)
+    (sketch,) = recorder._sketches.values()
+    held = [*sketch._counts, *sketch._waiting]
+    assert sum(len(key) > COUNTER_KEY_BYTES_WAITING for key in held) <= COUNTER_KEYS
+    record(recorder, T0, 1_800.0, key=b'["%02000d"]' % 7)
+    assert look(recorder, T0)[1].top_keys[0].key == f'["{7:02000}"]'
 
 
 def test_old_keys_are_forgotten() -> None:

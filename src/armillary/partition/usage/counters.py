@@ -26,6 +26,7 @@ from typing import Final, Protocol, TypeAlias
 
 from armillary.errors import DbError, StorageFull
 from armillary.limits import (
+    COUNTER_KEY_BYTES_WAITING,
     COUNTER_KEYS,
     COUNTER_KEYS_SECONDS,
     COUNTER_PARTITIONS_MAX,
@@ -215,7 +216,10 @@ class Recorder:
                     sketch = self._sketch(partition)
                     if sketch is None:
                         return
-                sketch.add(key, ru)
+                if len(key) <= COUNTER_KEY_BYTES_WAITING:
+                    sketch.add(key, ru)
+                else:
+                    sketch.add_at_once(key, ru)
         finally:
             self._lock.release()
 

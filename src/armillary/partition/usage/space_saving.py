@@ -96,6 +96,15 @@ class SpaceSaving(Generic[K]):
             if len(waiting) >= self._waiting_max:
                 self._take_in()
 
+    def add_at_once(self, key: K, weight: float = 1.0) -> None:
+        """The same of a key that is not to wait: it would take more room than many others."""
+        counts = self._counts
+        self.total += weight
+        if key in counts:
+            counts[key] += weight
+        else:
+            self._count(key, weight + self._waiting.pop(key, 0.0))
+
     def _take_in(self) -> None:
         """Give counters to the keys that wait."""
         waiting = self._waiting
