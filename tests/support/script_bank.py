@@ -71,9 +71,10 @@ class Bank:
         for number in range(ACCOUNTS):
             item = {"id": f"a{number}", "pk": KEY, "balance": START}
             assert client.create(CONTAINER.strip("/"), item).status == 201
-        # Others, so that the range has somewhere to be split.
+        # Others, so that the range has somewhere to be split: larger than what transfers add, or
+        # the second split leaves the accounts alone in a range, which can't be split any more.
         for number in range(40):
-            item = {"id": str(number), "pk": f"other{number}", "text": "x" * 100}
+            item = {"id": str(number), "pk": f"other{number}", "text": "x" * 1_000}
             assert client.create(CONTAINER.strip("/"), item).status == 201
         client.close()
 
