@@ -48,8 +48,8 @@ WORK_MIN: Final = 1_000
 #: At rest, neighbours merge of which the older has at most this many times the entries.
 RATIO: Final = 8
 #: While commits follow each other, as many neighbours of about one size merge at once. Each entry
-#: is written fewer times than with 4 (2.9 in place of 4.6 in 48,000 creates), for more runs to look
-#: at (18 in place of 12 on average, as long as that goes on). The rest is done at rest.
+#: is written fewer times than with 4 (3.3 in place of 5.2 in 48,000 creates), for more runs to look
+#: at (15 in place of 12 on average, as long as that goes on). The rest is done at rest.
 FAN: Final = 8
 #: Of a commit with so many entries, fewer than `WORK`: such commits begin with runs of tens of
 #: thousands, so there are three levels. One caller would else wait for a whole merge with his few
