@@ -87,9 +87,8 @@ def test_what_was_begun_in_a_pause_of_a_load_does_not_burden_it(
             directory = merging.work(area, directory, work, busy=True)  # type: ignore[arg-type]
             most = max(most, len(directory.parts()))
         monkeypatch.setattr(merging, "merge_piece", piece)
-        directory = merging.plan(
-            directory, random.randbytes, busy=False
-        )  # a pause: time for one piece
+        # A pause: time for one piece.
+        directory = merging.plan(directory, random.randbytes, busy=False)
         directory = merging.work(area, directory, merging.PIECE_ENTRIES)  # type: ignore[arg-type]
     assert read <= 2 * calls * commits * entries
     assert most <= SLOTS_MAX + commits
