@@ -75,31 +75,30 @@ class Switches:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asking = 0
+        self._asked: list[float] = []
         self._usual = 0.0
 
-    def ask(self) -> None:
+    def ask(self, seconds: float = SHORT_SECONDS) -> None:
         with self._lock:
-            self._asking += 1
-            if self._asking == 1:
+            if not self._asked:
                 # It is kept in whole microseconds, cut: without a little more it would get shorter
                 # each time it is set to what it is.
                 self._usual = sys.getswitchinterval() + 1e-7
-                sys.setswitchinterval(min(self._usual, SHORT_SECONDS))
+            self._asked.append(seconds)
+            sys.setswitchinterval(min(self._usual, *self._asked))
 
-    def release(self) -> None:
+    def release(self, seconds: float = SHORT_SECONDS) -> None:
         with self._lock:
-            self._asking -= 1
-            if not self._asking:
-                sys.setswitchinterval(self._usual)
+            self._asked.remove(seconds)
+            sys.setswitchinterval(min([self._usual, *self._asked]))
 
     @contextmanager
-    def short(self) -> Iterator[None]:
-        self.ask()
+    def short(self, seconds: float = SHORT_SECONDS) -> Iterator[None]:
+        self.ask(seconds)
         try:
             yield
         finally:
-            self.release()
+            self.release(seconds)
 
 
 SWITCHES = Switches()

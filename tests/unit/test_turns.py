@@ -72,6 +72,14 @@ def test_switches_are_frequent_while_anybody_asks_and_then_as_before() -> None:
     assert sys.getswitchinterval() == pytest.approx(usual)
 
 
+def test_the_most_frequent_that_is_asked_for_holds_until_that_is_over() -> None:
+    switches = Switches()
+    with switches.short(2 * SHORT_SECONDS):
+        with switches.short():
+            assert sys.getswitchinterval() == pytest.approx(SHORT_SECONDS)
+        assert sys.getswitchinterval() == pytest.approx(2 * SHORT_SECONDS)
+
+
 def test_switches_that_are_more_frequent_stay_so() -> None:
     usual = sys.getswitchinterval()
     try:

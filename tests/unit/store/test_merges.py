@@ -198,7 +198,14 @@ def test_a_merge_leaves_the_writer_to_others_as_a_split_does(
     container = memory.container(physical_partitions=5, throughput=400)
     fill(container)
     rests: list[float] = []
-    monkeypatch.setattr("armillary.store.moves.filling.Filling.note", lambda *_: 7)
+    run_all = Move._run_all
+
+    def slow(move: Move, commands: list[tuple[int, str, Any]]) -> None:
+        memory.clock.advance(0.007)
+        run_all(move, commands)
+
+    monkeypatch.setattr(Move, "_run_all", slow)
+    monkeypatch.setattr("armillary.store.moves.filling.Filling.note", lambda *_: True)
     monkeypatch.setattr("armillary.store.moves.runner.time.sleep", rests.append)
     container.merge_partitions()
     assert set(rests) == {0.007}

@@ -11,8 +11,7 @@ def test_a_small_piece_has_few_rows_however_short_they_are() -> None:
     one = Range(1, 7, b"", b"\xff", 1, ())
     filling = Filling([one], [one])
     keys = [b"\x51%06d" % n for n in range(9_000)]
-    for key in keys:
-        filling.gathered[7]._rows.put(key, 1, b"")
+    filling.gathered[7]._rows.put([(key, 1, b"") for key in keys])
     pieces = []
     while filling.loading:
         pieces.append([key for key, _ in filling.next_rows()[1]])

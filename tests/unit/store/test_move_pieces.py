@@ -1,6 +1,7 @@
 """Without these, a split or merge would hold up those who write alongside it, or they it."""
 
 import pickle
+from collections.abc import Callable
 from itertools import cycle, islice, pairwise
 from random import Random
 from typing import Any
@@ -157,7 +158,7 @@ def test_a_split_that_sorts_in_files_is_whole(
     memory: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sorted_rows, "CHUNK_ROWS", 16)
-    monkeypatch.setattr(sorted_rows, "RUN_CHUNKS", 2)
+    monkeypatch.setattr(sorted_rows, "MEMORY_CHUNKS", 2)
     container = memory.container(unique_keys=[["/n"]])
     fill(container, 300)
     for n in range(0, 300, 7):
@@ -222,14 +223,24 @@ def test_a_runner_rests_while_others_write_and_not_when_it_is_alone(
         run_all(commands)
         clocked.clock.advance(0.004)
 
+    def slowly(read: Callable[..., Any]) -> Callable[..., Any]:
+        def read_slowly(*given: Any) -> Any:
+            clocked.clock.advance(0.003)
+            return read(*given)
+
+        return read_slowly
+
     move._run_all = slow  # type: ignore[method-assign]
+    filling = move._filling
+    filling.next_items = slowly(filling.next_items)  # type: ignore[method-assign]
+    filling.next_rows = slowly(filling.next_rows)  # type: ignore[method-assign]
     move.step()
     for key in keys:
         move.step()
         assert move.rest_ms == 0
         container.upsert_item({"id": "1", "pk": key})
         move.step()
-        assert move.rest_ms == 4, key
+        assert move.rest_ms == 3 + 4, key
     move._run_all = run_all  # type: ignore[method-assign]
     move.run()
     check(container)

@@ -1,6 +1,7 @@
 """Without these, rows of a large partition could come back out of order, or twice, or not at all,
 and its split with them."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -16,23 +17,32 @@ ROWS = st.lists(st.tuples(st.binary(max_size=4), st.integers(0, 9), st.binary(ma
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs of 8 rows, so that some hundred rows are in files of several levels."""
+    """Files of 8 rows and more, so that some hundred rows are in files of several levels."""
     monkeypatch.setattr(sorted_rows, "CHUNK_ROWS", 4)
-    monkeypatch.setattr(sorted_rows, "RUN_CHUNKS", 2)
+    monkeypatch.setattr(sorted_rows, "MEMORY_CHUNKS", 2)
     monkeypatch.setattr(sorted_rows, "BLOCK_ROWS", 3)
-    monkeypatch.setattr(sorted_rows, "LEVEL_RUNS", 4)
+    monkeypatch.setattr(sorted_rows, "LEVEL_FILES", 4)
+    monkeypatch.setattr(sorted_rows, "PIECE_ROWS", 16)
 
 
 def filled(rows: list[tuple[bytes, int, bytes]]) -> SortedRows:
     made = SortedRows()
     for row in rows:
-        made.put(*row)
+        made.put([row])
     return made
+
+
+def flat(made: SortedRows) -> list[tuple[bytes, int, bytes]]:
+    """And no key is in two pieces."""
+    pieces = list(made.pieces())
+    assert all(piece for piece in pieces)
+    assert all(one[-1][0] < other[0][0] for one, other in pairwise(pieces))
+    return [row for piece in pieces for row in piece]
 
 
 @given(rows=ROWS)
 def test_rows_come_in_order(rows: list[tuple[bytes, int, bytes]]) -> None:
-    assert list(filled(rows)) == sorted(rows)
+    assert flat(filled(rows)) == sorted(rows)
 
 
 @pytest.mark.usefixtures("small")
@@ -41,11 +51,11 @@ def test_so_they_do_from_files(count: int) -> None:
     random = Random(count)
     rows = [(random.randbytes(2), n % 3, random.randbytes(5)) for n in range(count)]
     made = filled(rows)
-    assert list(made) == sorted(rows)
-    in_turns = zip(iter(made), iter(made), strict=True)  # two readers of the same files
+    assert flat(made) == sorted(rows)
+    in_turns = zip(made.pieces(), made.pieces(), strict=True)  # two readers of the same files
     assert all(one == other for one, other in in_turns)
     made.close()
-    assert list(made) == []
+    assert flat(made) == []
     made.close()
 
 

@@ -13,9 +13,10 @@ a busy disk a smaller piece would not be quicker, only one of more.
 
 from typing import NamedTuple
 
-from armillary.encoding.documents import LSN, unpack_header
+from armillary.encoding.documents import EPK_AT, EPK_LENGTH_AT, LSN
 from armillary.engine.base import Reader, Row
 from armillary.limits import (
+    MOVE_PARTS_MAX,
     MOVE_PIECE_BYTES,
     MOVE_PIECE_BYTES_MIN,
     MOVE_PIECE_ITEMS,
@@ -56,19 +57,25 @@ class Changes(NamedTuple):
 
 
 def read_items(
-    reader: Reader, start: bytes, bytes_max: int = MOVE_PIECE_BYTES, limit: int = MOVE_READ_ITEMS
+    reader: Reader,
+    start: bytes,
+    bytes_max: int,
+    known: dict[bytes, LogicalPartition],
+    limit: int = MOVE_READ_ITEMS,
 ) -> Items:
-    """Items of a parent from a key on, in the order of their rids."""
+    """Items of a parent from a key on, in the order of their rids. `known`: logical partitions met
+    before, of which only what never changes is looked at."""
     pieces: list[tuple[bytes, Piece]] = []
-    known: dict[bytes, LogicalPartition] = {}
     size_bytes = 0
     last = None
     for key, value in reader.scan(start, layout.after(layout.DOC), limit=limit):
         last = key
         epk = epk_of(value)
-        if epk not in known:
-            known[epk] = _logical(reader, epk)
-        logical = known[epk]
+        logical = known.get(epk)
+        if logical is None:
+            if len(known) >= MOVE_PARTS_MAX:
+                known.clear()
+            logical = known[epk] = _logical(reader, epk)
         piece = Piece(key[1:], lsn_of(value), value, logical.identity, logical.key_json)
         pieces.append((epk, piece))
         size_bytes += len(value)
@@ -156,7 +163,7 @@ def _logical(reader: Reader, epk_key: bytes) -> LogicalPartition:
 
 
 def epk_of(value: bytes) -> bytes:
-    return unpack_header(value)[0].epk
+    return value[EPK_AT : EPK_AT + value[EPK_LENGTH_AT]]
 
 
 def lsn_of(value: bytes) -> int:

@@ -12,7 +12,8 @@ business of the replay.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import orjson
@@ -25,7 +26,7 @@ from armillary.store.index.entries import Entries, IndexPlan, paths_of
 from armillary.store.index.item_rows import index_rows
 from armillary.store.index.plan_cache import item_entries, plan_of
 from armillary.store.moves.handlers import Piece, Totals
-from armillary.store.moves.sorted_rows import SortedRows
+from armillary.store.moves.sorted_rows import SortedRows, SortRow
 from armillary.store.rows import layout
 from armillary.store.rows.secondary import (
     Change,
@@ -57,7 +58,7 @@ class ChildRows:
     def add(self, piece: Piece, policies: tuple[tuple[int, bytes], ...], policy: int) -> Row:
         """Gather what belongs to an item. Its own row comes back."""
         assert piece.value is not None
-        rid, put = piece.rid, self._rows.put
+        rid = piece.rid
         header, at = unpack_header(piece.value)
         text = piece.value[at:]
         item = orjson.loads(text)
@@ -66,13 +67,13 @@ class ChildRows:
         entries = item_entries(plan, item)
         indexed = index_rows(plan, entries, rid, header)
         lsn, epk = header.lsn, header.epk
-        put(layout.LR + epk + rid, lsn, b"")
-        put(layout.ID + epk + name, lsn, rid)
-        for key, value in indexed.rows.items():
-            put(key, lsn, value)
         change = Change.REPLACE if header.previous_lsn else Change.CREATE
         log = LogEntry(change, header.previous_lsn, header.ts, epk)
-        put(log_key(lsn, rid), lsn, log.pack())
+        rows = [(key, lsn, value) for key, value in indexed.rows.items()]
+        rows.append((layout.LR + epk + rid, lsn, b""))
+        rows.append((layout.ID + epk + name, lsn, rid))
+        rows.append((log_key(lsn, rid), lsn, log.pack()))
+        self._rows.put(rows)
         self._count_part(piece, epk, lsn, len(text) + indexed.size_bytes)
         self._items += 1
         self._body_bytes += len(text)
@@ -95,8 +96,10 @@ class ChildRows:
         self._parts[epk] = piece.identity, piece.key_json, 1, size_bytes, lsn
 
     def _put_parts(self) -> None:
-        for epk, part in self._parts.items():
-            self._rows.put(layout.LP + epk, part[-1], LogicalPartition(*part).pack())
+        self._rows.put(
+            (layout.LP + epk, part[-1], LogicalPartition(*part).pack())
+            for epk, part in self._parts.items()
+        )
         self._parts.clear()
 
     def _count_shape(self, shape: bytes, plan: IndexPlan, entries: Entries) -> None:
@@ -112,7 +115,7 @@ class ChildRows:
     def rows(self) -> Iterator[Row]:
         """Everything but the items, in the order of keys."""
         self._put_parts()
-        return _unique(self._rows)
+        return chain.from_iterable(map(_unique, self._rows.pieces()))
 
     def totals(self) -> Totals:
         """What the child has to know of its items, once all rows are in it."""
@@ -134,19 +137,16 @@ class ChildRows:
         self._rows.close()
 
 
-def _unique(rows: SortedRows) -> Iterator[Row]:
+def _unique(rows: list[SortRow]) -> Iterable[Row]:
     """An id or a unique key that has passed from one item to another while items were copied
     belongs to the item that took it last; what is known of a logical partition adds up."""
-    held: Row | None = None
-    for key, _, value in rows:
-        if held is not None and held[0] == key:
-            if key[0] == _LP:
-                value = _sum(held[1], value)
-        elif held is not None:
-            yield held
-        held = key, value
-    if held is not None:
-        yield held
+    found = {key: value for key, _, value in rows}
+    if len(found) < len(rows):
+        found.clear()
+        for key, _, value in rows:
+            before = found.get(key) if key[0] == _LP else None
+            found[key] = value if before is None else _sum(before, value)
+    return found.items()
 
 
 def _sum(one: bytes, other: bytes) -> bytes:

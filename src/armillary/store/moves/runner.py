@@ -19,8 +19,8 @@ What a dead runner left is taken over (`takeovers.py`): the epoch is bumped, and
 writers and stop between any two. What is read from a parent for each piece is in `pieces.py`, what
 is made of it for a child in `rows.py`, and how far that is in `filling.py`.
 
-While others write, the runner rests after each piece for as long as the piece took: at least half
-of the writer's time is theirs.
+While others write, the runner rests after each piece for as long as it took to read, sort and load
+it: at least half of the time of the writer and of the interpreter is theirs.
 """
 
 import sys
@@ -32,7 +32,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from armillary import steps
-from armillary.encoding.documents import unpack_header
+from armillary.encoding.documents import POLICY
 from armillary.encoding.hashing import epk_key_bound
 from armillary.engine.base import CATALOG_SPACE, Command, Row, SpaceGone
 from armillary.errors import Conflict, DbError, NotFound, NotSplittable, Stale, StorageFull
@@ -155,7 +155,8 @@ class Move:
         self._commits_ms: tuple[int, ...] = ()
         self._commit_ms = 0
         self.rest_ms = 0
-        """How long to leave the writer to others before the next step."""
+        """How long to leave the writer and the interpreter to others before the next step."""
+        self._began_ms = 0
         self._replay_limit = MOVE_PIECE_ITEMS
         self._left = sys.maxsize
         self._replays = 0
@@ -207,6 +208,7 @@ class Move:
         try:
             if name != "drop":  # the catalog knows nothing of the move any more
                 self.beat()
+            self._began_ms = self.engine.now_ms()
             self.next = STEPS[name](self)
         except _PolicyChanged:
             self.next = self._begin_again()
@@ -394,7 +396,7 @@ class Move:
     def _check_policies(self, pieces: Iterable[Piece]) -> None:
         known = {version for version, _ in self.state.policies}
         for piece in pieces:
-            if piece.value and unpack_header(piece.value)[0].policy_version not in known:
+            if piece.value and POLICY.unpack_from(piece.value)[0] not in known:
                 raise _PolicyChanged
 
     def _fill(self, parts: Sequence[tuple[Range, list[Row], Totals | None]]) -> None:
@@ -406,8 +408,9 @@ class Move:
                 for child, rows, totals in parts
             ]
         )
-        took_ms = self.engine.now_ms() - began_ms
-        self.rest_ms = self._filling.note(self.engine, took_ms, self._commit_ms)
+        now_ms = self.engine.now_ms()
+        if self._filling.note(self.engine, now_ms - began_ms, self._commit_ms):
+            self.rest_ms = now_ms - self._began_ms
 
     def _by_child(
         self, things: Iterable[T], epk: Callable[[T], bytes]
