@@ -203,7 +203,7 @@ LSN_LEAP = 1 << 20  # after a restore: more than can have been lost
 # --- splits and merges ---
 MOVE_PIECE_BYTES = 512 * KB  # copied by one command: it must not hold the writer for long
 MOVE_PIECE_BYTES_MIN = 64 * KB  # of the smallest piece, when the disk is slow
-MOVE_PIECE_ROWS = 4_096  # of a full piece, of a smaller one fewer; each costs the writer 1 to 50 µs
+MOVE_PIECE_ROWS = 1_024  # of a full piece, of a smaller one fewer; each costs the writer 1 to 50 µs
 MOVE_PARTS_MAX = 10_000  # logical partitions whose items are added up before they are sorted
 MOVE_PIECE_ITEMS = 64  # changes replayed by one command, to begin with
 MOVE_READ_ITEMS = 256  # items read in one snapshot
