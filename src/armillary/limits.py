@@ -151,7 +151,12 @@ FUNCTION_BLOCK_BYTES = 4 * MB  # of arguments of such a call
 
 # --- engine ---
 KEY_BYTES_MAX = 507  # LMDB's bound of 511 less a 4-byte space prefix; every engine refuses longer
-GROUP_COMMANDS_MAX = 64  # commands in one commit
+GROUP_COMMANDS_MAX = 64  # commands in one group
+REDO_LOG_BYTES = MB  # records of a data folder's redo log, before they go to LMDB
+REDO_ROOM_BYTES = 32 * MB  # that LMDB needs at most for so many records: a page for 128 bytes
+REDO_RECORD_BYTES_MAX = 256 * 1024  # a group that changes more is a commit of LMDB by itself
+REDO_COMMANDS_MAX = 256  # in the redo log: more share more pages, and the commit takes longer
+REDO_SECONDS_MAX = 0.1  # until what is in the redo log goes to LMDB, however little it is
 BULK_OPERATIONS = 250  # of a bulk, in one command: they hold the writer for some 20 ms
 LOAD_ITEMS = 2_000  # new items of a bulk, in one command of lists: some 100 ms
 LOAD_ITEMS_FIRST = 500  # in the first command, then twice as many each time: the writer begins soon

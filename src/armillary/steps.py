@@ -9,10 +9,13 @@ lists all of them.
 from collections.abc import Callable
 
 STEPS: dict[str, str] = {
-    "group.begin": "the write transaction is open, nothing written",
-    "group.applied": "every command of the group has run, nothing committed",
+    "group.begin": "the group has its turn to write, nothing has run",
+    "group.applied": "every command of the group has run, nothing is durable",
     "group.committed": "the engine says the group is durable, no caller has its answer",
     "group.acknowledged": "every caller of the group has its answer",
+    "redo.applied": "what the redo log has is in a transaction of LMDB, which is not over",
+    "redo.committed": "it is in LMDB, and the log still has it",
+    "redo.flushed": "the log is empty, and others may write",
     "runs.piece": "a piece of a merge is in the transaction of a commit, which is not over",
     "runs.applied": "a piece of merging runs, or of moving rows into them, is not committed yet",
     "runs.merged": "a piece of merging runs, or of moving rows into them, is durable",

@@ -127,6 +127,7 @@ def test_each_lmdb_writer_uses_one_database_and_one_prefix(
     ]
     wait(futures)
     assert all(future.exception() is None for future in futures)
+    engine.flush()
     assert len(touched) >= 3
     assert all(len(places) == 1 for places in touched), touched
     assert len(set.union(*touched)) == 3, "the three spaces are three places"

@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 from tests.support.crash import (
+    LOGGED,
     MOVING,
     WRITING,
     AfterMoment,
@@ -26,12 +27,14 @@ WRITER = "tests.support.crash_writer:HANDLERS"
 
 
 def test_kills_at_random_moments_and_at_every_step(tmp_path: Path) -> None:
-    """15 + 9 kills of one store, each going on with what the kill before has left."""
+    """15 + 9 + 9 kills of one store, each going on with what the kill before has left."""
     with Killer(tmp_path / "data", SEED) as killer:
-        kills = [*every_step(1, 3, 12), *moments(killer.random, 9)]
+        kills = [*every_step(1, 3, 12), *every_step(1, 2, 4, of=LOGGED)]
+        kills += moments(killer.random, 9)
         killer.rounds(mixed(killer.random, kills))
         tally = killer.more_until(lambda one: one.acknowledged > 100 and one.unacknowledged > 30)
-    assert [tally.by_step[step] for step in WRITING] == [3] * len(WRITING)
+    for step in (*WRITING, *LOGGED):
+        assert tally.by_step[step] == 3, step
     assert tally.acknowledged > 100
     assert tally.unacknowledged > 30
 
@@ -51,10 +54,17 @@ def test_a_kill_while_a_new_folder_is_made(tmp_path: Path) -> None:
 
 
 def test_the_writer_process_is_killed(tmp_path: Path) -> None:
-    """5 kills: callers that waited get `WriteUncertain`, and it is one or the other."""
+    """8 kills: callers that waited get `WriteUncertain`, and it is one or the other. What the next
+    writer finds in the redo log it has to bring to LMDB, while readers go on."""
     with Killer(tmp_path / "data", SEED, victim="writer", writer=WRITER) as killer:
-        steps = [AtStep(f"group.{at}", 6) for at in ("begin", "applied", "committed")]
-        killer.rounds([*steps, AtStep("batch.operation", 9), AfterMoment("ready", 20_000)])
+        killer.rounds(
+            [
+                *(AtStep(f"group.{at}", 6) for at in ("begin", "applied", "committed")),
+                *every_step(2, of=LOGGED),
+                AtStep("batch.operation", 9),
+                AfterMoment("ready", 20_000),
+            ]
+        )
         tally = killer.more_until(lambda one: one.acknowledged > 20)
     assert tally.acknowledged > 20
 
@@ -63,16 +73,6 @@ def test_a_worker_of_a_writer_process_is_killed(tmp_path: Path) -> None:
     """3 kills: the writer finishes what it was given, and then ends because no client is left."""
     with Killer(tmp_path / "data", SEED, writer=WRITER) as killer:
         killer.rounds([AfterMoment("ready", us) for us in (3_000, 15_000, 40_000)])
-
-
-def test_a_worker_that_commits_by_itself_is_killed(tmp_path: Path) -> None:
-    """10 + 4 kills, while its writer process commits for the same spaces, splits and merges."""
-    with Killer(tmp_path / "data", SEED, writer=WRITER, lone=True) as killer:
-        kills = [*every_step(2, 15), *moments(killer.random, 4)]
-        killer.rounds(mixed(killer.random, kills))
-        tally = killer.more_until(lambda one: one.acknowledged > 100)
-    assert [tally.by_step[step] for step in WRITING] == [2] * len(WRITING)
-    assert tally.acknowledged > 100
 
 
 @pytest.mark.postgres

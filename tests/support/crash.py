@@ -69,6 +69,9 @@ UNCERTAIN = ("WriteUncertain", "Unavailable")
 WRITING = [name for name in STEPS if name.startswith(("group.", "batch."))]
 """The steps that every write passes."""
 
+LOGGED = [name for name in STEPS if name.startswith("redo.")]
+"""The steps of what lies in the redo log into LMDB."""
+
 MOVING = [name for name in STEPS if name.startswith("move.")]
 """The steps of a split or merge."""
 
@@ -81,7 +84,8 @@ DROPPING = [name for name in STEPS if name.startswith("drop.")]
 MERGING = [name for name in STEPS if name.startswith("runs.")]
 """The steps of merging runs; test_run_kills.py kills there."""
 
-assert set(STEPS) == {*WRITING, *MOVING, *REKEYING, *DROPPING, *MERGING}, "a step nobody kills at"
+KILLED_AT = {*WRITING, *LOGGED, *MOVING, *REKEYING, *DROPPING, *MERGING}
+assert set(STEPS) == KILLED_AT, "a step nobody kills at"
 
 
 def every_step(*passes: int, of: Sequence[str] = WRITING) -> list[Kill]:

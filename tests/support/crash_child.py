@@ -14,7 +14,6 @@ the call: the parent is never wrong about what may have happened.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -31,11 +30,8 @@ from tests.support.workload_actions import Target, without_system
 from armillary import account, steps
 from armillary.account import Account
 from armillary.engine.base import Durability, Engine
-from armillary.engine.lmdb.process.lone import Solitude
-from armillary.engine.lmdb.process.worker import LmdbWorkerEngine, open_with_writer_process
-from armillary.engine.lmdb.process.writer_process import WriterProcess
+from armillary.engine.lmdb.process.worker import open_with_writer_process
 from armillary.errors import DbError, NotFound
-from armillary.store.commands import HANDLERS
 
 PIPE_BUF = 4096  # POSIX asks for 512, Linux has this
 WRITER_STEP = "ARMILLARY_TEST_WRITER_STEP"
@@ -58,9 +54,6 @@ class Job:
     """A folder: the fault shim is preloaded, and is told here when to begin and of each ack."""
     writer: str = ""
     """Write through a writer process, which finds its handlers here."""
-    lone: bool = False
-    """With a writer process: each thread commits by itself whenever no other writes just then, and
-    this process dies at the step, not the writer."""
     lies: bool = False
     """Say `a` before it is true. The check must find out."""
 
@@ -130,39 +123,16 @@ def tell_shim(job: Job, name: str) -> None:
 
 def open_job(job: Job) -> Account:
     if job.writer:
-        if not job.lone:
-            os.environ[WRITER_STEP] = f"{job.step} {job.passes}"
+        os.environ[WRITER_STEP] = f"{job.step} {job.passes}"
         # There is no address of a store with a writer process: a server puts the two together.
         vars(account)["open_engine"] = lambda *_, **__: open_with_writer(job)
     return account.open_account(job.address, durability=job.durability, **job.options)
 
 
 def open_with_writer(job: Job) -> Engine:
-    if job.lone:
-        return open_lone(job)
     engine = open_with_writer_process(Path(job.address), job.writer, durability=job.durability)
     assert engine._writer is not None
     say(f"writer {engine._writer.process.pid}")
-    return engine
-
-
-def open_lone(job: Job) -> Engine:
-    """As a worker of a server, but for its patience: every write is tried here first."""
-    Solitude.begins = lambda *_, **__: True  # type: ignore[method-assign]
-    path = Path(job.address)
-    writer = WriterProcess(path, job.writer, durability=job.durability)
-    engine = LmdbWorkerEngine(
-        path, writer.address, writer=writer, handlers=HANDLERS, durability=job.durability
-    )
-    loop, served = asyncio.new_event_loop(), threading.Event()
-
-    def serve() -> None:
-        engine.serve_loop(loop, lambda: 0)
-        served.set()
-        loop.run_forever()
-
-    threading.Thread(target=serve, daemon=True).start()
-    served.wait()
     return engine
 
 
@@ -174,7 +144,7 @@ def main() -> None:
     say("ready")
     if job.faults:
         tell_shim(job, "fault-arm")
-    if job.step and (job.lone or not job.writer):
+    if job.step and not job.writer:
         steps.listen(Suicide(job.step, job.passes))
     threads = [
         threading.Thread(target=work, args=(target, job, owner), name=owner)

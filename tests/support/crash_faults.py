@@ -65,7 +65,18 @@ def before_each_ack(log: list[str]) -> list[list[str]]:
 
 
 def why_not_durable(events: list[str]) -> str:
-    """Pages, then a sync that covers all of them, then a meta page that is itself synced."""
+    """A record of the redo log, and a sync of it. Before it, where LMDB had to do something too:
+    pages, then a sync that covers all of them, then a meta page that is itself synced."""
+    if "redo" not in events:
+        return "no record was written"
+    record = len(events) - 1 - events[::-1].index("redo")
+    if "redo sync" not in events[record:]:
+        return "the record was not synced"
+    events = [event for event in events[:record] if not event.startswith("redo")]
+    return _why_not_committed(events) if events else ""
+
+
+def _why_not_committed(events: list[str]) -> str:
     metas = [at for at, event in enumerate(events) if event.startswith("meta")]
     if not metas:
         return "no meta page was written"

@@ -1,10 +1,13 @@
-/* Preloaded into a test process: watches and breaks the writes of one data.mdb.
+/* Preloaded into a test process: watches and breaks the writes of one data.mdb and its redo.log.
  *
  *   FAULT_LOG=file    append one line per event, in order:
- *                       sync | meta <dsync|plain> | data | ack
- *   FAULT_SYNC=n      the n-th fdatasync, fsync or msync fails with EIO
+ *                       sync | meta <dsync|plain> | data | redo | redo half | redo sync | ack
+ *   FAULT_SYNC=n      the n-th fdatasync, fsync or msync of data.mdb fails with EIO
  *   FAULT_META=n      the n-th write to a meta page (the first 8192 bytes) fails with EIO
  *   FAULT_DATA=n      the n-th write of other pages fails with ENOSPC
+ *   FAULT_REDO_SYNC=n    the n-th sync of redo.log fails with EIO
+ *   FAULT_REDO_WRITE=n   of the n-th record only half is written into redo.log, for want of room,
+ *                        as the system then says
  *
  *   FAULT_FULL=file   while this file exists, the disk of the folder it lies in is full: files there
  *                     don't grow or come into being with bytes in them (ENOSPC), and statvfs
@@ -32,9 +35,12 @@
 #include <unistd.h>
 
 #define META_BYTES 8192
+#define REDO_HEAD 4096 /* of redo.log: its records begin there */
+#define REDO_FILL (1 << 20)
+#define REDO_END 16 /* in place of the first record: none count any more */
 
 static int armed;
-static int syncs, metas, datas;
+static int syncs, metas, datas, redo_syncs, redo_writes;
 
 static int names(int fd, const char *ending) {
     char link[64], path[4096];
@@ -50,6 +56,9 @@ static int names(int fd, const char *ending) {
 static int full(int fd) {
     const char *marker = getenv("FAULT_FULL");
     if (!marker || access(marker, F_OK)) return 0;
+    struct stat found;
+    if (names(fd, "redo.log") && !fstat(fd, &found) && found.st_blocks * 512LL >= found.st_size)
+        return 0; /* it has all its blocks and does not grow */
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
@@ -125,6 +134,19 @@ static int sync_fails(void) {
     return 0;
 }
 
+static int redo_sync_fails(void) {
+    if (is_turn("FAULT_REDO_SYNC", &redo_syncs)) {
+        errno = EIO;
+        return 1;
+    }
+    note("redo sync\n");
+    return 0;
+}
+
+static int is_record(int fd, off_t offset, size_t size) {
+    return offset >= REDO_HEAD && size != REDO_FILL && size != REDO_END && names(fd, "redo.log");
+}
+
 static size_t length_of(const struct iovec *parts, int count) {
     size_t total = 0;
     for (int at = 0; at < count; at++) total += parts[at].iov_len;
@@ -157,6 +179,7 @@ static int write_fails(int fd, off_t offset, size_t size) {
 int fdatasync(int fd) {
     REAL(fdatasync);
     if (names(fd, "data.mdb") && sync_fails()) return -1;
+    if (names(fd, "redo.log") && redo_sync_fails()) return -1;
     return real(fd);
 }
 
@@ -254,11 +277,25 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
 
 ssize_t pwrite(int fd, const void *bytes, size_t size, off_t offset) {
     REAL(pwrite);
+    if (is_record(fd, offset, size)) {
+        if (is_turn("FAULT_REDO_WRITE", &redo_writes)) {
+            note("redo half\n");
+            return real(fd, bytes, size / 2, offset);
+        }
+        note("redo\n");
+    }
     return write_fails(fd, offset, size) ? -1 : real(fd, bytes, size, offset);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset) {
     REAL(pwrite64);
+    if (is_record(fd, offset, size)) {
+        if (is_turn("FAULT_REDO_WRITE", &redo_writes)) {
+            note("redo half\n");
+            return real(fd, bytes, size / 2, offset);
+        }
+        note("redo\n");
+    }
     return write_fails(fd, offset, size) ? -1 : real(fd, bytes, size, offset);
 }
 

@@ -49,7 +49,10 @@ def write(folder: Path, seed: int, first: int) -> None:
         os.write(1, b"i %d\n" % number)
         engine.run(1, command(("put_many", puts), ("delete_many", gone)))
         os.write(1, b"a %d\n" % number)
+        if number % 2 == 0:
+            engine._commit.flush()  # runs are made and merged with what goes to LMDB
         if number % 7 == 0:
+            engine._commit.flush()
             until(lambda: not engine._commit.due)  # let it merge by itself
     engine.close()
 

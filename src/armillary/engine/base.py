@@ -259,13 +259,12 @@ class Engine(Protocol):
 
     def submit_soon(self, space: int, command: Command) -> Future[Any]:
         """`submit` for an event loop, which does not wait: an engine may send all commands of a
-        turn of the loop together, or commit one that is alone at the end of the turn."""
+        turn of the loop together."""
         ...
 
-    def serve_loop(self, loop: Any | None, arrivals: Callable[[], int] | None = None) -> None:
+    def serve_loop(self, loop: Any | None) -> None:
         """The calling thread runs this event loop: what begins there may go to the writer together,
-        or to a database without a thread that waits. None: it ends. `arrivals` says how often
-        input has come to the loop so far."""
+        or to a database without a thread that waits. None: it ends."""
         ...
 
     def run(self, space: int, command: Command) -> Any:
@@ -375,7 +374,7 @@ class EngineDefaults:
     def submit_soon(self: Engine, space: int, command: Command) -> Future[Any]:
         return self.submit(space, command)
 
-    def serve_loop(self, loop: Any | None, arrivals: Callable[[], int] | None = None) -> None:
+    def serve_loop(self, loop: Any | None) -> None:
         """Nothing is sent together."""
 
     def read_via_soon(self, space: int, key: bytes, prefix: bytes) -> Future[Any] | None:

@@ -40,6 +40,7 @@ from armillary.turns import waiting
 
 COMMIT_DELAY = 0.25  # of the time that the group before took…
 COMMIT_DELAY_SECONDS_MAX = 0.005  # …and no more: it may have been a piece of a split
+PAUSE_SECONDS = 0.005  # without a command, before `pause` is called
 IDLE_SECONDS = 0.1  # without a command, before work that can wait is done…
 IDLE_SECONDS_MAX = 2.0  # …or as long as groups have run since then, and no more
 ONE_LINE = -1  # the name of the only line when spaces are mixed; no space has this number
@@ -94,9 +95,12 @@ class Groups:
         name: str = "writer",
         idle: Callable[[], bool] | None = None,
         idle_after_s: float = IDLE_SECONDS,
+        pause: Callable[[], None] | None = None,
+        pauses: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`idle` is called when nothing has come for a while, and again at once if it says that
-        there is more to do; a command that comes meanwhile waits for one call at most."""
+        """`pause` is called after a short while without commands if `pauses` says that it is
+        wanted. `idle` is called when nothing has come for a while, and again at once if it says
+        that there is more to do; a command that comes meanwhile waits for one call at most."""
         assert threads == 1 or per_space, "one mixed line keeps its order only with one thread"
         self._run = run
         self._per_space = per_space
@@ -105,6 +109,8 @@ class Groups:
         self._commit_delay = commit_delay
         self._commit_delay_max_s = commit_delay_max_s
         self._idle = idle
+        self._pause = pause
+        self._pauses = pauses
         self._idle_after_s = idle_after_s
         self._rested = idle is None  # whether `idle` has nothing to do
         self._idling = False
@@ -122,6 +128,7 @@ class Groups:
         self._came = 0  # since then
         self._commit_delay_s = 0.0  # until when to wait for the others
         self._joining = False
+        self._sleeps = False  # our thread waits for longer than a pause
         self._threads = [
             threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True)
             for number in range(threads)
@@ -246,6 +253,19 @@ class Groups:
         self._commit_delay_s = ended_s + min(commit_delay_s, self._commit_delay_max_s)
         self._finish(line)
 
+    def _run_pause(self) -> None:
+        """As `_run_idle`, of what can wait for a little only."""
+        assert self._pause is not None
+        if self._lines or monotonic() < self._ended_s + PAUSE_SECONDS:
+            return
+        self._idling = True
+        self._lock.release()
+        try:
+            self._pause()
+        finally:
+            self._lock.acquire()
+            self._idling = False
+
     def _run_idle(self) -> None:
         """Work that can wait, outside the lock, until there is none or a command has come."""
         assert self._idle is not None
@@ -271,9 +291,12 @@ class Groups:
                 # A running line is still in `_lines` and may become ready: stay for it.
                 if self._closing and not self._lines:
                     return None
-                if self._rested:
-                    self._work.wait()
-                elif not self._work.wait(self._idle_after_s) and not self._closing:
+                if self._pauses() and not self._closing:
+                    if not self._work.wait(PAUSE_SECONDS):
+                        self._run_pause()
+                elif self._rested:
+                    self._sleep()
+                elif not self._sleep(self._idle_after_s) and not self._closing:
                     self._run_idle()
             line = self._ready.popleft()
             self._rested = self._idle is None
@@ -281,6 +304,12 @@ class Groups:
             group = [jobs.popleft() for _ in range(min(len(jobs), self._group_max))]
             self._waiting -= len(group)
             return line, group
+
+    def _sleep(self, seconds: float | None = None) -> bool:
+        self._sleeps = True
+        woken = self._work.wait(seconds)
+        self._sleeps = False
+        return woken
 
     def _finish(self, line: int) -> None:
         with self._lock:
@@ -290,7 +319,7 @@ class Groups:
                 self._work.notify()
                 return
             del self._lines[line]
-            if self._closing:
+            if self._closing or (self._sleeps and self._pauses()):
                 self._work.notify_all()
 
 

@@ -207,6 +207,22 @@ class OverlayWriter:
         """Where `undo_to` leads back to."""
         return len(self._undo)
 
+    def new_changes(self) -> dict[bytes, bytes | None] | None:
+        """What was changed since `accept`. None: there are joined rows."""
+        if self._joined:
+            return None
+        changes, new = self._changes, dict[bytes, bytes | None]()
+        for key, _ in self._undo:
+            if isinstance(key, list):
+                new.update(zip(key, map(changes.__getitem__, key), strict=True))
+            else:
+                new[key] = changes[key]
+        return new
+
+    def accept(self) -> None:
+        """What was changed stays."""
+        self._undo.clear()
+
     def changes(self) -> Mapping[bytes, bytes | None]:
         """The final state of every key written: its value, or None when deleted."""
         self._fold()

@@ -15,7 +15,7 @@ from tests.support.commands import command, first_rows
 from armillary.engine.base import META_KEY, SpaceGone, after, read_few, unmarked
 from armillary.engine.lmdb import access as lmdb_access
 from armillary.engine.lmdb import environment as lmdb_environment
-from armillary.engine.lmdb.access import CHUNK_BYTES, _chunks
+from armillary.engine.lmdb.access import CHUNK_BYTES, LmdbReader, _chunks
 from armillary.engine.lmdb.engine import LmdbEngine, LmdbStore
 from armillary.engine.sealing import seal
 from armillary.errors import DataDamaged, SnapshotExpired
@@ -37,6 +37,7 @@ def overwrite(engine: LmdbEngine, times: int) -> None:
     for number in range(times):
         rows = [(b"row%d" % row, b"%d" % number * 500) for row in range(8)]
         engine.run(1, command(("put_many", rows)))
+        engine.flush()
 
 
 def test_an_old_snapshot_grows_the_file_and_without_it_the_file_stays(
@@ -110,7 +111,9 @@ def test_a_scan_holds_little_at_a_time(open_lmdb: Callable[..., LmdbEngine]) -> 
     engine.create_space(1, first_rows())
     large = bytes(CHUNK_BYTES // 2)
     engine.run(1, command(("put_many", [(b"k%d" % number, large) for number in range(40)])))
+    engine.flush()
     with engine.read(1) as reader:
+        assert isinstance(reader, LmdbReader)
         cursor = reader._txn.cursor(reader._place.db)
         lists = list(_chunks(cursor, b"", b"k", b"l", False, lambda: None))
     assert sum(map(len, lists)) == 40
@@ -239,6 +242,8 @@ def test_few_rows_are_read_without_a_reader(open_lmdb: Callable[..., LmdbEngine]
     with engine.read(1) as reader:
         assert reader.get(b"doc7") == b"seven"
         meta = reader.meta
+    assert engine.read_few(1, b"ix", b"iy", 5, 1, b"doc") == (meta, [b"seven"])
+    engine.flush()
     assert engine._read_few(1, b"ix", b"iy", 5, 1, b"doc") == (meta, [b"seven"])
     assert engine._read_few(1, b"ix", b"iy", 1, 1, b"doc") is None
 
@@ -268,6 +273,9 @@ def test_a_lookup_that_is_kept_ends_with_the_next_write(
             alive -= {*numbers}
         for term in (b"ixa", b"ixb"):
             wanted = sorted(one for one in alive if 97 + one % 3 == term[-1])
+            logged = engine.read_few(1, term, after(term), 20, 2, b"doc")
+            assert len(logged[1]) == len(wanted), "also while it lies in the redo log"
+            engine.flush()
             for _ in "again":
                 found = engine._read_few(1, term, after(term), 20, 2, b"doc")
                 assert found == read_few(engine, 1, term, after(term), 20, 2, b"doc")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.children import output_of
+from tests.support.children import output_of, start_child, wait_for_line
 from tests.support.commands import LAST, command, first_rows
 
 from armillary import steps
@@ -89,6 +89,46 @@ def test_a_space_that_moved_to_another_slot_is_found_again(
     with engine.read(5) as reader:
         assert reader.meta == b"five:0"
         assert reader.get(b"c") is None
+
+
+MOVE_AND_LOG = """
+from armillary.engine.lmdb.commit import GroupCommit
+GroupCommit.is_live = False  # so that no pause empties the log
+engine = LmdbEngine(folder, HANDLERS)
+engine.drop_space(1)
+engine.create_space(5, [*first_rows("five"), (b"k", b"theirs")])
+engine.create_space(1, [*first_rows("new"), (b"k", b"new")])
+print("moved", flush=True)
+sys.stdin.readline()
+engine.run(1, command(("count_meta",), ("count", b"c")))
+assert engine._environment.redo.head()[1]
+print("written", flush=True)
+sys.stdin.read()
+engine.close()
+"""
+
+
+def test_a_space_that_moved_is_found_while_its_rows_lie_in_the_log_of_the_other(
+    open_lmdb: OpenLmdb, tmp_path: Path
+) -> None:
+    """The log says what its fence is, so the slot's own is not needed for that: and a point read
+    that does not look at it shows the rows of the space that is there now."""
+    engine = open_lmdb()
+    engine.create_space(1, [*first_rows("one"), (b"k", b"mine")])
+    assert engine.read_via(1, b"k", b"")[1] == b"mine"
+    child = start_child(MOVE_AND_LOG, tmp_path / "data")
+    wait_for_line(child, "moved")
+    engine._spaces._open_handles()  # to open them now would be to wait for the child
+    assert child.stdin is not None
+    child.stdin.write("go\n")
+    child.stdin.flush()
+    wait_for_line(child, "written")
+    assert engine.read_via(1, b"k", b"") == (b"new:1", b"new", None)
+    assert engine.read_via(1, b"c", b"") == (b"new:1", b"1", None)
+    assert engine.read_via(5, b"k", b"") == (b"five:0", b"theirs", None)
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, errors
+    assert engine.run(1, command(("get", b"k"), ("count", b"c"))) == [b"new", 2]
 
 
 def test_slots_are_used_again_and_handles_do_not_pile_up(open_lmdb: OpenLmdb) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -16,7 +18,8 @@ from tests.support.commands import HANDLERS, apply, command, first_rows
 from tests.support.waiting import comes_to_rest, until
 
 from armillary import steps
-from armillary.engine.base import Command, Handler, SpaceGone, Writer
+from armillary.engine.base import Command, Durability, Handler, SpaceGone, Writer
+from armillary.engine.lmdb import redo_log
 from armillary.engine.lmdb.commit import GroupCommit
 from armillary.engine.lmdb.engine import DROP, LmdbEngine
 from armillary.engine.lmdb.turnstile import FileLock
@@ -27,6 +30,20 @@ OpenLmdb = Callable[..., LmdbEngine]
 
 def last_commit(engine: LmdbEngine) -> int:
     return engine._environment.lmdb.info()["last_txnid"]
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of the redo log: one for each record."""
+    seen: list[int] = []
+    sync = redo_log.sync
+
+    def counted(file: int) -> None:
+        seen.append(file)
+        sync(file)
+
+    monkeypatch.setattr(redo_log, "sync", counted)
+    return seen
 
 
 class Gate:
@@ -57,23 +74,49 @@ def gated(open_lmdb: OpenLmdb, **options: Any) -> tuple[LmdbEngine, Gate]:
     return engine, gate
 
 
-def held(open_lmdb: OpenLmdb) -> tuple[LmdbEngine, Gate, Future[Any]]:
+def held(open_lmdb: OpenLmdb, **options: Any) -> tuple[LmdbEngine, Gate, Future[Any]]:
     """An engine in the middle of a group of one command, which has written."""
-    engine, gate = gated(open_lmdb)
+    engine, gate = gated(open_lmdb, **options)
     return engine, gate, gate.stop(engine, ("put", b"g", b"1"))
 
 
-def test_a_group_of_several_spaces_is_one_commit(open_lmdb: OpenLmdb) -> None:
-    engine, gate = gated(open_lmdb)
+@pytest.mark.parametrize(("durability", "records"), [("full", 1), ("relaxed", 0)])
+def test_a_group_of_several_spaces_is_one_record_and_one_commit(
+    open_lmdb: OpenLmdb, syncs: list[int], durability: Durability, records: int
+) -> None:
+    engine, gate = gated(open_lmdb, durability=durability)
     for space in (2, 3):
         engine.create_space(space, first_rows())
         engine.run(space, command(("count", b"c")))  # joining is for spaces that are open
+    engine.flush()
     before = last_commit(engine)
+    syncs.clear()
     futures = [gate.stop(engine)]
     futures += [engine.submit(1 + n % 3, command(("count", b"c"))) for n in range(30)]
     gate.open.set()
     wait(futures)
-    assert last_commit(engine) == before + 1, "the first wrote nothing; the rest went together"
+    assert len(syncs) == records, "the first wrote nothing; the rest went together"
+    engine._commit.flush()
+    assert last_commit(engine) == before + 1
+
+
+def test_the_groups_of_a_busy_time_are_one_commit(open_lmdb: OpenLmdb, syncs: list[int]) -> None:
+    """What the redo log is for; each of them is on the disk as its caller is answered."""
+    engine, gate = gated(open_lmdb)
+    engine.run(1, command(("put", b"first", b"v")))
+    engine.flush()
+    before = last_commit(engine)
+    for number in range(20):
+        syncs.clear()
+        futures = [gate.stop(engine, ("put", b"a%d" % number, b"v"))]
+        futures.append(engine.submit(1, command(("count", b"c"))))
+        futures.append(gate_behind := engine.submit(1, Command("gate", ())))
+        gate.open.set()
+        wait([*futures, gate_behind])
+        assert 1 <= len(syncs) <= 2
+    engine._commit.flush()
+    assert last_commit(engine) < before + 20
+    assert engine.read_via(1, b"c", b"")[1] == b"20"
 
 
 def test_a_refusal_before_the_first_write_does_not_run_the_group_again(open_lmdb: OpenLmdb) -> None:
@@ -102,10 +145,11 @@ def test_a_refusal_before_the_first_write_does_not_run_the_group_again(open_lmdb
     assert calls == {"a": 1, "b": 1}, "what a refused command wrote is undone in memory"
 
 
+@pytest.mark.parametrize("durability", ["full", "relaxed"])
 def test_the_steps_come_in_order_and_no_caller_is_answered_before_the_commit(
-    open_lmdb: OpenLmdb,
+    open_lmdb: OpenLmdb, durability: Durability
 ) -> None:
-    engine = open_lmdb()
+    engine = open_lmdb(durability=durability)
     engine.create_space(1, first_rows())
     told: list[tuple[str, bool]] = []
     sent: list[Future[Any]] = []
@@ -119,32 +163,43 @@ def test_the_steps_come_in_order_and_no_caller_is_answered_before_the_commit(
     steps.listen(listen)
     try:
         # It may go no further than its first step before `sent` knows it.
-        with engine._environment._turn:
+        with engine._environment.turn:
             sent.append(engine.submit(1, command(("count", b"c"))))
         assert finished.wait(60)
+        engine._commit.flush()
     finally:
         steps.listen(None)
-    assert told == [
+    assert told[:4] == [
         ("group.begin", False),
         ("group.applied", False),
         ("group.committed", False),
         ("group.acknowledged", True),
     ]
+    later = ["redo.applied", "redo.committed", "redo.flushed"] if durability == "full" else []
+    assert [name for name, _ in told[4:]] == later, "nobody waits for LMDB"
 
 
+@pytest.mark.parametrize("durability", ["full", "relaxed"])
 @pytest.mark.parametrize(("is_slow", "commits"), [(True, 1), (False, 2)])
 def test_commands_join_the_commit_of_a_running_group_where_the_disk_is_slow(
-    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch, is_slow: bool, commits: int
+    open_lmdb: OpenLmdb,
+    monkeypatch: pytest.MonkeyPatch,
+    syncs: list[int],
+    is_slow: bool,
+    commits: int,
+    durability: Durability,
 ) -> None:
-    """Elsewhere the running group does not wait for them: they share the next commit."""
+    """Elsewhere the running group does not wait for them: they share the next commit, or record."""
     monkeypatch.setattr(GroupCommit, "is_slow_to_sync", is_slow)
-    engine, gate, first = held(open_lmdb)
+    engine, gate, first = held(open_lmdb, durability=durability)
     before = last_commit(engine)
+    syncs.clear()
     futures = [engine.submit(1, command(("count", b"c"))) for _ in range(3)]
     gate.open.set()
     wait([first, *futures], 60)
     assert [future.result() for future in futures] == [[1], [2], [3]]
-    assert last_commit(engine) == before + commits
+    made = len(syncs) if durability == "full" else last_commit(engine) - before
+    assert made == commits
 
 
 def test_one_that_joined_and_spoils_the_group_fails_alone(
@@ -377,20 +432,26 @@ def test_a_nearly_full_disk_refuses_writes_while_reads_go_on(
 
 
 class Broken:
-    """An environment's `begin` that fails for writers."""
+    """An environment's `begin` that fails for writers, but for the first times."""
 
-    def __init__(self, begin: Any, error: lmdb.Error) -> None:
-        self._begin, self._error = begin, error
+    def __init__(self, begin: Any, error: lmdb.Error, passes: int = 0) -> None:
+        self._begin, self._error, self._passes = begin, error, passes
 
     def __call__(self, db: Any = None, parent: Any = None, write: bool = False) -> Any:
         if write:
-            raise self._error
-        return self._begin(db)
+            self._passes -= 1
+            if self._passes < 0:
+                raise self._error
+        return self._begin(db, None, write)
+
+
+#: Of a group that begins with an empty log: it looks whether LMDB is as others left it.
+LOOK = 1
 
 
 def test_a_panic_ends_the_process_after_every_caller_was_answered(open_lmdb: OpenLmdb) -> None:
     ended: list[BaseException] = []
-    engine = open_lmdb(panic=ended.append)
+    engine = open_lmdb(panic=ended.append, durability="relaxed")
     engine.create_space(1, first_rows())
     environment = engine._environment
     begin, panic = environment.begin, lmdb.PanicError("mdb_txn_begin", -30795)
@@ -401,6 +462,96 @@ def test_a_panic_ends_the_process_after_every_caller_was_answered(open_lmdb: Ope
         engine.create_space(2, first_rows())
     assert ended == [panic, panic]
     environment.begin = begin
+
+
+def test_a_panic_as_the_log_goes_to_lmdb_ends_the_process_and_no_caller_is_told_wrong(
+    open_lmdb: OpenLmdb,
+) -> None:
+    ended: list[BaseException] = []
+    engine = open_lmdb(panic=ended.append)
+    engine.create_space(1, first_rows())
+    environment = engine._environment
+    begin, panic = environment.begin, lmdb.PanicError("mdb_txn_begin", -30795)
+    environment.begin = Broken(begin, panic, LOOK)
+    assert engine.run(1, command(("count", b"c"))) == [1]
+    until(lambda: bool(ended))
+    with pytest.raises(WriteUncertain, match="lost its own state"):
+        engine.create_space(2, first_rows())
+    assert set(ended) == {panic}
+    environment.begin = begin
+    assert engine.read_via(1, b"c", b"")[1] == b"1"
+    engine.close()
+    assert open_lmdb().read_via(1, b"c", b"")[1] == b"1"
+
+
+def test_while_lmdb_takes_nothing_from_the_log_it_is_there_and_tried_now_and_then(
+    open_lmdb: OpenLmdb, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also beyond a close, which has to end. Not every few milliseconds, with a line for each. No
+    more is acknowledged meanwhile."""
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    environment = engine._environment
+    environment.begin = Broken(environment.begin, lmdb.DiskError("mdb_txn_commit"), LOOK)
+    assert engine.run(1, command(("count", b"c"))) == [1]
+    until(lambda: "could not be applied" in caplog.text)
+    time.sleep(0.1)
+    assert len(caplog.records) <= 3
+    for _ in range(3):
+        with pytest.raises(StorageFull):
+            engine.run(1, command(("count", b"c")))
+    with pytest.raises(StorageFull):
+        engine.create_space(2, first_rows())
+    assert engine.read_via(1, b"c", b"")[1] == b"1"
+    engine.close()
+    assert open_lmdb().read_via(1, b"c", b"")[1] == b"1"
+
+
+def test_once_lmdb_takes_it_again_the_log_goes_on(open_lmdb: OpenLmdb, syncs: list[int]) -> None:
+    engine = open_lmdb()
+    engine.create_space(1, first_rows())
+    environment = engine._environment
+    begin = environment.begin
+    environment.begin = Broken(begin, lmdb.DiskError("mdb_txn_commit"), LOOK)
+    assert engine.run(1, command(("count", b"c"))) == [1]
+    engine._commit.flush()
+    with pytest.raises(StorageFull):
+        engine.run(1, command(("count", b"c")))
+    environment.begin = begin
+    assert engine.run(1, command(("count", b"c"))) == [2]
+    assert not engine._commit.is_live, "with all of it in LMDB"
+    syncs.clear()
+    assert engine.run(1, command(("count", b"c"))) == [3]
+    assert len(syncs) == 1
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_a_failed_sync_of_the_log_ends_the_process_and_only_those_of_its_group_are_told(
+    open_lmdb: OpenLmdb, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """To go on would be to trust a disk that has lost a write; what it holds the next opening
+    finds out."""
+    ended: list[BaseException] = []
+    engine = open_lmdb(panic=ended.append)
+    engine.create_space(1, first_rows())
+    engine.run(1, command(("put", b"before", b"v")))
+    sync, calls = redo_log.sync, Counter[str]()
+
+    def fail(file: int) -> None:
+        calls["sync"] += 1
+        if calls["sync"] == failing:
+            raise OSError(errno.EIO, "injected")
+        sync(file)
+
+    monkeypatch.setattr(redo_log, "sync", fail)
+    for number in range(1, failing):
+        assert engine.run(1, command(("count", b"c"))) == [number]
+    with pytest.raises(WriteUncertain, match="injected"):
+        engine.run(1, command(("count", b"c")))
+    assert [type(error) for error in ended] == [OSError]
+    with engine.read(1) as reader:
+        assert reader.get(b"before") == b"v"
+        assert int(reader.get(b"c") or b"0") == failing - 1
 
 
 def test_never_writemap_and_sync_as_asked(open_lmdb: OpenLmdb, tmp_path: Path) -> None:

@@ -275,6 +275,7 @@ def test_writes_and_looks_in_turns_keep_few_runs_whole(
     for number in range(40):
         key = b"\x51%04d" % (7 * number % 40)
         engine.run(1, command(("put", key, b"v")))
+        engine.flush()
         for _ in range(20):
             with engine.read(1) as reader:
                 assert reader.get(key) == b"v"
@@ -294,6 +295,7 @@ def test_merging_rests_while_an_old_snapshot_lives(
     with engine.read(1):
         for number in range(6):
             engine.run(1, command(("put", b"\x51%d" % number, b"v")))
+            engine.flush()
         assert engine._environment.has_old_reader()
     assert not engine._environment.has_old_reader()
     until(lambda: not engine._commit.due)

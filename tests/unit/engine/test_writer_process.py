@@ -27,7 +27,7 @@ from armillary.engine.lmdb.process.handlers import load_handlers
 from armillary.engine.lmdb.process.worker import LmdbWorkerEngine, open_with_writer_process
 from armillary.engine.lmdb.process.writer_process import WriterChild, WriterProcess
 from armillary.engine.messages import Codecs, error_frame, number_of
-from armillary.errors import BadInput, FormatMismatch, Unavailable, WriteUncertain
+from armillary.errors import BadInput, FormatMismatch, StorageFull, Unavailable, WriteUncertain
 
 OpenWorker = Callable[[], LmdbWorkerEngine]
 
@@ -66,9 +66,6 @@ class Turns:
         self.add_reader = self.readers.__setitem__
         self.remove_reader = self.readers.pop
 
-    def call_later(self, seconds: float, callback: Callable[[], None]) -> None:
-        raise AssertionError("nothing here waits for a time")
-
 
 def test_commands_of_one_turn_of_a_loop_go_out_at_its_end(open_worker: OpenWorker) -> None:
     worker = open_worker()
@@ -100,6 +97,35 @@ def test_closing_does_not_wait_for_a_turn_that_never_ends(open_worker: OpenWorke
     worker.close()
     assert future.result(60) == [1]
     assert not loop.readers
+
+
+def test_leaving_a_loop_sends_what_waits_for_the_end_of_its_turn(open_worker: OpenWorker) -> None:
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+    loop = Turns()
+    worker.serve_loop(loop)
+    future = worker.submit_soon(1, command(("count", b"c")))
+    worker.serve_loop(None)
+    assert future.result(60) == [1]
+    for end_turn in loop.planned:
+        end_turn()
+    assert worker.submit_soon(1, command(("count", b"c"))).result(60) == [2]
+
+
+def test_a_writer_that_dies_fails_what_waits_for_the_end_of_a_turn(
+    open_worker: OpenWorker, writer: WriterProcess
+) -> None:
+    worker = open_worker()
+    worker.create_space(1, first_rows())
+    loop = Turns()
+    worker.serve_loop(loop)
+    future = worker.submit_soon(1, command(("count", b"c")))
+    writer.process.kill()
+    writer.process.wait()
+    assert isinstance(future.exception(60), WriteUncertain)
+    for end_turn in loop.planned:
+        end_turn()
+    assert worker.read_via(1, b"c", b"")[1] is None
 
 
 def test_a_loop_that_waits_holds_up_no_answer(open_worker: OpenWorker) -> None:
@@ -188,6 +214,52 @@ def test_commands_of_several_workers_share_a_commit(
     assert sorted(future.result()[0] for future in futures) == list(range(1, 31))
     commits = workers[0]._environment.lmdb.info()["last_txnid"] - before
     assert commits <= 2, "that of the first, if they did not join it, and their own"
+
+
+def test_loops_and_threads_of_several_workers_interleave(open_worker: OpenWorker) -> None:
+    """Two workers with a loop each, their threads, and a third one that only sends: every command
+    happens once, and each sees the one before."""
+    sender, *others = [open_worker() for _ in range(3)]
+    sender.create_space(1, first_rows())
+    count, answers = command(("count", b"c")), list[int]()
+
+    async def serve(worker: LmdbWorkerEngine) -> None:
+        loop = asyncio.get_running_loop()
+        worker.serve_loop(loop)
+
+        def wait_for_each() -> None:
+            for _ in range(60):
+                answers.extend(worker.submit_now(1, count).result(60))
+
+        waiting = loop.run_in_executor(None, wait_for_each)
+        for number in range(150):
+            answers.extend(await asyncio.wrap_future(worker.submit_soon(1, count)))
+            if number % 40 == 0:
+                await asyncio.sleep(0.01)
+        await waiting
+        worker.serve_loop(None)
+
+    with ThreadPoolExecutor(2) as pool:
+        serving = [pool.submit(asyncio.run, serve(one)) for one in others]
+        for _ in range(50):
+            answers.extend(sender.run(1, count))
+    for one in serving:
+        one.result()
+    assert sorted(answers) == list(range(1, 2 * (60 + 150) + 50 + 1))
+
+
+def test_a_full_store_refuses_by_the_writer_while_reads_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    worker = open_with_writer_process(folder, HANDLERS_PATH)
+    worker.create_space(1, first_rows())
+    assert worker.run(1, command(("count", b"c"))) == [1]
+    worker.close()
+    worker = open_with_writer_process(folder, HANDLERS_PATH, reserve_bytes=1 << 60)
+    submits = worker.submit, worker.submit_now, worker.submit_soon
+    futures = [submit(1, command(("count", b"c"))) for submit in submits]
+    assert [type(one.exception(60)) for one in futures] == [StorageFull] * 3
+    assert worker.read_via(1, b"c", b"")[1] == b"1"
+    worker.close()
 
 
 def test_a_killed_writer_fails_what_is_outstanding_at_once(

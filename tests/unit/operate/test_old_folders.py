@@ -13,6 +13,7 @@ import pytest
 from tests.support.waiting import until
 
 import armillary
+from armillary.engine.lmdb.access import LmdbReader
 from armillary.engine.lmdb.engine import LmdbEngine
 from armillary.engine.lmdb.folder import opening
 from armillary.engine.opening import open_engine
@@ -61,6 +62,7 @@ def test_rows_of_format_1_move_into_runs_in_the_background(old: Path) -> None:
         until(lambda: not engine._commit.due)
         for space in engine.spaces()[1:]:
             with engine.read(space) as reader:
+                assert isinstance(reader, LmdbReader)
                 directory = reader.runs().directory
                 assert not directory.tree
                 assert len(directory.slots) == 1

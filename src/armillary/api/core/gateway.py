@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any, Final
@@ -191,11 +190,10 @@ class Gateway:
         except DbError as error:
             log.warning("indexing %s/%s stopped: %s", store.database, store.name, error)
 
-    def serve_loop(self, loop: Any | None, arrivals: Callable[[], int] | None = None) -> None:
+    def serve_loop(self, loop: Any | None) -> None:
         """The calling thread runs this event loop. What begins there goes to the writer together,
-        at the end of a turn, or to a database without a thread that waits. None: it ends.
-        `arrivals`: how often input has come to it so far."""
-        self.engine.serve_loop(loop, arrivals)
+        at the end of a turn, or to a database without a thread that waits. None: it ends."""
+        self.engine.serve_loop(loop)
         if self._wait is not None:
             self._wait.serve_loop(begins=loop is not None)
         if loop is not None and self.account.meter is not None:

@@ -1,7 +1,7 @@
 """A snapshot of one space, on LMDB, and the changes of a commit written to one.
 
 A reader sees one space only: the place given at the start fixes the sub-database and the prefix,
-and no method takes another. The meta row carries its space's number in front (lmdb_spaces.py); it
+and no method takes another. The meta row carries its space's number in front (spaces.py); it
 is put on and taken off here. Rows of packed kinds are looked for in runs (engine/runs), which a
 snapshot opens only when it is asked for such a row: a point read pays nothing for them.
 

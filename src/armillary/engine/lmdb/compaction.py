@@ -10,6 +10,7 @@ from pathlib import Path
 
 import lmdb
 
+from armillary.engine.lmdb.engine import LmdbStore
 from armillary.engine.lmdb.errors import translate
 from armillary.engine.lmdb.folder import IN_USE_NAME, TURNSTILE_NAME, from_system
 from armillary.engine.lmdb.format import DATA_NAME, read_stamp, sync_folder
@@ -23,6 +24,7 @@ def compact_folder(folder: Path) -> tuple[int, int]:
     """Bytes of the file before and after."""
     if not (folder / DATA_NAME).is_file() or read_stamp(folder) is None:
         raise BadInput(f"There is no data in {folder}.")
+    LmdbStore(folder).close()  # what a process that died has left in the redo log
     turnstile, in_use = FileLock(folder / TURNSTILE_NAME), FileLock(folder / IN_USE_NAME)
     try:
         turnstile.take()  # no process opens it from now on

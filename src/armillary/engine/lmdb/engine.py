@@ -1,16 +1,20 @@
 """The default engine: LMDB, embedded, durable, shared by several processes on one machine.
 
-    lmdb_environment  one map per folder and process: opening, the writer's turn, room, fork
-    lmdb_spaces       where each space lies in the map
-    lmdb_access       reading and writing one space in one transaction
-    lmdb_commit       a group of commands in one commit
-    lmdb              (here) the interface of base.py, put together
+    environment  one map per folder and process: opening, the writer's turn, room, fork
+    spaces       where each space lies in the map, and the replay of the redo log into it
+    access       reading one space in one snapshot
+    write        the changes of a commit, written into one space
+    commit       a group of commands: one record of the redo log, later a part of one commit
+    redo_log     the file of records: append, what is left after a death or a loss of power
+    tail         what readers see of the redo log, on top of their snapshot
+    engine       (here) the interface of base.py, put together
 
-Reads run in the caller's thread on a fresh snapshot (0.3 µs to begin). Writes queue for one writer
-thread, which commits whatever waits as one group; every commit is on the disk before its
-callers are answered (`full`). `relaxed` leaves that to the operating system: fast, and a power loss
-may cost the whole store. It is for data that may be thrown away, and the next opening reports
-(`unclean_open`) when such a store was not closed properly.
+Reads run in the caller's thread on a fresh snapshot (0.3 µs to begin), with the rows of the redo
+log over it while there are any. Writes queue for one writer thread, which takes whatever waits as
+one group; a group is on the disk, as a record of the redo log or in a commit of LMDB, before its
+callers are answered (`full`). `relaxed` has no log and leaves the disk to the operating system:
+fast, and a power loss may cost the whole store. It is for data that may be thrown away, and the
+next opening reports (`unclean_open`) when such a store was not closed properly.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ from armillary.engine.base import (
     Durability,
     EngineDefaults,
     Handlers,
+    Reader,
     Row,
     SpaceGone,
     read_few,
@@ -48,6 +53,7 @@ from armillary.engine.lmdb.folder import MOUNTS, UNCLEAN_PREFIX, from_system
 from armillary.engine.lmdb.format import DATA_NAME, new_stamp, sync_folder, write_stamp
 from armillary.engine.lmdb.place import TAG_BYTES, Place
 from armillary.engine.lmdb.spaces import Spaces
+from armillary.engine.lmdb.tail import TailReader, View
 from armillary.engine.sealing import cut_seal, cut_sealed
 from armillary.errors import BadInput, DbError, Unavailable
 from armillary.limits import (
@@ -61,7 +67,6 @@ from armillary.limits import (
 IDLE_MERGE_ENTRIES = 16_000  # in one commit, while no command waits
 # Work of the engine itself, in the same queue as the commands. No handler can have these names.
 CREATE, SHRINK, DROP, PURGE = "\0create", "\0shrink", "\0drop", "\0purge"
-MERGE = "\0merge"  # a process that committed by itself has left runs to merge
 _MAIN_THREAD = threading.main_thread().ident
 
 
@@ -70,11 +75,11 @@ class LmdbRead:
 
     __slots__ = ("_reader", "_transaction")
 
-    def __init__(self, transaction: lmdb.Transaction[bytes], reader: LmdbReader) -> None:
+    def __init__(self, transaction: lmdb.Transaction[bytes], reader: Reader) -> None:
         self._transaction = transaction
         self._reader = reader
 
-    def __enter__(self) -> LmdbReader:
+    def __enter__(self) -> Reader:
         return self._reader
 
     def __exit__(
@@ -91,13 +96,16 @@ class LmdbRead:
 class LmdbPin:
     """A snapshot of every space. One thread at a time."""
 
-    def __init__(self, store: LmdbStore, transaction: lmdb.Transaction[bytes]) -> None:
+    def __init__(
+        self, store: LmdbStore, transaction: lmdb.Transaction[bytes], view: View | None
+    ) -> None:
         self._store = store
         self._transaction = transaction
+        self._view = view
 
-    def read(self, space: int) -> AbstractContextManager[LmdbReader]:
+    def read(self, space: int) -> AbstractContextManager[Reader]:
         try:
-            return nullcontext(self._store.reader_in(self._transaction, space))
+            return nullcontext(self._store.reader_in(self._transaction, space, self._view))
         except lmdb.Error as error:
             # Among others: a space in a sub-database that is younger than the snapshot.
             raise SpaceGone(space) from error
@@ -131,12 +139,15 @@ class LmdbStore(EngineDefaults):
         self._environment = acquire(path, settings)
         try:
             self._spaces = Spaces(self._environment, own_max, packed, sealed)
+            self._environment.replay = self._spaces.replay
+            self._environment.replay_at_start()
         except BaseException as error:
             release(self._environment)
             if isinstance(error, lmdb.Error):
                 raise translate(error) from error
             raise
         self._places = self._spaces.places
+        self._tail = self._environment.tail
         self.clock: Clock = clock or SystemClock()
         self._read_seconds_max = read_seconds_max
         self._closed = False
@@ -152,9 +163,13 @@ class LmdbStore(EngineDefaults):
             self._check_open()
             place = self._places.get(space) or self._spaces.locate(space)
             while True:
+                view = self._tail.view()
                 transaction = self._environment.read(place.db)
+                if view is not None and not self._tail.is_still(view):
+                    transaction.abort()
+                    continue
                 try:
-                    reader = LmdbReader(transaction, place, self._read_seconds_max)
+                    reader = self._reader(transaction, place, space, view)
                 except SpaceGone:
                     transaction.abort()
                     before, place = place, self._spaces.locate(space)
@@ -171,22 +186,44 @@ class LmdbStore(EngineDefaults):
         `access.py`."""
         try:
             self._check_open()
-            return LmdbPin(self, self._environment.read())
+            while True:
+                view = self._tail.view()
+                transaction = self._environment.read()
+                if view is None or self._tail.is_still(view):
+                    return LmdbPin(self, transaction, view)
+                transaction.abort()
         except lmdb.Error as error:
             raise translate(error) from error
 
-    def reader_in(self, transaction: lmdb.Transaction[bytes], space: int) -> LmdbReader:
+    def reader_in(
+        self, transaction: lmdb.Transaction[bytes], space: int, view: View | None
+    ) -> Reader:
         self._check_open()
         place = self._places.get(space) or self._spaces.locate(space)
-        return LmdbReader(transaction, place, self._read_seconds_max)
+        return self._reader(transaction, place, space, view)
+
+    def _reader(
+        self, transaction: lmdb.Transaction[bytes], place: Place, space: int, view: View | None
+    ) -> Reader:
+        """Of a snapshot that is not older than the view, which is None or was still right when
+        the snapshot had begun."""
+        reader = LmdbReader(transaction, place, self._read_seconds_max)
+        layer = None if view is None else view.layers.get(space)
+        if layer is None or view is None or transaction.id() != view.base:
+            return reader
+        return TailReader(reader, layer)
 
     # HOT: every point read. Two or three gets in one snapshot, about 1.5 µs; no context manager, no
     # reader object. The general path is read().
     def read_via(
         self, space: int, key: bytes, prefix: bytes
     ) -> tuple[bytes, bytes | None, bytes | None]:
-        place = self._places.get(space)
-        if place is not None and not place.prefix and key[0] not in place.packed:
+        view, place = self._tail.view(), self._places.get(space)
+        if view is not None and space in view.layers:
+            found = self._read_via_over(view, space, key, prefix)
+            if found is not None:
+                return found
+        elif place is not None and not place.prefix and key[0] not in place.packed:
             try:
                 transaction = self._environment.begin(place.db)
                 snapshot, meta = place.seen[0]
@@ -203,15 +240,48 @@ class LmdbStore(EngineDefaults):
             except lmdb.Error:
                 pass  # the general path says what is wrong, or clears out dead readers
         with self.read(space) as reader:
-            found = reader.get_via(key, prefix)
-            return (reader.meta, None, None) if found is None else (reader.meta, *found)
+            pair = reader.get_via(key, prefix)
+            return (reader.meta, None, None) if pair is None else (reader.meta, *pair)
+
+    # HOT: every point read while writes go to the redo log.
+    def _read_via_over(
+        self, view: View, space: int, key: bytes, prefix: bytes
+    ) -> tuple[bytes, bytes | None, bytes | None] | None:
+        """The same through a layer of the redo log. None: not in this way."""
+        changes, place = view.layers[space].changes, self._places.get(space)
+        meta = changes.get(META_KEY)
+        if meta is None or place is None or place.prefix or key[0] in place.packed:
+            return None
+        try:
+            transaction = self._environment.begin(place.db)
+            try:
+                if transaction.id() != view.base or not self._tail.is_still(view):
+                    return None
+                if place.seen[0][0] != view.base and not _see(transaction, place):
+                    return None  # another space has the place by now
+                first = changes[key] if key in changes else transaction.get(key)
+                if first is None:
+                    return meta, None, None
+                row = prefix + first
+                if row in changes:
+                    return meta, first, changes[row]
+                second = transaction.get(row)
+            finally:
+                transaction.abort()
+        except lmdb.Error:
+            return None
+        if second is not None and row[0] in place.sealed:
+            second = cut_seal(second, row)
+        return meta, first, second
 
     # HOT: every short query. The default is a reader's scan and get_many; the contract tests
     # compare.
     def read_few(
         self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
     ) -> tuple[bytes, list[bytes]]:
-        found = self._read_few(space, start, end, limit, tail, prefix)
+        view, found = self._tail.view(), None
+        if view is None or space not in view.layers:
+            found = self._read_few(space, start, end, limit, tail, prefix)
         return found or read_few(self, space, start, end, limit, tail, prefix)
 
     def _read_few(
@@ -261,8 +331,21 @@ class LmdbStore(EngineDefaults):
 
     def check(self, space: int) -> list[str]:
         """What does not agree about the runs of a space, one line each. Raises SpaceGone."""
-        with self.read(space) as reader:
-            return reader.problems()
+        self.flush()
+        place = self._places.get(space) or self._spaces.locate(space)
+        transaction = self._environment.read(place.db)
+        try:
+            return LmdbReader(transaction, place, self._read_seconds_max).problems()
+        finally:
+            transaction.abort()
+
+    def flush(self) -> None:
+        """All that was acknowledged until now is in LMDB, and not only in the redo log: who writes
+        has committed it before somebody else gets his turn."""
+        self.refuse_after_fork()
+        if self._environment.redo.head()[1]:
+            with self._environment.write():
+                pass
 
     def now_ms(self) -> int:
         return self.clock.now_ms()
@@ -274,6 +357,7 @@ class LmdbStore(EngineDefaults):
             target.mkdir(parents=True, exist_ok=True)
             if any(target.iterdir()):
                 raise BadInput(f"{target} is not empty. A backup needs a folder of its own.")
+            self.flush()
             self._environment.lmdb.copy(str(target), compact=True)
             with (target / DATA_NAME).open("rb+") as file:
                 os.fsync(file.fileno())
@@ -340,7 +424,12 @@ class LmdbEngine(LmdbStore):
         self._commit.rest = self._environment.has_old_reader
         self._commit.due.update(self._spaces.due())
         self._groups = Groups(
-            self._run, group_max=group_max, name="lmdb-writer", idle=self._merge_when_idle
+            self._run,
+            group_max=group_max,
+            name="lmdb-writer",
+            idle=self._merge_when_idle,
+            pause=self._commit.pause,
+            pauses=lambda: self._commit.is_live,
         )
         for prefix in self._spaces.trash():
             self._groups.submit(prefix, Command(PURGE, None))
@@ -375,6 +464,7 @@ class LmdbEngine(LmdbStore):
 
     def _finish(self) -> None:
         self._groups.close()
+        self._commit.flush()
 
     def _run(self, jobs: list[Job]) -> None:
         """Commands go in groups; what the engine does for itself goes alone, in its place."""
@@ -382,6 +472,7 @@ class LmdbEngine(LmdbStore):
             self._run_all(jobs)
         finally:
             self.told()
+        self._commit.flush_when_due()  # who was answered prepares the next group meanwhile
 
     def _run_all(self, jobs: list[Job]) -> None:
         group: list[Job] = []
@@ -429,13 +520,18 @@ class LmdbEngine(LmdbStore):
             failure = uncertain(error) if type(error) is lmdb.Error else translate(error)
             failure.__cause__ = error
             job.future.set_exception(failure)
-            panic = self._environment.panic() or error
-            if isinstance(panic, lmdb.PanicError):
-                self._panic(panic)
+            self._end_after_panic(error)
         except Exception as error:  # noqa: BLE001 - handed to the caller
             job.future.set_exception(error)
+            self._end_after_panic(error.__cause__)  # of a flush that it began with
         else:
             job.future.set_result(result)
+
+    def _end_after_panic(self, cause: BaseException | None) -> None:
+        if isinstance(cause, lmdb.Error):
+            panic = self._environment.panic() or cause
+            if isinstance(panic, lmdb.PanicError):
+                self._panic(panic)
 
     def _create(self, job: Job) -> None:
         self._environment.refuse_when_full(self._spaces.pages_used)
@@ -456,9 +552,6 @@ class LmdbEngine(LmdbStore):
     def _purge(self, job: Job) -> None:
         if self._spaces.purge(job.space):
             self._purge_later(job.space)
-
-    def _merge_later(self, job: Job) -> None:
-        self._commit.due.add(job.space)
 
     def _purge_later(self, prefix: int) -> None:
         try:
@@ -484,5 +577,4 @@ OWN_WORK: dict[str, Callable[[LmdbEngine, Job], object]] = {
     SHRINK: LmdbEngine._shrink,
     DROP: LmdbEngine._drop,
     PURGE: LmdbEngine._purge,
-    MERGE: LmdbEngine._merge_later,
 }

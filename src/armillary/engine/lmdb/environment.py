@@ -5,7 +5,8 @@ are counted per real path. A forked child must not touch its parent's environmen
 `begin` that raises. Workers are spawned, never forked.
 
 This module owns what belongs to the process: the map, the turn of the writer, the check for dead
-readers, the check for room. What lies inside the map is in lmdb_spaces.py.
+readers, the check for room, the redo log and when it is replayed. What lies inside the map is in
+spaces.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -27,8 +28,10 @@ from armillary.engine.lmdb.errors import translate
 from armillary.engine.lmdb.folder import MOUNTS, DataFolder, opening
 from armillary.engine.lmdb.format import DATA_NAME
 from armillary.engine.lmdb.free_pages import Unreadable, free_pages
-from armillary.engine.lmdb.turnstile import FileLock
-from armillary.errors import BadInput, FormatMismatch, StorageFull, Unavailable
+from armillary.engine.lmdb.nonces import NONCES
+from armillary.engine.lmdb.redo_log import MARK_BYTES, MARK_KEY, MARKED_AT_KEY, RedoLog
+from armillary.engine.lmdb.tail import Tail
+from armillary.errors import BadInput, DbError, FormatMismatch, StorageFull, Unavailable
 from armillary.limits import (
     MAP_BYTES_DEFAULT,
     MB,
@@ -43,7 +46,7 @@ log = logging.getLogger("armillary.engine")
 ENGINE_NAME = "lmdb"
 DATABASES_MAX = SPACES_OWN_DATABASE_MAX + 8  # LMDB's own, the shared one, some to spare
 OLD_READER_SECONDS = 0.25  # between two looks at the reader slots
-OLD_READER_COMMITS = 100  # a snapshot that far behind keeps many freed pages
+OLD_READER_COMMITS = 16  # of hundreds of commands each: many freed pages are kept
 FREE_LIST_READS = 3
 SPARE_READS = 64  # finished read transactions kept for reuse; each holds one reader slot
 
@@ -55,10 +58,6 @@ class Settings:
     reserve_bytes: int = RESERVE_BYTES
     mounts: Path = MOUNTS
     keep_format: bool = False
-
-
-class Busy(Exception):
-    """Another process writes, or is about to. Control flow: nothing has happened."""
 
 
 class Environment:
@@ -75,9 +74,17 @@ class Environment:
             self.lmdb = _open(path, settings)
             if settings.durability == "relaxed":
                 folder.mark_relaxed()
+            self.redo = RedoLog(path)
         self.begin: Callable[..., lmdb.Transaction[bytes]] = self.lmdb.begin
         self.page_bytes = self.lmdb.stat()["psize"]
-        self._turn = threading.Lock()
+        self.tail = Tail(self.redo)
+        self.flush: Callable[[], None] | None = None
+        """Commits what this process has in the redo log and lets go of `writing`. For who has the
+        turn."""
+        self.replay: Callable[[lmdb.Transaction[bytes]], None] = _nothing
+        """Puts what a process that died has left in the redo log into this transaction."""
+        self.turn = threading.Lock()
+        """Of this process: held by who writes."""
         self._readers_known_until = 0.0
         self._old_reader = False
         self._stop = threading.Event()
@@ -87,35 +94,73 @@ class Environment:
         self._checker.start()
 
     @contextmanager
-    def write(self, *, wait: bool = True) -> Iterator[lmdb.Transaction[bytes]]:
+    def write(self) -> Iterator[lmdb.Transaction[bytes]]:
         """The writer's turn: a transaction, committed by the block or else aborted. Fair between
-        processes; within one, only one at a time. Without `wait`, Busy is raised where it is not
-        our turn at once.
+        processes; within one, only one at a time.
         """
-        if not self._turn.acquire(wait):
-            raise Busy
-        try:
-            transaction = self._enter(wait)
+        if self.forked:
+            _refuse_after_fork()  # before any lock: that of the file is its parent's too
+        with self.turn:
+            if self.flush is not None:
+                self.flush()
+            self.enter()
             try:
-                yield transaction
+                if self.redo.is_open:  # for a process that died
+                    self.replay_left()
+                with self.transaction() as transaction:
+                    yield transaction
             finally:
-                transaction.abort()  # nothing happens if it was committed
-                self.folder.writing.free()
-        finally:
-            self._turn.release()
+                self.leave()
 
-    def _enter(self, wait: bool) -> lmdb.Transaction[bytes]:
-        turnstile, writing = self.folder.turnstile, self.folder.writing
-        _take(turnstile, wait)
+    @contextmanager
+    def transaction(self) -> Iterator[lmdb.Transaction[bytes]]:
+        """For who has entered."""
+        transaction = self.begin(write=True)
         try:
-            _take(writing, wait)
-            try:
-                return self.begin(write=True)
-            except BaseException:
-                writing.free()
-                raise
+            yield transaction
+        finally:
+            transaction.abort()  # nothing happens if it was committed
+
+    def enter(self) -> None:
+        """No other process writes from now on. For who has the turn."""
+        turnstile = self.folder.turnstile
+        turnstile.take()
+        try:
+            self.folder.writing.take()
         finally:
             turnstile.free()
+
+    def leave(self) -> None:
+        self.folder.writing.free()
+
+    def replay_left(self) -> None:
+        """For who has entered. Whatever one who died has left behind the end does not count any
+        more: there is a new mark."""
+        with self.transaction() as transaction:
+            if self.redo.left(transaction.get(MARK_KEY)):
+                self.replay(transaction)
+            elif self.redo.is_open:
+                # LMDB may have it all, and a second commit above the base is one too many for
+                # readers (tail.py).
+                self.redo.hide()
+            else:
+                self.redo.end()
+                return
+            put_mark(transaction)
+            transaction.commit()
+        self.redo.end()
+
+    def replay_at_start(self) -> None:
+        """What was left by a process that died, or before a loss of power, when the head is lost or
+        an old one. Who writes has done the same, so nobody writes before it is done."""
+        with self.turn:
+            if self.flush is not None:
+                return  # it is ours
+            self.enter()
+            try:
+                self.replay_left()
+            finally:
+                self.leave()
 
     def read(self, db: Any = None) -> lmdb.Transaction[bytes]:
         """A read transaction, after clearing out dead readers when every slot is taken."""
@@ -148,14 +193,16 @@ class Environment:
             return error
         return None
 
-    def has_room(self) -> bool:
-        """Whether `refuse_when_full` need not look at pages that deletes have freed. Costs two
-        system calls."""
+    def has_room(self, more: int = 0) -> bool:
+        """Whether `refuse_when_full` need not look at pages that deletes have freed, also when so
+        many bytes more are written. Costs two system calls."""
         reserve = self.settings.reserve_bytes
         state = self.lmdb.info()
         map_bytes = state["map_size"]
         left = map_bytes - (state["last_pgno"] + 1) * self.page_bytes  # never goes up
-        return self.folder.free_bytes() >= reserve and left >= min(reserve, map_bytes // 8)
+        if self.folder.free_bytes() < reserve + more:
+            return False
+        return left >= min(reserve, map_bytes // 8) + more
 
     def refuse_when_full(self, pages_used: Callable[[], int]) -> None:
         """Raise StorageFull while there is still room enough to free something. `pages_used` is
@@ -189,8 +236,12 @@ class Environment:
     def close(self) -> None:
         self._stop.set()
         self._checker.join()
+        with self.turn, suppress(lmdb.Error, DbError):  # then the log keeps it for the next opening
+            if self.flush is not None:
+                self.flush()
         self.lmdb.sync(True)
         self.lmdb.close()
+        self.redo.close()
         self.folder.close()
 
     def abandon(self) -> None:
@@ -203,11 +254,20 @@ class Environment:
             self.lmdb.reader_check()
 
 
-def _take(lock: FileLock, wait: bool) -> None:
-    if wait:
-        lock.take()
-    elif not lock.try_take():
-        raise Busy
+def put_mark(transaction: lmdb.Transaction[bytes]) -> None:
+    """What the redo log has belongs to the state that this transaction leaves."""
+    transaction.put(MARK_KEY, NONCES(MARK_BYTES))
+    transaction.put(MARKED_AT_KEY, transaction.id().to_bytes(8, "big"))
+
+
+def is_marked(transaction: lmdb.Transaction[bytes]) -> bool:
+    """Whether the last commit before this one has set the mark, which is of no other state then."""
+    last = (transaction.id() - 1).to_bytes(8, "big")
+    return transaction.get(MARK_KEY) is not None and transaction.get(MARKED_AT_KEY) == last
+
+
+def _nothing(transaction: lmdb.Transaction[bytes]) -> None:
+    """No space is known yet."""
 
 
 def _refuse_after_fork(*_: Any, **__: Any) -> NoReturn:

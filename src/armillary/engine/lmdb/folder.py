@@ -2,8 +2,9 @@
 
     FORMAT        the stamp (format.py)
     data.mdb      LMDB's pages          lock.mdb   LMDB's readers and writer lock
+    redo.log      groups since the last commit of LMDB (redo_log.py)
     turnstile     one writer at a time enters; also held while a process opens the folder
-    writing       held by the writer that is inside, so that others can tell without waiting
+    writing       held by the writer that is inside, also between two groups of its redo log
     in-use        shared lock of every process that has the folder open; a migration needs it alone;
                   a byte in it says that there was data
     unclean-*     one per process that has it open with relaxed durability, removed by a clean close

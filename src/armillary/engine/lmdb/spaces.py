@@ -5,6 +5,8 @@
                       "f" slot(4)      → ""                    slots without a space
                       "t" prefix(4)    → ""                    dropped prefixes not yet cleaned
                       "n"              → next prefix(4)
+                      "redo"           → mark of the redo log (redo_log.py)
+                      "redo at"        → number(8) of the transaction that has set it
     "own" slot        one sub-database per space: quick to drop (0.2 GB in 13 ms)
     "shared"          every further space: its keys begin with its prefix(4)
 
@@ -27,9 +29,10 @@ from typing import Any
 import lmdb
 
 from armillary.engine.base import CATALOG_SPACE, META_KEY, Row, SpaceGone
-from armillary.engine.lmdb.environment import Environment
+from armillary.engine.lmdb.environment import Environment, put_mark
 from armillary.engine.lmdb.format import FORMAT_WITHOUT_RUNS
 from armillary.engine.lmdb.place import NUMBER, TAG_BYTES, Place, tag_of
+from armillary.engine.lmdb.redo_log import MARK_KEY
 from armillary.engine.lmdb.write import write_changes
 from armillary.engine.runs.area import Area
 from armillary.engine.runs.blocks import BLOCK
@@ -50,6 +53,10 @@ DROP_PAGES = 32_768
 
 def own_name(slot: int) -> bytes:
     return b"own%d" % slot  # no bytes of a number: LMDB ends names at a zero byte
+
+
+class HandleMissing(Exception):
+    """Of a space that another process has put into a new sub-database. Control flow."""
 
 
 class Spaces:
@@ -88,6 +95,7 @@ class Spaces:
         if layout is None or layout == LAYOUT_WITHOUT_RUNS != expected:
             with self._environment.write() as writing:
                 writing.put(LAYOUT_KEY, expected)
+                put_mark(writing)
                 self._environment.lmdb.open_db(SHARED_NAME, txn=writing)
                 writing.commit()
         elif layout != expected:
@@ -114,16 +122,31 @@ class Spaces:
         self.places[space] = place
         return place
 
-    def locate_in(self, transaction: lmdb.Transaction[bytes], space: int) -> Place:
-        """The same inside a write transaction, which may be undone: nothing is remembered."""
+    def locate_in(
+        self, transaction: lmdb.Transaction[bytes], space: int, *, opens: bool = True
+    ) -> Place:
+        """The same inside a write transaction, which may be undone: nothing is remembered. In a
+        snapshot it `opens` no handle, and raises HandleMissing where it would have to."""
         entry = transaction.get(DIRECTORY + tag_of(space))
         if entry is None:
             raise SpaceGone(space)
         name, prefix = _where(entry)
         db = self._handles.get(name)
+        if db is None and not opens:
+            raise HandleMissing(space)
         if db is None:
             db = self._environment.lmdb.open_db(name, txn=transaction, create=False)
         return self._placed(space, db, prefix)
+
+    def replay(self, transaction: lmdb.Transaction[bytes]) -> None:
+        """Put what is left in the redo log into its spaces."""
+        spaces: dict[int, dict[bytes, bytes | None]] = {}
+        for parts in self._environment.redo.left(transaction.get(MARK_KEY)):
+            for space, keys, values in parts:
+                spaces.setdefault(space, {}).update(zip(keys, values, strict=True))
+        for space, changes in spaces.items():
+            place = self.locate_in(transaction, space)
+            write_changes(transaction, place, changes, rest=True)
 
     def create(self, space: int, rows: Iterable[Row]) -> None:
         own = self._make_room()

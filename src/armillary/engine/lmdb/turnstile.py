@@ -3,8 +3,8 @@
 The turnstile is what makes LMDB's single writer lock fair. That lock goes to the process that is
 running, so a process that commits in a loop starves the others (measured: a worst wait of 724 ms
 between two processes). Every writer therefore queues at the turnstile, enters, takes LMDB's lock,
-and lets the next one stand at the turnstile while it works (8 ms). While it works it holds a second
-lock (`writing`): who does not want to wait tries both.
+and lets the next one stand at the turnstile while it works (8 ms). While it works, and while it has
+records in the redo log, it holds a second lock (`writing`).
 
 `flock` and not `fcntl`: it belongs to the open file, so a killed holder frees it and a second open
 of the file in the same process does not.

@@ -179,7 +179,7 @@ class PostgresEngine(EngineDefaults):
 
     # --- on the loop of a server --------------------------------------------------------------
 
-    def serve_loop(self, loop: Loop | None, arrivals: Callable[[], int] | None = None) -> None:
+    def serve_loop(self, loop: Loop | None) -> None:
         """The calling thread runs this event loop: `read_via_soon` and `submit_soon` may be called
         on it, and wait for nothing there. None: it ends."""
         if self._lanes is not None:

@@ -112,8 +112,8 @@ class Backend:
             if spec.name in bound
         ]
 
-    def serve_loop(self, loop: Any | None, arrivals: Callable[[], int] | None = None) -> None:
-        self.gateway.serve_loop(loop, arrivals)
+    def serve_loop(self, loop: Any | None) -> None:
+        self.gateway.serve_loop(loop)
 
     def trouble(self) -> str:
         """Why requests can't be served just now; empty when they can."""
@@ -166,7 +166,6 @@ def _open(plan: Plan, address: WriterAddress | None) -> Engine:
             packed=load(PACKED_PATH),
             sealed=load(SEALED_PATH),
             codecs=load(CODECS_PATH),
-            handlers=load(HANDLERS_PATH),
         )
     from armillary.engine.opening import open_engine
 

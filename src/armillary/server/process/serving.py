@@ -37,11 +37,10 @@ FILES_RESERVED = 256  # for everything that is not a connection
 SWITCH_SECONDS = 0.0002  # a thread that computes must not keep the loop from its turn for 5 ms
 
 
-ServeLoop: TypeAlias = Callable[[asyncio.AbstractEventLoop | None, Callable[[], int] | None], None]
-"""Is given the loop, and how often input has come to it so far."""
+ServeLoop: TypeAlias = Callable[[asyncio.AbstractEventLoop | None], None]
 
 
-def _ignore(loop: object, arrivals: object) -> None:
+def _ignore(loop: object) -> None:
     """Nothing begins on the loop."""
 
 
@@ -124,7 +123,7 @@ async def serve_until(
     loop = asyncio.get_running_loop()
     pool = Pool(loop, front.bounds)
     pool.trouble = trouble
-    serve_loop(loop, lambda: pool.arrivals)
+    serve_loop(loop)
     tls_source = TlsSource(loop, front)
     acceptors = []
     for one in listeners:
@@ -146,7 +145,7 @@ async def serve_until(
     for acceptor in acceptors:
         await acceptor.settle(front.bounds.linger_s)
     await pool.drain()
-    serve_loop(None, None)
+    serve_loop(None)
     tls_source.cancel()
 
 
