@@ -213,10 +213,12 @@ class GroupCommit:
             mark = transaction.get(MARK_KEY)
             assert mark is not None
             environment.redo.begin(transaction.id(), mark)
-        except OSError as error:
-            log.warning("the redo log can't be used: %s", error)
-            self._logs = False
+        except (OSError, lmdb.Error) as error:
             environment.leave()
+            if environment.panic() is not None:
+                raise
+            log.warning("the redo log can't be used: %s", error)
+            self._logs = isinstance(error, lmdb.Error)  # else not for this group only
             return None
         except BaseException:
             environment.leave()
