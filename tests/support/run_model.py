@@ -37,7 +37,7 @@ def tiny() -> Iterator[None]:
         patch.object(writing, "INLINE_ENTRIES", 6),
         patch.object(writing, "LONG_ENTRIES", 2),
         patch.object(merging, "PIECE_ENTRIES", 4),
-        patch.object(merging, "WORK", 0),
+        patch.object(merging, "WORK", ((0, 0),)),
         patch.object(merging, "WORK_MIN", 3),
         patch.object(merging, "FAN", 2),
         patch.object(merging, "WHOLE_ENTRIES", 5),

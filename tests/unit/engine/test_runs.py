@@ -42,7 +42,7 @@ def burst(groups: int, entries: int) -> tuple[MemoryArea, Directory, int]:
         }
         directory = writing.flush(area, directory, changes, random.randbytes)  # type: ignore[arg-type]
         directory = merging.plan(directory, random.randbytes, busy=True)
-        work = max(merging.WORK_MIN, merging.WORK * entries)
+        work = merging.work_of(entries)
         directory = merging.work(area, directory, work, busy=True)  # type: ignore[arg-type]
         most = max(most, len(directory.parts()))
     return area, directory, most
@@ -83,7 +83,7 @@ def test_what_was_begun_in_a_pause_of_a_load_does_not_burden_it(
             }
             directory = writing.flush(area, directory, changes, random.randbytes)  # type: ignore[arg-type]
             directory = merging.plan(directory, random.randbytes, busy=True)
-            work = merging.WORK * entries
+            work = merging.work_of(entries)
             directory = merging.work(area, directory, work, busy=True)  # type: ignore[arg-type]
             most = max(most, len(directory.parts()))
         monkeypatch.setattr(merging, "merge_piece", piece)

@@ -215,8 +215,9 @@ class GroupCommit:
             environment.redo.begin(transaction.id(), mark)
         except (OSError, lmdb.Error) as error:
             environment.leave()
-            if environment.panic() is not None:
-                raise
+            panic = environment.panic()
+            if panic is not None:
+                raise panic from error
             log.warning("the redo log can't be used: %s", error)
             self._logs = isinstance(error, lmdb.Error)  # else not for this group only
             return None

@@ -78,13 +78,11 @@ def write_changes(
     if blocks:
         directory = writing.flush_blocks(area, directory, blocks, NONCES)
     count = sum(map(len, blocks))
-    many = count >= merging.BULK_ENTRIES
     if len(directory.slots) > len(before.slots) or count > writing.SMALL_ENTRIES:
         # Else a lone write has only made the newest run a little larger, which is still small.
         directory = merging.plan(directory, NONCES, busy=True)
     if not rest or len(directory.slots) > SLOTS_MAX:
-        each = merging.BULK_WORK if many else merging.WORK
-        entries = max(merging.WORK_MIN, each * count)
+        entries = merging.work_of(count)
         directory = merging.work(area, directory, entries, busy=True)
     if new or directory is not before:
         area.save(directory)

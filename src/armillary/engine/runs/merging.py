@@ -42,8 +42,10 @@ from armillary.engine.runs.writing import NONCE_BYTES, Nonce, append
 
 #: Entries of one piece: a sort holds the interpreter from beginning to end.
 PIECE_ENTRIES: Final = 4_000
-#: Entries that a commit merges for each one it writes. Enough for the levels of 10^7 entries.
-WORK: Final = 16
+#: Entries that a commit merges for each one it writes, by how many it writes at the least: enough
+#: for the levels of 10^7 entries above runs of that size. More, and one caller would wait for a
+#: whole merge, the next for none.
+WORK: Final = ((4_000, 4), (1_000, 6), (0, 16))
 WORK_MIN: Final = 1_000
 #: At rest, neighbours merge of which the older has at most this many times the entries.
 RATIO: Final = 8
@@ -51,11 +53,6 @@ RATIO: Final = 8
 #: is written fewer times than with 4 (3.3 in place of 5.2 in 48,000 creates), for more runs to look
 #: at (15 in place of 12 on average, as long as that goes on). The rest is done at rest.
 FAN: Final = 8
-#: Of a commit with so many entries, fewer than `WORK`: such commits begin with runs of tens of
-#: thousands, so there are three levels. One caller would else wait for a whole merge with his few
-#: commits, the next for none.
-BULK_ENTRIES: Final = 4_000
-BULK_WORK: Final = 4
 #: About one size: an older one has at most this many times the entries of the mean of the newer.
 SIMILAR: Final = 2
 
@@ -134,6 +131,12 @@ def is_due(directory: Directory) -> bool:
         return True
     # As `_due` has it of two neighbours.
     return any(map(ge, [RATIO * size for size in sizes], sizes[1:])) or _is_crowded(sizes)
+
+
+def work_of(entries: int) -> int:
+    """How many entries a commit merges that writes so many."""
+    each = next(each for least, each in WORK if entries >= least)
+    return max(WORK_MIN, each * entries)
 
 
 def work(area: Area, directory: Directory, entries: int, *, busy: bool = False) -> Directory:
