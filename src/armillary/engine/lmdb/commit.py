@@ -11,7 +11,7 @@ that is too large does not fail its neighbours. No caller is answered before the
 returned. A command sees its own space only; that several spaces share one commit is invisible.
 
 A group goes to the redo log first (redo_log.py), and its layers stay: the next group runs over
-them. Some hundred commands later, or after a pause, all of it is one commit of LMDB. Only a store
+them. Dozens of commands later, or after a pause, all of it is one commit of LMDB. Only a store
 that need not survive a loss of power (`relaxed`) commits each group to LMDB.
 """
 

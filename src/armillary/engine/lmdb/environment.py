@@ -46,7 +46,7 @@ log = logging.getLogger("armillary.engine")
 ENGINE_NAME = "lmdb"
 DATABASES_MAX = SPACES_OWN_DATABASE_MAX + 8  # LMDB's own, the shared one, some to spare
 OLD_READER_SECONDS = 0.25  # between two looks at the reader slots
-OLD_READER_COMMITS = 16  # of hundreds of commands each: many freed pages are kept
+OLD_READER_COMMITS = 16  # of dozens of commands each: many freed pages are kept
 FREE_LIST_READS = 3
 SPARE_READS = 64  # finished read transactions kept for reuse; each holds one reader slot
 

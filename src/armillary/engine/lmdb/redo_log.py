@@ -1,11 +1,11 @@
-"""The redo log: what groups under load have written since the last commit of LMDB.
+"""The redo log: what groups have written since the last commit of LMDB.
 
     group ──▶ record ──fdatasync──▶ head (base, end) ──▶ callers are answered
     many groups ──▶ one commit of LMDB, with a new mark ──▶ head (base, 0): the log begins again
 
 A commit of LMDB writes pages in as many places as a group has keys, and copies the branches above
-them each time. A record lies in one place. So under load a group is made durable here, and some
-hundred commands go to LMDB in one commit, where they share pages, branches and a run.
+them each time. A record lies in one place. So a group is made durable here, and dozens of
+commands go to LMDB in one commit, where they share pages, branches and a run.
 
     file      head page (4 KB) ‖ record ‖ record …         of a fixed size, written before
     head      base(8) end(8) mark(8) open(1) boot(16)     not durable: of this machine's processes
