@@ -156,6 +156,7 @@ REDO_LOG_BYTES = MB  # records of a data folder's redo log, before they go to LM
 REDO_ROOM_BYTES = 32 * MB  # that LMDB needs at most for so many records: a page for 128 bytes
 REDO_RECORD_BYTES_MAX = 256 * 1024  # a group that changes more is a commit of LMDB by itself
 REDO_COMMANDS_MAX = 64  # in the redo log: more share more pages, and others wait longer
+REDO_LONE_COMMANDS_MAX = 256  # the same of one caller, who waits once for so many of his writes
 REDO_SECONDS_MAX = 0.1  # until what is in the redo log goes to LMDB, however little it is
 BULK_OPERATIONS = 250  # of a bulk, in one command: they hold the writer for some 20 ms
 LOAD_ITEMS = 2_000  # new items of a bulk, in one command of lists: some 100 ms

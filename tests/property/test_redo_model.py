@@ -62,9 +62,9 @@ def head_moved_before_the_sync(patch: pytest.MonkeyPatch) -> None:
         _, end, mark = log.head()
         data = os.pread(file, LOG_BYTES, redo_log.HEAD_PAGE + end)
         ends = [size for _, size in redo_log._whole_records(data, mark)]
-        log._numbers[1] = end + ends[0]
+        log.numbers[1] = end + ends[0]
         sync(file)
-        log._numbers[1] = end
+        log.numbers[1] = end
 
     patch.setattr(RedoLog, "append", noted)
     patch.setattr(redo_log, "sync", late)
@@ -79,7 +79,7 @@ def head_moved_before_the_record(patch: pytest.MonkeyPatch) -> None:
         size = redo_log._RECORD.size + len(body)
         if len(body) > RECORD_BYTES or end + size > LOG_BYTES:
             return append(self, parts)
-        self._numbers[1] = end + size
+        self.numbers[1] = end + size
         checksum = murmur_128(mark + body)[:4]
         record = redo_log._RECORD.pack(checksum, len(body), mark) + body
         os.pwrite(self._file, record, redo_log.HEAD_PAGE + end)

@@ -38,7 +38,12 @@ from armillary.engine.lmdb.write import merge_some, write_changes
 from armillary.engine.overlay import Outcome, OverlayWriter, run_jobs, tell
 from armillary.engine.runs.blocks import FIRST_OWN
 from armillary.errors import DbError, StorageFull, WriteUncertain
-from armillary.limits import REDO_COMMANDS_MAX, REDO_ROOM_BYTES, REDO_SECONDS_MAX
+from armillary.limits import (
+    REDO_COMMANDS_MAX,
+    REDO_LONE_COMMANDS_MAX,
+    REDO_ROOM_BYTES,
+    REDO_SECONDS_MAX,
+)
 
 #: Further jobs that have come by now; none: commit.
 More = Callable[[], list[Job]]
@@ -187,6 +192,7 @@ class GroupCommit:
             self._note(began_s, written_s, monotonic())
             steps.reached("group.committed")
             live.commands += len(jobs)
+            live.is_shared = live.is_shared or len(jobs) > 1
         return outcomes
 
     def _append(self, parts: list[Part] | None) -> bool:
@@ -246,7 +252,8 @@ class GroupCommit:
         live, now_s = self._live, monotonic()
         if live is None or now_s < self._rests_until_s:
             return
-        if live.commands >= REDO_COMMANDS_MAX or now_s >= live.began_s + REDO_SECONDS_MAX:
+        commands_max = REDO_COMMANDS_MAX if live.is_shared else REDO_LONE_COMMANDS_MAX
+        if live.commands >= commands_max or now_s >= live.began_s + REDO_SECONDS_MAX:
             self.flush()
 
     def flush(self) -> None:
@@ -414,7 +421,7 @@ class _Group:
 class _Live:
     """Groups that are in the redo log, or will be: over one snapshot, until a commit of LMDB."""
 
-    __slots__ = ("began_s", "commands", "group", "is_empty", "transaction")
+    __slots__ = ("began_s", "commands", "group", "is_empty", "is_shared", "transaction")
 
     def __init__(self, transaction: lmdb.Transaction[bytes], group: _Group) -> None:
         self.transaction = transaction
@@ -422,6 +429,7 @@ class _Live:
         self.began_s = monotonic()
         self.commands = 0
         self.is_empty = True
+        self.is_shared = False  # by several callers, who would all wait for a flush
 
 
 def _caused(failure: DbError, cause: BaseException | None) -> DbError:

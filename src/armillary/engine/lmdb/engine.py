@@ -52,6 +52,7 @@ from armillary.engine.lmdb.errors import end_process, translate, uncertain
 from armillary.engine.lmdb.folder import MOUNTS, UNCLEAN_PREFIX, from_system
 from armillary.engine.lmdb.format import DATA_NAME, new_stamp, sync_folder, write_stamp
 from armillary.engine.lmdb.place import TAG_BYTES, Place
+from armillary.engine.lmdb.redo_log import END_AT
 from armillary.engine.lmdb.spaces import Spaces
 from armillary.engine.lmdb.tail import TailReader, View
 from armillary.engine.sealing import cut_seal, cut_sealed
@@ -148,6 +149,7 @@ class LmdbStore(EngineDefaults):
             raise
         self._places = self._spaces.places
         self._tail = self._environment.tail
+        self._numbers = self._environment.redo.numbers  # of its head: point reads look there
         self.clock: Clock = clock or SystemClock()
         self._read_seconds_max = read_seconds_max
         self._closed = False
@@ -218,7 +220,8 @@ class LmdbStore(EngineDefaults):
     def read_via(
         self, space: int, key: bytes, prefix: bytes
     ) -> tuple[bytes, bytes | None, bytes | None]:
-        view, place = self._tail.view(), self._places.get(space)
+        place = self._places.get(space)
+        view = self._tail.view() if self._numbers[END_AT] else None
         if view is not None and space in view.layers:
             found = self._read_via_over(view, space, key, prefix)
             if found is not None:
@@ -279,7 +282,8 @@ class LmdbStore(EngineDefaults):
     def read_few(
         self, space: int, start: bytes, end: bytes, limit: int, tail: int, prefix: bytes
     ) -> tuple[bytes, list[bytes]]:
-        view, found = self._tail.view(), None
+        view = self._tail.view() if self._numbers[END_AT] else None
+        found = None
         if view is None or space not in view.layers:
             found = self._read_few(space, start, end, limit, tail, prefix)
         return found or read_few(self, space, start, end, limit, tail, prefix)

@@ -58,7 +58,7 @@ Part: TypeAlias = tuple[int, Sequence[bytes], Sequence[bytes | None]]
 
 #: As the machine has them: a number is one load then, which is never half of another.
 _HEAD: Final = struct.Struct("@QQ8s")
-_BASE_AT, _END_AT = 0, 1  # among the numbers of the head
+_BASE_AT, END_AT = 0, 1  # among the numbers of the head
 _MARK_AT: Final = slice(16, 24)
 _RECORD: Final = struct.Struct("<4sI8s")
 _OPEN_AT: Final = 24  # in the head page
@@ -75,8 +75,8 @@ class RedoLog:
             os.ftruncate(self._file, HEAD_PAGE + REDO_LOG_BYTES)
         self._map = mmap.mmap(self._file, HEAD_PAGE)
         # One store each. `Struct.pack_into` fills with zeros first: other processes would see for
-        # some nanoseconds that there are no records.
-        self._numbers = memoryview(self._map).cast("Q")
+        # some nanoseconds that there are no records. Readers look at END_AT.
+        self.numbers = memoryview(self._map).cast("Q")
 
     # --- for readers ------------------------------------------------------------------------------
 
@@ -102,8 +102,8 @@ class RedoLog:
             os.fsync(self._file)
         self._map[BOOT_AT] = boot()
         self._map[_OPEN_AT] = 1
-        self._numbers[_END_AT] = 0
-        self._numbers[_BASE_AT] = base
+        self.numbers[END_AT] = 0
+        self.numbers[_BASE_AT] = base
         self._map[_MARK_AT] = mark
 
     @property
@@ -127,12 +127,12 @@ class RedoLog:
         except OSError:  # a full disk, of a file system that writes nothing in its old place
             return False
         sync(self._file)
-        self._numbers[_END_AT] = end + size
+        self.numbers[END_AT] = end + size
         return True
 
     def end(self) -> None:
         """All records are in LMDB, or there are none that count."""
-        self._numbers[_END_AT] = 0
+        self.numbers[END_AT] = 0
         with suppress(OSError):  # a backup of the data from before would have their mark
             os.pwrite(self._file, bytes(_RECORD.size), HEAD_PAGE)
         self._map[_OPEN_AT] = 0
@@ -149,7 +149,7 @@ class RedoLog:
 
     def hide(self) -> None:
         """No reader sees records from now on. Who writes next still knows that they are there."""
-        self._numbers[_END_AT] = 0
+        self.numbers[END_AT] = 0
 
     def close(self) -> None:
         os.close(self._file)  # the map goes with the last reader
